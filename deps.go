@@ -1,0 +1,38 @@
+//go:build deps
+
+package deps
+
+import (
+	_ "code.dny.dev/ssrf"
+	_ "github.com/BurntSushi/toml"
+	_ "github.com/alecthomas/kong"
+	_ "github.com/cockroachdb/pebble/v2"
+	_ "github.com/cockroachdb/pebble/v2/vfs"
+	_ "github.com/fasthttp/router"
+	_ "github.com/getkin/kin-openapi/openapi3"
+	_ "github.com/getkin/kin-openapi/openapi3filter"
+	_ "github.com/hashicorp/memberlist"
+	_ "github.com/hbollon/go-edlib"
+	_ "github.com/klauspost/compress/zstd"
+	_ "github.com/knadh/koanf/v2"
+	_ "github.com/maypok86/otter/v2"
+	_ "github.com/miekg/dns"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/rogpeppe/go-internal/testscript"
+	_ "github.com/schollz/progressbar/v3"
+	_ "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	_ "github.com/stretchr/testify/require"
+	_ "github.com/valyala/fasthttp"
+	_ "github.com/zeebo/xxh3"
+	_ "go.uber.org/goleak"
+	_ "golang.org/x/crypto/argon2"
+	_ "golang.org/x/net/html/charset"
+	_ "golang.org/x/net/idna"
+	_ "golang.org/x/net/proxy"
+	_ "golang.org/x/net/publicsuffix"
+	_ "golang.org/x/text/unicode/norm"
+	_ "golang.org/x/time/rate"
+	_ "google.golang.org/grpc"
+	_ "google.golang.org/protobuf/proto"
+	_ "pgregory.net/rapid"
+)

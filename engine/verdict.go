@@ -1,0 +1,110 @@
+package engine
+
+import "time"
+
+// Status is the bucket of a verdict. The zero value is UNKNOWN.
+type Status uint8
+
+// The four statuses of the interface.
+const (
+	Unknown Status = iota
+	Valid
+	Risky
+	Invalid
+)
+
+var statusNames = [...]string{"UNKNOWN", "VALID", "RISKY", "INVALID"}
+
+func (s Status) String() string { return nameOf(statusNames[:], uint8(s)) }
+
+// Reason explains a verdict. The zero value is "no reason", which only VALID has.
+type Reason uint8
+
+// The reasons. The numbers are on disk: add at the end only.
+const (
+	ReasonNone Reason = iota
+	ReasonDisposable
+	ReasonAcceptAllProvider
+	ReasonCatchAll
+	ReasonAcceptedUnconfirmed
+	ReasonMailboxFull
+	ReasonRoleAccount
+	ReasonPossibleTypo
+	ReasonLowQuality
+	ReasonInvalidSyntax
+	ReasonDomainNotFound
+	ReasonNullMX
+	ReasonProviderSyntax
+	ReasonNoMailServer
+	ReasonMailboxNotFound
+	ReasonUnroutableMX
+	ReasonMailboxDisabled
+	ReasonGreylisted
+	ReasonSMTPNotChecked
+	ReasonCancelled
+	ReasonRateLimited
+	ReasonTimeout
+	ReasonBlocked
+	ReasonTemporaryError
+	ReasonSMTPUTF8Unsupported
+	ReasonConnectionFailed
+	ReasonDNSError
+	ReasonProtocolError
+	ReasonInternalError
+)
+
+var reasonNames = [...]string{"", "disposable", "accept_all_provider", "catch_all", "accepted_unconfirmed", "mailbox_full", "role_account",
+	"possible_typo", "low_quality", "invalid_syntax", "domain_not_found", "null_mx", "provider_syntax", "no_mail_server", "mailbox_not_found",
+	"unroutable_mx", "mailbox_disabled", "greylisted", "smtp_not_checked", "cancelled", "rate_limited", "timeout", "blocked", "temporary_error",
+	"smtputf8_unsupported", "connection_failed", "dns_error", "protocol_error", "internal_error"}
+
+// String is the reason as the interface shows it; empty for ReasonNone.
+func (r Reason) String() string { return nameOf(reasonNames[:], uint8(r)) }
+
+// Tri is a truth value that may be unknown, which is its zero value.
+type Tri uint8
+
+// The three values.
+const (
+	NotKnown Tri = iota
+	Yes
+	No
+)
+
+// Verdict is the answer about one address. The zero value is UNKNOWN without evidence.
+type Verdict struct {
+	Status       Status
+	Reason       Reason
+	Score        uint8 // 0 to 100
+	SMTPValid    bool  // accepted at RCPT by an MX host that is known to refuse others
+	FromCache    bool
+	Flags        Flags
+	ProviderID   string    // "" where none can be known
+	ProviderName string    // smtp_provider: a provider's name, "other", or ""
+	Rule         string    // id of the rule that decided
+	VerifiedAt   time.Time // when the evidence was taken
+	MX           []string
+	Details      Details
+}
+
+// Details are what a caller who asks for them is told beside the verdict.
+type Details struct {
+	CatchAll  Tri
+	Full      bool
+	Disabled  bool
+	Host      string // MX host whose reply decided
+	Code      int
+	Enhanced  Enhanced
+	Message   string // one line, at most 200 characters, recipients replaced by "<address>"
+	Stage     Stage
+	Attempts  int
+	NextRetry time.Time // zero when none is planned
+}
+
+// SyntaxValid and DomainExists follow from the reason: both are facts that no later stage can change.
+func (v *Verdict) SyntaxValid() bool { return v.Reason != ReasonInvalidSyntax }
+
+// DomainExists is false only for NXDOMAIN and bad syntax.
+func (v *Verdict) DomainExists() bool {
+	return v.Reason != ReasonInvalidSyntax && v.Reason != ReasonDomainNotFound
+}

@@ -1,0 +1,91 @@
+// Package wire is what a coordinator and a prober say to each other: batches of rows out, results back.
+// It knows their shapes and nothing of how either side works.
+package wire
+
+import (
+	"context"
+	"time"
+
+	"probity/engine"
+)
+
+// MaxRows bounds the rows of one Batch.
+const MaxRows = 4096
+
+// Row is one address to verify. Number identifies it within the batch's job.
+type Row struct {
+	Number  uint32
+	Attempt uint8 // deferred attempts so far
+	Flags   engine.Flags
+	Address engine.Address
+	Route   *engine.Route // shared by the rows of a domain; always routable
+}
+
+// Batch is a chunk of rows of one job. The prober reads it and does not change it.
+type Batch struct {
+	Job     string
+	Chunk   uint64
+	Epoch   uint32
+	Class   string        // wide provider, route key, or "tail"
+	Egress  string        // the identity that must ask; "" for any
+	MaxAge  time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
+	NoSMTP  bool
+	Started time.Time // evidence older than this is "from cache"
+	Rows    []Row
+}
+
+// Outcome says what became of a row.
+type Outcome uint8
+
+// The outcomes; the zero value is Settled.
+const (
+	Settled  Outcome = iota
+	Later            // not begun or not finished: no attempt counted. Due says when its budget allows more
+	Deferred         // attempted and to be tried again at Due from Egress
+)
+
+// Result is what became of one row. Verdict.MX and Verdict.Details may be empty in a batch.
+type Result struct {
+	Row     uint32
+	Outcome Outcome
+	Attempt uint8
+	Egress  string
+	Due     time.Time
+	Verdict engine.Verdict
+}
+
+// Results is a part of the answer to a batch. Rows is valid until the callee returns.
+// Done is set on the last part, when each row has had exactly one Result.
+type Results struct {
+	Job   string
+	Chunk uint64
+	Epoch uint32
+	Rows  []Result
+	Done  bool
+}
+
+// Ask is a single verification.
+type Ask struct {
+	Address engine.Address
+	Flags   engine.Flags
+	Route   *engine.Route // routable
+	MaxAge  time.Duration
+	NoSMTP  bool
+	Low     bool // lowest priority (public endpoint)
+}
+
+// Answer is the outcome of a single verification. A greylisted answer carries Verdict.Details.NextRetry.
+type Answer struct {
+	Verdict engine.Verdict
+	Node    string
+}
+
+// Prober is one node as a coordinator sees it.
+type Prober interface {
+	// Verify takes a batch and calls emit, from one goroutine at a time, until a Results with Done.
+	// It returns when the batch is finished, held back for at most hold, or ctx ends (every row still gets its Result: Later).
+	Verify(ctx context.Context, b *Batch, hold time.Duration, emit func(Results)) error
+	// Single answers one address before ctx ends; at the deadline it answers UNKNOWN/timeout
+	// and goes on in the background.
+	Single(ctx context.Context, a Ask) (Answer, error)
+}

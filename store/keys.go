@@ -1,0 +1,62 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Format is the version of the schema on this page. A store that bears a greater one is refused.
+const Format = 1
+
+// The schema: the first byte of a key names its table. Numbers in keys are big-endian, so that key order is number order.
+// Strings that are followed by more of a key are closed by a zero byte and never contain one.
+//
+//	table           key after the first byte            value                 file
+const (
+	tableMeta  = 'm' // name                              uint32 for "format"   store.go
+	tableJob   = 'j' // job id                            Job as JSON           jobs.go
+	tableChunk = 'c' // job id, 0, number uint64          Chunk, fixed fields   chunks.go
+	tableOwner = 'o' // account, 0, ^created, job id      empty: newest first   jobs.go
+)
+
+// MaxName bounds every string that becomes a part of a key.
+const MaxName = 255
+
+// key starts a key of a table that ends in one plain name.
+func key(table byte, name string) []byte {
+	return append([]byte{table}, name...)
+}
+
+// keyUnder starts a key of a table whose name is followed by more.
+func keyUnder(table byte, name string) []byte {
+	return append(key(table, name), 0)
+}
+
+// keyNumber is a key that orders by n under a name.
+func keyNumber(table byte, name string, n uint64) []byte {
+	return binary.BigEndian.AppendUint64(keyUnder(table, name), n)
+}
+
+// after is the least key greater than every key that begins with prefix.
+func after(prefix []byte) []byte {
+	end := append([]byte(nil), prefix...)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i]++; end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+	return nil
+}
+
+// checkName refuses a string that cannot be a part of a key.
+func checkName(what, s string) error {
+	if s == "" || len(s) > MaxName {
+		return fmt.Errorf("%s: %d bytes, want 1 to %d", what, len(s), MaxName)
+	}
+	for i := range len(s) {
+		if s[i] == 0 {
+			return fmt.Errorf("%s contains a zero byte", what)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// ErrNotFound is the answer about a record that does not exist.
+var ErrNotFound = errors.New("not found")
+
+const (
+	cacheBytes = 16 << 20 // blocks of the state database kept in memory
+	memBytes   = 8 << 20  // one memtable
+	stripes    = 64       // locks over all accounts
+)
+
+// Store is an open state database. Its methods may be called from any goroutine.
+type Store struct {
+	db   *pebble.DB
+	seed maphash.Seed
+	// Each guards the read-decide-write of the accounts that hash to it, and is held over their commit:
+	// that is what makes a commit serial within its account.
+	serial [stripes]sync.Mutex
+}
+
+// Open opens the state database in dir, and makes it if there is none.
+func Open(fs vfs.FS, dir string) (*Store, error) {
+	cache := pebble.NewCache(cacheBytes)
+	defer cache.Unref()
+	db, err := pebble.Open(dir, &pebble.Options{
+		FS:                 fs,
+		Cache:              cache,
+		MemTableSize:       memBytes,
+		FormatMajorVersion: pebble.FormatNewest,
+		Logger:             quiet{},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("state store %s: %w", dir, err)
+	}
+	s := &Store{db: db, seed: maphash.MakeSeed()}
+	if err := s.checkFormat(); err != nil {
+		return nil, errors.Join(fmt.Errorf("state store %s: %w", dir, err), db.Close())
+	}
+	return s, nil
+}
+
+// Close ends the use of the database. Nothing may be under way.
+func (s *Store) Close() error { return s.db.Close() }
+
+// Checkpoint writes a consistent copy of the database to dir, which must not exist.
+func (s *Store) Checkpoint(dir string) error {
+	return s.db.Checkpoint(dir, pebble.WithFlushedWAL())
+}
+
+// Part is a piece of a commit. It reads through the batch, so that it sees what earlier parts wrote, and adds its own
+// writes. Its error abandons the whole commit and is returned as it is.
+type Part func(*pebble.Batch) error
+
+// Commit runs the parts in order on one batch and commits it, synced. Commits of one account are serial;
+// a commit that concerns no account passes "".
+func (s *Store) Commit(account string, parts ...Part) error {
+	mu := &s.serial[maphash.String(s.seed, account)%stripes]
+	mu.Lock()
+	defer mu.Unlock()
+	b := s.db.NewIndexedBatch()
+	defer b.Close()
+	for _, part := range parts {
+		if err := part(b); err != nil {
+			return err
+		}
+	}
+	if b.Empty() {
+		return nil
+	}
+	return b.Commit(pebble.Sync)
+}
+
+// get is a copy of the value under a key, or ErrNotFound.
+func get(r pebble.Reader, k []byte) ([]byte, error) {
+	v, closer, err := r.Get(k)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer closer.Close()
+	return append([]byte(nil), v...), nil
+}
+
+// errStop ends a scan early without an error.
+var errStop = errors.New("stop")
+
+// scan calls visit with each key and value under prefix, in key order, from the key start on when it is not nil.
+// Both slices are valid until visit returns. visit returns errStop to end early.
+func scan(r pebble.Reader, prefix, start []byte, visit func(k, v []byte) error) error {
+	if start == nil {
+		start = prefix
+	}
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: after(prefix)})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		if err == nil {
+			err = visit(it.Key(), v)
+		}
+		if errors.Is(err, errStop) {
+			break
+		}
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+	}
+	return it.Close()
+}
+
+func (s *Store) checkFormat() error {
+	k := key(tableMeta, "format")
+	v, err := get(s.db, k)
+	if errors.Is(err, ErrNotFound) {
+		return s.db.Set(k, binary.BigEndian.AppendUint32(nil, Format), pebble.Sync)
+	}
+	if err != nil {
+		return err
+	}
+	if len(v) != 4 {
+		return fmt.Errorf("its format record has %d bytes, want 4: this is not a store of ours", len(v))
+	}
+	if n := binary.BigEndian.Uint32(v); n > Format {
+		return fmt.Errorf("it has format %d and this program knows up to %d: use the newer program that wrote it", n, Format)
+	}
+	return nil
+}
+
+// quiet keeps the database from writing to the terminal: its errors come back from the calls that met them.
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)  {}
+func (quiet) Errorf(string, ...any) {}
+func (quiet) Fatalf(format string, args ...any) {
+	panic("state store cannot go on: " + fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCommitSurvivesReopening(t *testing.T) {
+	fs := vfs.NewMem()
+	s := open(t, fs)
+	set := func(b *pebble.Batch) error { return b.Set(key(tableMeta, "x"), []byte("1"), nil) }
+	require.NoError(t, s.Commit("a", set))
+	require.NoError(t, s.Close())
+	s = open(t, fs)
+	v, err := get(s.db, key(tableMeta, "x"))
+	require.NoError(t, err)
+	require.Equal(t, "1", string(v))
+	require.NoError(t, s.Close())
+}
+
+func TestCommitIsAllOrNothing(t *testing.T) {
+	s := open(t, vfs.NewMem())
+	defer s.Close()
+	refused := errors.New("refused")
+	err := s.Commit("a",
+		func(b *pebble.Batch) error { return b.Set(key(tableMeta, "x"), nil, nil) },
+		func(b *pebble.Batch) error {
+			_, err := get(b, key(tableMeta, "x"))
+			require.NoError(t, err, "a part sees what the part before wrote")
+			return refused
+		})
+	require.ErrorIs(t, err, refused)
+	_, err = get(s.db, key(tableMeta, "x"))
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+func TestNewerFormatIsRefused(t *testing.T) {
+	fs := vfs.NewMem()
+	s := open(t, fs)
+	require.NoError(t, s.db.Set(key(tableMeta, "format"), binary.BigEndian.AppendUint32(nil, Format+1), pebble.Sync))
+	require.NoError(t, s.Close())
+	_, err := Open(fs, "state")
+	require.ErrorContains(t, err, "newer program")
+}
+
+func TestAfter(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"a", "b"}, {"a\xff", "b"}, {"ab", "ac"}, {"\xff\xff", ""},
+	} {
+		require.Equal(t, c.want, string(after([]byte(c.in))))
+	}
+}
+
+func open(t *testing.T, fs vfs.FS) *Store {
+	t.Helper()
+	s, err := Open(fs, "state")
+	require.NoError(t, err)
+	return s
+}

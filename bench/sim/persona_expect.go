@@ -1,0 +1,56 @@
+package sim
+
+// expectation gives the honest outcomes for what a persona shows of a mailbox.
+type expectation func(shown Mailbox) []Outcome
+
+// candid is a server that accepts what exists and refuses the rest, for good.
+func candid(shown Mailbox) []Outcome {
+	switch shown {
+	case Present:
+		return []Outcome{{"VALID", ""}}
+	case Full:
+		return []Outcome{{"RISKY", "mailbox_full"}}
+	case Disabled:
+		return []Outcome{{"INVALID", "mailbox_disabled"}}
+	case Moved:
+		// 551 says that no mailbox is here; no verifier is bound to know where it went.
+		return []Outcome{{"INVALID", "mailbox_not_found"}, {"INVALID", "mailbox_disabled"}, {"UNKNOWN", "protocol_error"}}
+	default:
+		return []Outcome{{"INVALID", "mailbox_not_found"}}
+	}
+}
+
+// always gives the same outcomes for every mailbox.
+func always(outcomes ...Outcome) expectation {
+	return func(Mailbox) []Outcome { return outcomes }
+}
+
+// or allows more outcomes beside those of base.
+func or(base expectation, more ...Outcome) expectation {
+	return func(shown Mailbox) []Outcome { return append(base(shown), more...) }
+}
+
+// undecided accepts what exists but gives neither yes nor no for the rest, so
+// that an acceptance stays unconfirmed.
+func undecided(shown Mailbox) []Outcome {
+	switch shown {
+	case Present:
+		return []Outcome{{"RISKY", "accepted_unconfirmed"}}
+	case Absent:
+		return []Outcome{{"UNKNOWN", "temporary_error"}}
+	default:
+		return candid(shown)
+	}
+}
+
+// picky accepts every name but those it has been told to refuse.
+func picky(shown Mailbox) []Outcome {
+	switch shown {
+	case Absent, Present:
+		return []Outcome{{"RISKY", "catch_all"}}
+	case Disabled:
+		return []Outcome{{"INVALID", "mailbox_not_found"}}
+	default:
+		return candid(shown)
+	}
+}

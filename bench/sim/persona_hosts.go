@@ -1,0 +1,45 @@
+package sim
+
+import "strings"
+
+// fixed gives every domain the same hosts.
+func fixed(hosts ...string) func(string) []string {
+	return func(string) []string { return hosts }
+}
+
+// under makes host names below the domain itself.
+func under(labels ...string) func(string) []string {
+	return func(domain string) []string {
+		hosts := make([]string, len(labels))
+		for i, label := range labels {
+			hosts[i] = label + "." + domain
+		}
+		return hosts
+	}
+}
+
+// tenant makes one host per domain below a provider's suffix, the dots of the
+// domain turned to dashes, as the hosted gateways do.
+func tenant(prefix, suffix string) func(string) []string {
+	return func(domain string) []string {
+		return []string{prefix + strings.ReplaceAll(domain, ".", "-") + suffix}
+	}
+}
+
+// tenants is tenant with two hosts.
+func tenants(domain string, suffixes ...string) []string {
+	name := strings.ReplaceAll(domain, ".", "-")
+	hosts := make([]string, len(suffixes))
+	for i, suffix := range suffixes {
+		hosts[i] = name + suffix
+	}
+	return hosts
+}
+
+// googleHosts tells the consumer service from hosted domains.
+func googleHosts(domain string) []string {
+	if domain == "gmail.com" || domain == "googlemail.com" {
+		return []string{"gmail-smtp-in.l.google.com", "alt1.gmail-smtp-in.l.google.com", "alt2.gmail-smtp-in.l.google.com"}
+	}
+	return []string{"aspmx.l.google.com", "alt1.aspmx.l.google.com", "alt2.aspmx.l.google.com"}
+}

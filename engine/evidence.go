@@ -20,6 +20,8 @@ func (fl Flags) Has(f Flags) bool { return fl&f == f }
 type Subject uint8
 
 // The subjects; the zero value is the session: connection, banner, EHLO, STARTTLS, MAIL.
+// A target that was sent and got no answer is SubjectTarget with EventTimeout, EventClosed or EventOutOfStep;
+// a target that was never the first to go unanswered on its connection needs no sighting: it was not asked.
 const (
 	SubjectSession Subject = iota
 	SubjectTarget
@@ -38,7 +40,8 @@ const (
 	EventOutOfStep           // the peer broke the protocol; nothing later on that connection is believed
 	EventNoSMTPUTF8          // the address needs SMTPUTF8 (RFC 6531), the host does not offer it
 	EventTLSFailed           // STARTTLS is required and failed
-	EventNoAddress           // the host has no address that we may or can connect to
+	EventNoAddress           // the host has no address record at all
+	EventNoEgress            // the host has addresses only of a family that no egress identity has
 	EventHostServFail        // the address of the host could not be looked up
 	EventRefusedHost         // the host's addresses are private, loopback or bogus
 	EventSourceBlocked       // no egress identity may ask this provider now
@@ -65,7 +68,7 @@ type Evidence struct {
 	Flags     Flags
 	Route     Route
 	Seen      []Sighting // at most MaxSightings
-	Attempts  int        // attempts that ended in a deferral, before this one included
+	Attempts  int        // attempts before this one that ended in a deferral; Seen holds the present attempt
 }
 
 // MaxSightings bounds the evidence kept for one address; the oldest session sightings give way.
@@ -90,3 +93,118 @@ func (ev *Evidence) dropOldestSession() {
 		}
 	}
 }
+
+// answer is the last reply about a subject, at the given host or, when host is empty, at any.
+func (ev *Evidence) answer(about Subject, host string) (Sighting, bool) {
+	for i := len(ev.Seen) - 1; i >= 0; i-- {
+		s := &ev.Seen[i]
+		if s.Subject == about && s.Event == EventReply && (host == "" || s.Host == host) {
+			return *s, true
+		}
+	}
+	return Sighting{}, false
+}
+
+// decoyAsked reports that a decoy was sent to host, answered or not.
+func (ev *Evidence) decoyAsked(host string) bool {
+	for i := range ev.Seen {
+		if ev.Seen[i].Subject == SubjectDecoy && ev.Seen[i].Host == host {
+			return true
+		}
+	}
+	return false
+}
+
+// unanswered is the host at which the target was last sent without an answer, and how heavily that weighs.
+func (ev *Evidence) unanswered() (host string, weight int) {
+	for i := range ev.Seen {
+		s := &ev.Seen[i]
+		if s.Subject != SubjectTarget || s.Event == EventReply {
+			continue
+		}
+		host = s.Host
+		weight++
+		if s.Event == EventTimeout {
+			weight++
+		}
+	}
+	return host, weight
+}
+
+// failed reports that a session with host failed before any recipient was named.
+func (ev *Evidence) failed(host string) bool {
+	for i := range ev.Seen {
+		s := &ev.Seen[i]
+		if s.Subject == SubjectSession && s.Host == host && !s.good() {
+			return true
+		}
+	}
+	return false
+}
+
+// addressless reports that host has no address that mail could go to.
+func (ev *Evidence) addressless(host string) bool {
+	for i := range ev.Seen {
+		s := &ev.Seen[i]
+		if s.Host == host && (s.Event == EventNoAddress || s.Event == EventRefusedHost) {
+			return true
+		}
+	}
+	return false
+}
+
+func (ev *Evidence) has(e Event) bool {
+	for i := range ev.Seen {
+		if ev.Seen[i].Event == e {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Sighting) good() bool { return s.Event == EventReply && s.Reply.Code < 400 && s.Reply.Code >= 200 }
+
+// sessionFailure is the failure that says most when no host let us ask.
+func (ev *Evidence) sessionFailure() (Sighting, bool) {
+	best, rank := Sighting{}, -1
+	for _, s := range ev.Seen {
+		if s.Subject == SubjectDecoy || s.good() {
+			continue
+		}
+		if r := failureRank(s); r >= rank {
+			best, rank = s, r
+		}
+	}
+	return best, rank >= 0
+}
+
+// failureRank orders failures by how much they explain: words of the receiver before silence, silence before a closed door.
+func failureRank(s Sighting) int {
+	switch s.Event {
+	case EventReply:
+		if s.Finding.Meaning.deferral() {
+			return 8
+		}
+		return 9
+	case EventSourceBlocked:
+		return 10
+	case EventNoSMTPUTF8:
+		return 7
+	case EventHostServFail:
+		return 6
+	case EventOutOfStep:
+		return 5
+	case EventTimeout:
+		return 4
+	case EventClosed, EventTLSFailed, EventConnectFailed, EventNoEgress:
+		return 3
+	case EventInternal:
+		return 2
+	}
+	return 1
+}
+
+var eventNames = [...]string{"reply", "connect-failed", "timeout", "closed", "out-of-step", "no-smtputf8", "tls-failed", "no-address",
+	"no-egress", "host-servfail", "refused-host", "source-blocked", "internal"}
+
+func (e Event) String() string { return nameOf(eventNames[:], uint8(e)) }

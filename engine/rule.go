@@ -14,3 +14,6 @@ type Table struct {
 
 // Match finds the provider of a set of MX hosts, best first; t.Unknown where none fits.
 func (t *Table) Match(hosts []string) *Provider { return t.Unknown }
+
+// Breaks reports that the provider cannot have a mailbox of that name.
+func (m *MailboxRule) Breaks(a Address) bool { return false }

@@ -5,6 +5,7 @@ import "time"
 // Policy is what the asker wants: how far to go, and how patient to be.
 type Policy struct {
 	NoSMTP   bool            // syntax, DNS, lists and knowledge only
+	Details  bool            // fill Verdict.Details.Message; everything else is always filled
 	Schedule []time.Duration // waits after each deferred attempt; its length bounds the retries
 }
 
@@ -26,3 +27,104 @@ type Step struct {
 	Host  string
 	Until time.Time
 }
+
+// maxHosts is how many hosts of a route are connected to for one address; hosts without a usable address do not count.
+const maxHosts = 3
+
+// maxUnanswered is how often a target that got no answer is asked again. A timeout weighs two: it cost somebody half a minute.
+const maxUnanswered = 3
+
+// Next says what to do next for an address. It is pure: the same evidence and time give the same step, and a step
+// is never repeated without new evidence, so that a loop over Next ends.
+func Next(ev *Evidence, p Policy, now time.Time) Step {
+	if ev.SyntaxBad {
+		return Step{}
+	}
+	if ev.Route.Fact == FactUnasked {
+		return Step{Kind: StepResolve}
+	}
+	if decidedWithoutAsking(ev, p) {
+		return Step{}
+	}
+	target, ok := ev.answer(SubjectTarget, "")
+	switch {
+	case !ok:
+		return nextAsk(ev, p)
+	case target.Finding.Meaning == Accepted:
+		return afterAcceptance(ev, target)
+	case target.Finding.Meaning.deferral():
+		return afterDeferral(ev, p, target)
+	}
+	return Step{}
+}
+
+// decidedWithoutAsking reports that no SMTP session can or may add to what is known.
+func decidedWithoutAsking(ev *Evidence, p Policy) bool {
+	prov := ev.Route.Provider
+	return !ev.Route.Fact.Routable() || p.NoSMTP || !prov.Probe || prov.AcceptAll || breaksMailboxRule(ev)
+}
+
+func breaksMailboxRule(ev *Evidence) bool {
+	prov := ev.Route.Provider
+	return prov != nil && prov.Mailbox != nil && prov.Mailbox.Breaks(ev.Address)
+}
+
+// nextAsk finds the host to ask while the target has no answer: the same again after an unanswered RCPT, the next
+// one after a failure before RCPT (RFC 5321 section 5.1), never one after a recipient reply.
+func nextAsk(ev *Evidence, p Policy) Step {
+	if host, weight := ev.unanswered(); weight > 0 {
+		if weight >= maxUnanswered || ev.failed(host) || ev.has(EventNoSMTPUTF8) {
+			return Step{}
+		}
+		return Step{Kind: StepAsk, Host: host}
+	}
+	if ev.has(EventNoSMTPUTF8) || ev.has(EventSourceBlocked) || ev.has(EventInternal) {
+		return Step{}
+	}
+	tried := 0
+	for _, h := range ev.Route.Hosts {
+		switch {
+		case ev.addressless(h):
+		case ev.failed(h):
+			tried++
+		case tried < maxHosts:
+			return Step{Kind: StepAsk, Host: h}
+		}
+	}
+	return waitForSession(ev, p)
+}
+
+// afterAcceptance asks for a decoy where the same host has not yet answered one.
+func afterAcceptance(ev *Evidence, target Sighting) Step {
+	if ev.decoyAsked(target.Host) {
+		return Step{}
+	}
+	return Step{Kind: StepDecoy, Host: target.Host}
+}
+
+// afterDeferral lets a decoy age beside a greylisted target, then waits while the schedule lasts.
+func afterDeferral(ev *Evidence, p Policy, target Sighting) Step {
+	if target.Finding.Meaning == Greylisted && !ev.decoyAsked(target.Host) {
+		return Step{Kind: StepDecoy, Host: target.Host}
+	}
+	return waitFrom(ev, p, target.At)
+}
+
+// waitForSession retries later when every host failed and one of them asked for patience.
+func waitForSession(ev *Evidence, p Policy) Step {
+	worst, ok := ev.sessionFailure()
+	if !ok || worst.Event != EventReply || !worst.Finding.Meaning.deferral() {
+		return Step{}
+	}
+	return waitFrom(ev, p, worst.At)
+}
+
+func waitFrom(ev *Evidence, p Policy, at time.Time) Step {
+	if ev.Attempts >= len(p.Schedule) {
+		return Step{}
+	}
+	return Step{Kind: StepWait, Until: at.Add(p.Schedule[ev.Attempts])}
+}
+
+// deferral reports a meaning that a later attempt may change.
+func (m Meaning) deferral() bool { return m == Greylisted || m == RateLimited || m == Temporary }

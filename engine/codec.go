@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+// CoreSize is the length in bytes of a verdict's core on disk and on the wire.
+const CoreSize = 16
+
+// ErrCore is returned for bytes that no AppendCore has written.
+var ErrCore = errors.New("not the core of a verdict")
+
+// Bits of the core's fifth byte. Bits 2 and 3 hold the Tri of catch-all.
+const (
+	coreSMTPValid = 1 << 0
+	coreFromCache = 1 << 1
+	coreFull      = 1 << 4
+	coreDisabled  = 1 << 5
+)
+
+// AppendCore appends the fixed part of v to dst: status, reason, score, flags, bits, three zero bytes and the time of the
+// evidence in milliseconds since 1970, big-endian. Strings (provider, rule, MX, message) travel beside it, as each
+// format interns them in its own way. The layout is version 1; formats that embed it carry their own version.
+func AppendCore(dst []byte, v *Verdict) []byte {
+	bits := uint8(v.Details.CatchAll) << 2
+	for _, b := range [...]struct {
+		on  bool
+		bit uint8
+	}{{v.SMTPValid, coreSMTPValid}, {v.FromCache, coreFromCache}, {v.Details.Full, coreFull}, {v.Details.Disabled, coreDisabled}} {
+		if b.on {
+			bits |= b.bit
+		}
+	}
+	dst = append(dst, byte(v.Status), byte(v.Reason), v.Score, byte(v.Flags), bits, 0, 0, 0)
+	return binary.BigEndian.AppendUint64(dst, uint64(v.VerifiedAt.UnixMilli()))
+}
+
+// ReadCore reads what AppendCore wrote. Status and reason always agree in what it returns.
+func ReadCore(b []byte) (Verdict, error) {
+	if len(b) < CoreSize || b[5] != 0 || b[6] != 0 || b[7] != 0 || b[4]>>6 != 0 || b[4]>>2&3 > uint8(No) {
+		return Verdict{}, ErrCore
+	}
+	v := Verdict{Status: Status(b[0]), Reason: Reason(b[1]), Score: b[2], Flags: Flags(b[3])}
+	if int(v.Reason) >= len(reasonNames) || v.Status != v.Reason.Bucket() || v.Score > 100 {
+		return Verdict{}, ErrCore
+	}
+	v.SMTPValid, v.FromCache = b[4]&coreSMTPValid != 0, b[4]&coreFromCache != 0
+	v.Details.CatchAll = Tri(b[4] >> 2 & 3)
+	v.Details.Full, v.Details.Disabled = b[4]&coreFull != 0, b[4]&coreDisabled != 0
+	v.VerifiedAt = time.UnixMilli(int64(binary.BigEndian.Uint64(b[8:]))).UTC()
+	return v, nil
+}

@@ -1,0 +1,293 @@
+package engine
+
+import "time"
+
+// scores are the fixed scores of decisions by reason; the cases that vary are set where they are decided.
+var scores = [...]uint8{
+	ReasonNone: 98, ReasonDisposable: 40, ReasonAcceptAllProvider: 65, ReasonCatchAll: 60, ReasonAcceptedUnconfirmed: 75,
+	ReasonMailboxFull: 55, ReasonRoleAccount: 80, ReasonPossibleTypo: 50, ReasonLowQuality: 45,
+	ReasonInvalidSyntax: 0, ReasonDomainNotFound: 1, ReasonNullMX: 2, ReasonProviderSyntax: 2, ReasonNoMailServer: 3,
+	ReasonMailboxNotFound: 3, ReasonUnroutableMX: 4, ReasonMailboxDisabled: 8,
+	ReasonGreylisted: 50, ReasonSMTPNotChecked: 50, ReasonCancelled: 50, ReasonRateLimited: 45, ReasonTimeout: 40, ReasonBlocked: 40,
+	ReasonTemporaryError: 35, ReasonSMTPUTF8Unsupported: 35, ReasonConnectionFailed: 30, ReasonDNSError: 30, ReasonProtocolError: 30,
+	ReasonInternalError: 30,
+}
+
+const (
+	scoreNotFoundOnCatchAll = 5
+	scoreUnknownUserNamed   = 20
+	scoreOldEvidence        = 95
+	oldEvidence             = 24 * time.Hour
+)
+
+// Bucket is the status that a reason belongs to.
+func (r Reason) Bucket() Status {
+	switch {
+	case r == ReasonNone:
+		return Valid
+	case r <= ReasonLowQuality:
+		return Risky
+	case r <= ReasonMailboxDisabled:
+		return Invalid
+	}
+	return Unknown
+}
+
+// Judge turns evidence into a verdict. It is total: any evidence, none included, has one, and what is not proven is UNKNOWN.
+// The order of decision is INVALID, disposable, accept-all provider, full mailbox, UNKNOWN, the other risks, VALID.
+func Judge(ev *Evidence, p Policy, now time.Time) Verdict {
+	v := Verdict{Flags: ev.Flags, MX: ev.Route.MX, VerifiedAt: now}
+	nameProvider(&v, ev)
+	v.Details.Attempts = ev.Attempts + min(1, len(ev.Seen))
+	d := decide(ev, p)
+	v.Reason, v.Status, v.Score, v.Rule = d.reason, d.reason.Bucket(), scores[d.reason], d.rule
+	if d.score != 0 {
+		v.Score = d.score
+	}
+	describe(&v, ev, p, d)
+	return v
+}
+
+// Sure builds the verdict that a reason alone gives, for rows that no evidence was taken of.
+func Sure(r Reason, rule string, flags Flags, now time.Time) Verdict {
+	return Verdict{Status: r.Bucket(), Reason: r, Score: scores[r], Rule: rule, Flags: flags, VerifiedAt: now}
+}
+
+// AsOf is the verdict as served at now: old evidence of a living mailbox is worth a little less.
+func (v Verdict) AsOf(now time.Time) Verdict {
+	if v.Status == Valid && now.Sub(v.VerifiedAt) > oldEvidence {
+		v.Score = scoreOldEvidence
+	}
+	return v
+}
+
+// decision is a reason with what it rests on. score is set where it is not the reason's own.
+type decision struct {
+	reason Reason
+	rule   string
+	score  uint8
+	from   *Sighting
+}
+
+func decide(ev *Evidence, p Policy) decision {
+	if d, ok := decideBySyntaxAndDNS(ev); ok {
+		return d
+	}
+	target, answered := ev.answer(SubjectTarget, "")
+	if answered {
+		if d, ok := condemn(ev, target); ok {
+			return d
+		}
+	}
+	if ev.Flags.Has(FlagDisposable) {
+		return decision{reason: ReasonDisposable, rule: "list/disposable"}
+	}
+	if prov := ev.Route.Provider; prov != nil && prov.AcceptAll {
+		return decision{reason: ReasonAcceptAllProvider, rule: prov.ID + "/accept-all"}
+	}
+	if !answered {
+		return decideUnasked(ev, p)
+	}
+	return decideByAnswer(ev, target)
+}
+
+// decideBySyntaxAndDNS settles what needs no mail server. DNS that failed to answer settles as UNKNOWN, unless a list knows better.
+func decideBySyntaxAndDNS(ev *Evidence) (decision, bool) {
+	if ev.SyntaxBad {
+		return decision{reason: ReasonInvalidSyntax, rule: "syntax/rfc5321"}, true
+	}
+	switch ev.Route.Fact {
+	case FactNoDomain:
+		return decision{reason: ReasonDomainNotFound, rule: "dns/nxdomain"}, true
+	case FactNullMX:
+		return decision{reason: ReasonNullMX, rule: "dns/null-mx"}, true
+	case FactNoServer:
+		return decision{reason: ReasonNoMailServer, rule: "dns/no-server"}, true
+	case FactUnroutable:
+		return decision{reason: ReasonUnroutableMX, rule: "dns/unroutable"}, true
+	}
+	if breaksMailboxRule(ev) {
+		return decision{reason: ReasonProviderSyntax, rule: ev.Route.Provider.ID + "/mailbox-rule"}, true
+	}
+	if ev.unroutable() {
+		return decision{reason: ReasonUnroutableMX, rule: "dns/unroutable"}, true
+	}
+	return decision{}, false
+}
+
+// unroutable reports that every host of the route was looked up, and none has an address that mail could go to.
+func (ev *Evidence) unroutable() bool {
+	for _, h := range ev.Route.Hosts {
+		if !ev.addressless(h) {
+			return false
+		}
+	}
+	return len(ev.Route.Hosts) > 0
+}
+
+// condemn gives INVALID only on a permanent reply at RCPT that blames the recipient.
+func condemn(ev *Evidence, target Sighting) (decision, bool) {
+	f := target.Finding
+	if target.Reply.Stage != StageRcpt || !target.Reply.Permanent() {
+		return decision{}, false
+	}
+	switch {
+	case f.Meaning == NoMailbox && f.Blame == BlameRecipient, f.Meaning == MeaningUnknown && target.Vouched:
+		d := decision{reason: ReasonMailboxNotFound, rule: f.Rule, from: &target}
+		if ev.catchAll(target.Host) == Yes {
+			d.score = scoreNotFoundOnCatchAll
+		}
+		return d, true
+	case f.Meaning == MailboxDisabled && f.Blame == BlameRecipient:
+		return decision{reason: ReasonMailboxDisabled, rule: f.Rule, from: &target}, true
+	}
+	return decision{}, false
+}
+
+// catchAll says whether the decoy at host was accepted. A permanent refusal in words that no rule knows counts
+// as a refusal when the same connection accepted another recipient of the domain.
+func (ev *Evidence) catchAll(host string) Tri {
+	s, ok := ev.answer(SubjectDecoy, host)
+	if !ok {
+		return NotKnown
+	}
+	switch f := s.Finding; {
+	case f.Meaning == Accepted:
+		return Yes
+	case !s.Reply.Permanent():
+		return NotKnown
+	case f.Meaning == NoMailbox, f.Meaning == MailboxDisabled, f.Meaning == MeaningUnknown && s.Vouched:
+		return No
+	}
+	return NotKnown
+}
+
+// decideUnasked is for targets that never got a reply.
+func decideUnasked(ev *Evidence, p Policy) decision {
+	switch ev.Route.Fact {
+	case FactServFail, FactDNSTimeout:
+		return decision{reason: ReasonDNSError, rule: "dns/" + ev.Route.Fact.String()}
+	}
+	if p.NoSMTP || (ev.Route.Provider != nil && !ev.Route.Provider.Probe) {
+		return decision{reason: ReasonSMTPNotChecked, rule: "policy/not-probed"}
+	}
+	s, ok := ev.sessionFailure()
+	if !ok {
+		return decision{reason: ReasonSMTPNotChecked, rule: "policy/not-probed"}
+	}
+	if s.Event == EventReply {
+		return decideByRefusal(s)
+	}
+	return decision{reason: eventReason(s.Event), rule: "session/" + s.Event.String(), from: &s}
+}
+
+func eventReason(e Event) Reason {
+	switch e {
+	case EventTimeout:
+		return ReasonTimeout
+	case EventOutOfStep:
+		return ReasonProtocolError
+	case EventNoSMTPUTF8:
+		return ReasonSMTPUTF8Unsupported
+	case EventHostServFail:
+		return ReasonDNSError
+	case EventSourceBlocked:
+		return ReasonBlocked
+	case EventInternal:
+		return ReasonInternalError
+	}
+	return ReasonConnectionFailed
+}
+
+// decideByAnswer is for targets that got a reply which does not condemn them.
+func decideByAnswer(ev *Evidence, target Sighting) decision {
+	if target.Finding.Meaning == MailboxFull {
+		return decision{reason: ReasonMailboxFull, rule: target.Finding.Rule, from: &target}
+	}
+	if target.Finding.Meaning != Accepted {
+		return decideByRefusal(target)
+	}
+	d := decision{from: &target}
+	d.reason, d.rule = risk(ev, target)
+	return d
+}
+
+// risk weighs an acceptance: the reasons in the order of the table, none of them means VALID.
+func risk(ev *Evidence, target Sighting) (Reason, string) {
+	switch ev.catchAll(target.Host) {
+	case Yes:
+		return ReasonCatchAll, "decoy/accepted"
+	case NotKnown:
+		return ReasonAcceptedUnconfirmed, "decoy/unclear"
+	}
+	switch {
+	case ev.Flags.Has(FlagRole):
+		return ReasonRoleAccount, "list/role"
+	case ev.Flags.Has(FlagTypo):
+		return ReasonPossibleTypo, "list/typo"
+	case ev.Route.Provider.Parking:
+		return ReasonLowQuality, ev.Route.Provider.ID + "/parking"
+	}
+	return ReasonNone, "decoy/refused"
+}
+
+// decideByRefusal maps what a refusal means to the reason why we do not know.
+func decideByRefusal(s Sighting) decision {
+	d := decision{reason: RefusalReason(s.Finding.Meaning), rule: s.Finding.Rule, from: &s}
+	if d.reason == ReasonTemporaryError && s.Finding.NamesUnknown {
+		d.score = scoreUnknownUserNamed
+	}
+	return d
+}
+
+// RefusalReason is the reason that a refusal gives when it condemns nobody.
+func RefusalReason(m Meaning) Reason {
+	switch m {
+	case Greylisted:
+		return ReasonGreylisted
+	case RateLimited:
+		return ReasonRateLimited
+	case Blocked, SenderRefused, PolicyRefused:
+		return ReasonBlocked
+	case Temporary:
+		return ReasonTemporaryError
+	case NoMailbox, MailboxDisabled, MailboxFull:
+		// Recipient words in a reply that may not condemn: a temporary code, or another stage.
+		return ReasonTemporaryError
+	}
+	return ReasonProtocolError
+}
+
+// nameProvider fills the provider where a route tells one.
+func nameProvider(v *Verdict, ev *Evidence) {
+	if !ev.Route.Fact.Routable() || ev.Route.Provider == nil {
+		return
+	}
+	v.ProviderID, v.ProviderName = ev.Route.Provider.ID, ev.Route.Provider.Name
+	if v.ProviderName == "" {
+		v.ProviderName = "other"
+	}
+}
+
+// describe fills what the verdict rests on.
+func describe(v *Verdict, ev *Evidence, p Policy, d decision) {
+	target, answered := ev.answer(SubjectTarget, "")
+	if answered {
+		v.Details.CatchAll = ev.catchAll(target.Host)
+		v.SMTPValid = target.Finding.Meaning == Accepted && v.Details.CatchAll == No
+		v.VerifiedAt = target.At
+		if d.from == nil {
+			d.from = &target
+		}
+	}
+	v.Details.Full, v.Details.Disabled = d.reason == ReasonMailboxFull, d.reason == ReasonMailboxDisabled
+	if d.from == nil {
+		return
+	}
+	v.VerifiedAt = d.from.At
+	v.Details.Host, v.Details.Stage = d.from.Host, d.from.Reply.Stage
+	v.Details.Code, v.Details.Enhanced = d.from.Reply.Code, d.from.Reply.Enhanced
+	if p.Details {
+		v.Details.Message = Redact(d.from.Reply.Text(), ev.Address)
+	}
+}

@@ -1,0 +1,250 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var (
+	noon    = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	retries = []time.Duration{time.Minute, 5 * time.Minute}
+)
+
+func unknownRoute(hosts ...string) Route {
+	return Route{Fact: FactMX, Hosts: hosts, MX: hosts, Provider: &Provider{Probe: true}}
+}
+
+func said(about Subject, host string, code int, m Meaning, b Blame) Sighting {
+	return Sighting{Subject: about, Host: host, At: noon,
+		Reply: Reply{Stage: StageRcpt, Code: code, Lines: []string{"text"}}, Finding: Finding{Meaning: m, Blame: b, Rule: "test/rule"}}
+}
+
+func saw(e Event, about Subject, host string) Sighting {
+	return Sighting{Subject: about, Event: e, Host: host, At: noon}
+}
+
+func atBanner(host string, code int, m Meaning) Sighting {
+	s := said(SubjectSession, host, code, m, BlameUs)
+	s.Reply.Stage = StageBanner
+	return s
+}
+
+var (
+	accepted   = said(SubjectTarget, "a", 250, Accepted, BlameNone)
+	missing    = said(SubjectTarget, "a", 550, NoMailbox, BlameRecipient)
+	greylisted = said(SubjectTarget, "a", 451, Greylisted, BlameSite)
+	decoyNo    = said(SubjectDecoy, "a", 550, NoMailbox, BlameRecipient)
+	decoyYes   = said(SubjectDecoy, "a", 250, Accepted, BlameNone)
+)
+
+func TestNext(t *testing.T) {
+	ask := func(h string) Step { return Step{Kind: StepAsk, Host: h} }
+	decoy := func(h string) Step { return Step{Kind: StepDecoy, Host: h} }
+	wait := func(d time.Duration) Step { return Step{Kind: StepWait, Until: noon.Add(d)} }
+	for name, c := range map[string]struct {
+		seen []Sighting
+		want Step
+	}{
+		"nothing seen":                       {nil, ask("a")},
+		"accepted, no decoy":                 {[]Sighting{accepted}, decoy("a")},
+		"accepted, decoy of another host":    {[]Sighting{said(SubjectDecoy, "b", 550, NoMailbox, BlameRecipient), accepted}, decoy("a")},
+		"accepted, decoy refused":            {[]Sighting{accepted, decoyNo}, Step{}},
+		"accepted, decoy known before":       {[]Sighting{decoyNo, accepted}, Step{}},
+		"accepted, decoy unanswered":         {[]Sighting{accepted, saw(EventClosed, SubjectDecoy, "a")}, Step{}},
+		"refused":                            {[]Sighting{missing}, Step{}},
+		"greylisted":                         {[]Sighting{greylisted}, decoy("a")},
+		"greylisted, decoy too":              {[]Sighting{greylisted, said(SubjectDecoy, "a", 451, Greylisted, BlameSite)}, wait(time.Minute)},
+		"connection refused":                 {[]Sighting{saw(EventConnectFailed, SubjectSession, "a")}, ask("b")},
+		"banner blocked":                     {[]Sighting{atBanner("a", 554, Blocked)}, ask("b")},
+		"no address is not a try":            {[]Sighting{saw(EventNoAddress, SubjectSession, "a"), saw(EventTimeout, SubjectSession, "b"), saw(EventTimeout, SubjectSession, "c")}, ask("d")},
+		"three hosts at most":                {[]Sighting{saw(EventTimeout, SubjectSession, "a"), saw(EventTimeout, SubjectSession, "b"), saw(EventTimeout, SubjectSession, "c")}, Step{}},
+		"all hosts busy":                     {[]Sighting{atBanner("a", 421, Temporary), atBanner("b", 421, RateLimited), atBanner("c", 421, Temporary)}, wait(time.Minute)},
+		"unanswered is asked again there":    {[]Sighting{saw(EventClosed, SubjectTarget, "a")}, ask("a")},
+		"unanswered three times":             {[]Sighting{saw(EventClosed, SubjectTarget, "a"), saw(EventClosed, SubjectTarget, "a"), saw(EventClosed, SubjectTarget, "a")}, Step{}},
+		"never past a recipient reply":       {[]Sighting{said(SubjectTarget, "a", 554, PolicyRefused, BlameSite)}, Step{}},
+		"temporary is retried":               {[]Sighting{said(SubjectTarget, "a", 451, Temporary, BlameSite)}, wait(time.Minute)},
+		"no SMTPUTF8 ends":                   {[]Sighting{saw(EventNoSMTPUTF8, SubjectTarget, "a")}, Step{}},
+		"unanswered, then the door is shut":  {[]Sighting{saw(EventClosed, SubjectTarget, "a"), saw(EventConnectFailed, SubjectSession, "a")}, Step{}},
+		"a blocked source does not try more": {[]Sighting{saw(EventSourceBlocked, SubjectSession, "a")}, Step{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ev := Evidence{Route: unknownRoute("a", "b", "c", "d"), Seen: c.seen}
+			require.Equal(t, c.want, Next(&ev, Policy{Schedule: retries}, noon))
+		})
+	}
+}
+
+func TestNextStopsWaitingWithTheSchedule(t *testing.T) {
+	ev := Evidence{Route: unknownRoute("a"), Seen: []Sighting{decoyNo, greylisted}, Attempts: 1}
+	require.Equal(t, noon.Add(5*time.Minute), Next(&ev, Policy{Schedule: retries}, noon).Until)
+	ev.Attempts = 2
+	require.Equal(t, StepDone, Next(&ev, Policy{Schedule: retries}, noon).Kind)
+}
+
+func TestNextAsksNobodyWhereNothingCanBeLearnt(t *testing.T) {
+	for name, ev := range map[string]Evidence{
+		"syntax":     {SyntaxBad: true},
+		"nxdomain":   {Route: Route{Fact: FactNoDomain}},
+		"servfail":   {Route: Route{Fact: FactServFail}},
+		"accept-all": {Route: Route{Fact: FactMX, Hosts: []string{"a"}, Provider: &Provider{Probe: true, AcceptAll: true}}},
+		"probe off":  {Route: Route{Fact: FactMX, Hosts: []string{"a"}, Provider: &Provider{}}},
+	} {
+		require.Equal(t, StepDone, Next(&ev, Policy{}, noon).Kind, name)
+	}
+	require.Equal(t, StepResolve, Next(&Evidence{}, Policy{}, noon).Kind)
+}
+
+func TestJudge(t *testing.T) {
+	unknownWords := said(SubjectTarget, "a", 550, MeaningUnknown, BlameSite)
+	vouched := unknownWords
+	vouched.Vouched = true
+	named := said(SubjectTarget, "a", 450, Temporary, BlameSite)
+	named.Finding.NamesUnknown = true
+	for name, c := range map[string]struct {
+		seen   []Sighting
+		flags  Flags
+		status Status
+		reason string
+		score  uint8
+	}{
+		"accepted, decoy refused":        {[]Sighting{accepted, decoyNo}, 0, Valid, "", 98},
+		"decoy of another host":          {[]Sighting{said(SubjectDecoy, "b", 550, NoMailbox, BlameRecipient), accepted}, 0, Risky, "accepted_unconfirmed", 75},
+		"catch-all":                      {[]Sighting{accepted, decoyYes}, 0, Risky, "catch_all", 60},
+		"catch-all before role":          {[]Sighting{accepted, decoyYes}, FlagRole, Risky, "catch_all", 60},
+		"decoy unclear":                  {[]Sighting{accepted, saw(EventTimeout, SubjectDecoy, "a")}, 0, Risky, "accepted_unconfirmed", 75},
+		"role":                           {[]Sighting{accepted, decoyNo}, FlagRole, Risky, "role_account", 80},
+		"typo":                           {[]Sighting{accepted, decoyNo}, FlagTypo, Risky, "possible_typo", 50},
+		"disposable, accepted":           {[]Sighting{accepted, decoyNo}, FlagDisposable, Risky, "disposable", 40},
+		"disposable, unreachable":        {[]Sighting{saw(EventTimeout, SubjectSession, "a")}, FlagDisposable, Risky, "disposable", 40},
+		"disposable, missing":            {[]Sighting{missing}, FlagDisposable, Invalid, "mailbox_not_found", 3},
+		"missing":                        {[]Sighting{missing}, 0, Invalid, "mailbox_not_found", 3},
+		"missing on a catch-all":         {[]Sighting{decoyYes, missing}, 0, Invalid, "mailbox_not_found", 5},
+		"disabled":                       {[]Sighting{said(SubjectTarget, "a", 550, MailboxDisabled, BlameRecipient)}, 0, Invalid, "mailbox_disabled", 8},
+		"full":                           {[]Sighting{said(SubjectTarget, "a", 452, MailboxFull, BlameRecipient)}, 0, Risky, "mailbox_full", 55},
+		"no mailbox, but our fault":      {[]Sighting{said(SubjectTarget, "a", 550, NoMailbox, BlameUs)}, 0, Unknown, "temporary_error", 35},
+		"no mailbox, temporary code":     {[]Sighting{said(SubjectTarget, "a", 450, NoMailbox, BlameRecipient)}, 0, Unknown, "temporary_error", 35},
+		"no mailbox at the banner":       {[]Sighting{atBanner("a", 550, NoMailbox)}, 0, Unknown, "temporary_error", 35},
+		"blocked":                        {[]Sighting{said(SubjectTarget, "a", 550, Blocked, BlameUs)}, 0, Unknown, "blocked", 40},
+		"sender refused":                 {[]Sighting{said(SubjectTarget, "a", 550, SenderRefused, BlameUs)}, 0, Unknown, "blocked", 40},
+		"unknown words":                  {[]Sighting{unknownWords}, 0, Unknown, "protocol_error", 30},
+		"unknown words, vouched":         {[]Sighting{vouched}, 0, Invalid, "mailbox_not_found", 3},
+		"450 naming an unknown user":     {[]Sighting{named}, 0, Unknown, "temporary_error", 20},
+		"greylisted":                     {[]Sighting{greylisted}, 0, Unknown, "greylisted", 50},
+		"rate limited at every banner":   {[]Sighting{atBanner("a", 421, RateLimited)}, 0, Unknown, "rate_limited", 45},
+		"a refusal says more than quiet": {[]Sighting{atBanner("a", 554, Blocked), saw(EventTimeout, SubjectSession, "b")}, 0, Unknown, "blocked", 40},
+		"connection refused":             {[]Sighting{saw(EventConnectFailed, SubjectSession, "a")}, 0, Unknown, "connection_failed", 30},
+		"silence":                        {[]Sighting{saw(EventTimeout, SubjectSession, "a")}, 0, Unknown, "timeout", 40},
+		"out of step":                    {[]Sighting{saw(EventOutOfStep, SubjectSession, "a")}, 0, Unknown, "protocol_error", 30},
+		"no SMTPUTF8":                    {[]Sighting{saw(EventNoSMTPUTF8, SubjectTarget, "a")}, 0, Unknown, "smtputf8_unsupported", 35},
+		"private addresses only":         {[]Sighting{saw(EventRefusedHost, SubjectSession, "a"), saw(EventNoAddress, SubjectSession, "b")}, 0, Invalid, "unroutable_mx", 4},
+		"one host not looked up":         {[]Sighting{saw(EventRefusedHost, SubjectSession, "a"), saw(EventHostServFail, SubjectSession, "b")}, 0, Unknown, "dns_error", 30},
+		"IPv6 only, and we have none":    {[]Sighting{saw(EventNoEgress, SubjectSession, "a")}, 0, Unknown, "connection_failed", 30},
+		"every source quarantined":       {[]Sighting{saw(EventSourceBlocked, SubjectSession, "a")}, 0, Unknown, "blocked", 40},
+		"nothing seen":                   {nil, 0, Unknown, "smtp_not_checked", 50},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ev := Evidence{Route: unknownRoute("a", "b"), Flags: c.flags, Seen: c.seen}
+			v := Judge(&ev, Policy{}, noon)
+			require.Equal(t, c.status, v.Status)
+			require.Equal(t, c.reason, v.Reason.String())
+			require.Equal(t, c.score, v.Score)
+			require.NotEmpty(t, v.Rule)
+		})
+	}
+}
+
+func TestJudgeByRouteAlone(t *testing.T) {
+	for f, want := range map[Fact]string{FactNoDomain: "domain_not_found", FactNullMX: "null_mx", FactNoServer: "no_mail_server",
+		FactUnroutable: "unroutable_mx", FactServFail: "dns_error", FactDNSTimeout: "dns_error", FactUnasked: "smtp_not_checked"} {
+		ev := Evidence{Route: Route{Fact: f, Provider: &Provider{Probe: true}}}
+		require.Equal(t, want, Judge(&ev, Policy{}, noon).Reason.String(), f.String())
+	}
+	require.Equal(t, "invalid_syntax", Judge(&Evidence{SyntaxBad: true}, Policy{}, noon).Reason.String())
+	ev := Evidence{Route: Route{Fact: FactMX, Hosts: []string{"a"}, Provider: &Provider{ID: "yahoo", Name: "Yahoo", Probe: true, AcceptAll: true}}}
+	require.Equal(t, Risky, Judge(&ev, Policy{}, noon).Status)
+}
+
+func TestOldEvidenceOfALivingMailboxIsWorthLess(t *testing.T) {
+	ev := Evidence{Route: unknownRoute("a"), Seen: []Sighting{accepted, decoyNo}}
+	v := Judge(&ev, Policy{}, noon)
+	require.Equal(t, uint8(98), v.AsOf(noon.Add(23*time.Hour)).Score)
+	require.Equal(t, uint8(95), v.AsOf(noon.Add(25*time.Hour)).Score)
+}
+
+func TestSMTPValidNeedsAHostThatRefuses(t *testing.T) {
+	for _, c := range []struct {
+		decoy Sighting
+		want  bool
+	}{{decoyNo, true}, {decoyYes, false}, {saw(EventTimeout, SubjectDecoy, "a"), false}} {
+		ev := Evidence{Route: unknownRoute("a"), Flags: FlagRole, Seen: []Sighting{accepted, c.decoy}}
+		v := Judge(&ev, Policy{}, noon)
+		require.Equal(t, c.want, v.SMTPValid)
+	}
+}
+
+// Any evidence has a verdict that its own sightings justify, and Next ends for any peer.
+func TestLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ev := Evidence{Route: unknownRoute("a", "b", "c", "d"), Flags: Flags(rapid.IntRange(0, 15).Draw(t, "flags"))}
+		for steps := 0; ; steps++ {
+			if steps > 40 {
+				t.Fatalf("no end: %+v", ev.Seen)
+			}
+			step := Next(&ev, Policy{}, noon)
+			if step.Kind == StepDone || step.Kind == StepWait {
+				break
+			}
+			ev.Append(drawSighting(t, step))
+		}
+		checkVerdict(t, &ev, Judge(&ev, Policy{}, noon))
+	})
+}
+
+func drawSighting(t *rapid.T, step Step) Sighting {
+	about := SubjectTarget
+	if step.Kind == StepDecoy {
+		about = SubjectDecoy
+	}
+	e := Event(rapid.IntRange(0, int(EventInternal)).Draw(t, "event"))
+	if e != EventReply {
+		if about == SubjectTarget && rapid.Bool().Draw(t, "before RCPT") {
+			about = SubjectSession
+		}
+		return saw(e, about, step.Host)
+	}
+	code := rapid.SampledFrom([]int{250, 421, 450, 550}).Draw(t, "code")
+	m := Meaning(rapid.IntRange(0, int(ProtocolFault)).Draw(t, "meaning"))
+	if (m == Accepted) != (code == 250) {
+		m, code = PolicyRefused, 550
+	}
+	return said(about, step.Host, code, m, Blame(rapid.IntRange(1, 4).Draw(t, "blame")))
+}
+
+func checkVerdict(t *rapid.T, ev *Evidence, v Verdict) {
+	target, ok := ev.answer(SubjectTarget, "")
+	if v.Status == Valid && (!ok || target.Finding.Meaning != Accepted || ev.catchAll(target.Host) != No) {
+		t.Fatalf("VALID without evidence: %+v", ev.Seen)
+	}
+	if v.Status == Invalid && v.Reason != ReasonUnroutableMX && (!target.Reply.Permanent() || target.Finding.Blame != BlameRecipient) {
+		t.Fatalf("INVALID without evidence: %+v", ev.Seen)
+	}
+	if v.Status == Unknown && v.Reason == ReasonNone {
+		t.Fatal("UNKNOWN without a reason")
+	}
+}
+
+func TestRedact(t *testing.T) {
+	a := Address{local: "ann.lee", domain: "x.org", folded: "ann.lee@x.org"}
+	for in, want := range map[string]string{
+		"5.1.1 <ann.lee@x.org>: unknown":    "5.1.1 <address>: unknown",
+		"ann.lee@x.org unknown":             "<address> unknown",
+		"no such user ann.lee, sorry":       "no such user <address>, sorry",
+		"two\r\nlines\tand\x00 a control":   "two lines and a control",
+		"decoy <karen.k9@x.org> refused ok": "decoy <address> refused ok",
+	} {
+		require.Equal(t, want, Redact(in, a))
+	}
+}

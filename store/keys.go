@@ -17,6 +17,27 @@ const (
 	tableJob   = 'j' // job id                            Job as JSON           jobs.go
 	tableChunk = 'c' // job id, 0, number uint64          Chunk, fixed fields   chunks.go
 	tableOwner = 'o' // account, 0, ^created, job id      empty: newest first   jobs.go
+
+	tableUser    = 'u' // account                         user as JSON          users.go
+	tableEmail   = 'e' // folded e-mail of a login        account               users.go
+	tableLogin   = 'n' // account                         login as JSON         users_login.go
+	tableAPIKey  = 'k' // account, 0, key id              apiKey as JSON        apikeys.go
+	tableKeyUsed = 't' // account, 0, key id              unix seconds uint64   apikeys.go
+	tableBalance = 'b' // account                         balance, fixed fields ledger.go
+	tableLedger  = 'l' // account, 0, number uint64       Entry as JSON         ledger.go
+	tableCause   = 'd' // account, 0, entry id            number uint64         ledger.go
+	tableReserve = 'r' // account, 0, s or j, reference   credits uint64        ledger.go
+	tableWindow  = 'w' // window name                     window, fixed fields  limits.go
+	tableAnswer  = 'i' // account, 0, hash of the request Answer as JSON        idempotency.go
+	tableSession = 's' // hash of the token               Session as JSON       sessions.go
+	tableLogged  = 'a' // account, 0, hash of the token   empty                 sessions.go
+	tableSetting = 'f' // name                            bytes                 settings.go
+	tableAccount = 'g' // account, 0, name                bytes                 settings.go
+	tableAudit   = 'z' // time uint64, random             Act as JSON           settings_audit.go
+	tableStop    = 'p' // kind, name                      Suppression as JSON   suppress.go
+	tableCall    = 'v' // job id                          Callback as JSON      callbacks.go
+	tableCallDue = 'y' // time uint64, job id             empty                 callbacks.go
+	tableAttempt = 'q' // job id, 0, number uint64        Attempt as JSON       callbacks.go
 )
 
 // MaxName bounds every string that becomes a part of a key.

@@ -1,0 +1,83 @@
+package store
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"hash/crc32"
+	"strings"
+)
+
+// The form of an API key: a prefix that tells live from test, 32 random base62 characters (190 bits), and the CRC-32
+// of all that in six more, so that a mistyped or made-up key is refused without looking anything up.
+const (
+	LivePrefix = "prb_live_"
+	TestPrefix = "prb_test_"
+
+	keyRandom   = 32
+	keyChecksum = 6
+	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+
+// KeyHash is what the store remembers of a key or of a session token: its SHA-256. Both have far too many random bits
+// to be guessed from it, so no slow hash is needed.
+type KeyHash [sha256.Size]byte
+
+// hashSecret is the remembered form of a secret that we made.
+func hashSecret(secret string) KeyHash { return sha256.Sum256([]byte(secret)) }
+
+// mintKey makes a new API key.
+func mintKey(test bool) string {
+	prefix := LivePrefix
+	if test {
+		prefix = TestPrefix
+	}
+	body := prefix + randomBase62(keyRandom)
+	return body + keySum(body)
+}
+
+// WellFormedKey tells whether s has the form and the checksum of an API key, and whether it is a test key.
+func WellFormedKey(s string) (test, ok bool) {
+	rest, live := strings.CutPrefix(s, LivePrefix)
+	if !live {
+		if rest, test = strings.CutPrefix(s, TestPrefix); !test {
+			return false, false
+		}
+	}
+	if len(rest) != keyRandom+keyChecksum {
+		return false, false
+	}
+	for i := range len(rest) {
+		if strings.IndexByte(base62, rest[i]) < 0 {
+			return false, false
+		}
+	}
+	cut := len(s) - keyChecksum
+	return test, keySum(s[:cut]) == s[cut:]
+}
+
+// keySum is the CRC-32 (IEEE) of body in six base62 digits, most significant first; 62^6 holds every CRC.
+func keySum(body string) string {
+	n := crc32.ChecksumIEEE([]byte(body))
+	var out [keyChecksum]byte
+	for i := len(out) - 1; i >= 0; i-- {
+		out[i] = base62[n%62]
+		n /= 62
+	}
+	return string(out[:])
+}
+
+// randomBase62 is n unbiased random base62 characters.
+func randomBase62(n int) string {
+	const fair = 256 - 256%62 // bytes from here on would favour the first characters
+	out := make([]byte, 0, n)
+	var buf [64]byte
+	for len(out) < n {
+		rand.Read(buf[:]) // never fails: it ends the process instead
+		for _, c := range buf {
+			if c < fair && len(out) < n {
+				out = append(out, base62[c%62])
+			}
+		}
+	}
+	return string(out)
+}

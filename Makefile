@@ -1,0 +1,37 @@
+# make demo    the main job: a pretend mail internet, a sample list, its verdicts
+# make test    the whole test suite
+# make check   format, vet, staticcheck, import law, generated code
+GO ?= go
+RACE := ./coordinator/... ./engine/dns ./engine/smtp ./prober/... ./store/... ./bench/sim ./cmd/...
+FUZZTIME ?= 3s
+ROWS ?= 20000
+
+.PHONY: demo test check build generate fuzz clean
+
+build:
+	$(GO) build -o bin/probity ./cmd/probity
+
+demo: build
+	./bin/probity demo --rows $(ROWS) --exit
+
+test: build
+	$(GO) test $$($(GO) list ./... | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/)
+	$(GO) test -race -timeout 15m $(RACE)
+	sh tools/fuzz.sh $(FUZZTIME)
+
+check:
+	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+	$(GO) test -count=1 -run TestImportLaw .
+	$(GO) mod tidy -diff
+
+generate:
+	cd tools/lists && npm ci --silent && node generate.mjs
+
+# Every fuzz target of the project, one after another. make fuzz FUZZTIME=10m for a long run.
+fuzz:
+	sh tools/fuzz.sh $(FUZZTIME)
+
+clean:
+	rm -rf bin

@@ -1,0 +1,94 @@
+package probity_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// law says which of our packages each room may import. "x/..." means x and all below it. A room that is not listed
+// may import nothing of ours. The law holds for tests too, except that a test may use the pretend internet.
+var law = map[string][]string{
+	"engine":              {},
+	"engine/dns":          {"engine"},
+	"engine/smtp":         {"engine"},
+	"engine/lists":        {"engine"},
+	"store":               {"engine"},
+	"store/cache":         {"engine"},
+	"prober/wire":         {"engine"},
+	"prober":              {"engine/...", "store/cache", "prober/wire"},
+	"coordinator/sheet":   {"engine"},
+	"coordinator/shard":   {},
+	"coordinator/cluster": {},
+	"coordinator":         {"engine", "engine/dns", "engine/lists", "store", "prober/wire", "coordinator/..."},
+	"api":                 {"coordinator/...", "store", "engine/..."},
+	"bench/sim":           {},
+	"bench":               {"bench/sim"},
+	"cmd/probity":         {"..."},
+}
+
+// inTests lists what test files of a room may import beyond the law: the pretend internet, and for the whole-system
+// test in cmd, everything.
+var inTests = []string{"bench/sim"}
+
+func TestImportLaw(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return skipForeign(file)
+		}
+		if strings.HasSuffix(file, ".go") {
+			room := path.Dir(filepath.ToSlash(file))
+			seen[room] = true
+			checkFile(t, room, file)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.True(t, seen["engine"], "the law must be read from the project's root")
+}
+
+func skipForeign(dir string) error {
+	switch base := filepath.Base(dir); {
+	case base == "node_modules", base == "testdata", dir == "tools", dir == filepath.Join("bench", "peers"), strings.HasPrefix(base, ".") && dir != ".":
+		return filepath.SkipDir
+	}
+	return nil
+}
+
+func checkFile(t *testing.T, room, file string) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+	require.NoError(t, err)
+	allowed := law[room]
+	if strings.HasSuffix(file, "_test.go") {
+		allowed = append(append([]string{room}, allowed...), inTests...)
+	}
+	for _, imp := range parsed.Imports {
+		name, err := strconv.Unquote(imp.Path.Value)
+		require.NoError(t, err)
+		if ours, ok := strings.CutPrefix(name, "probity/"); ok && !allows(allowed, ours) {
+			t.Errorf("%s: %s may not import %s", file, room, ours)
+		}
+	}
+}
+
+func allows(allowed []string, pkg string) bool {
+	for _, a := range allowed {
+		base, deep := strings.CutSuffix(a, "...")
+		base = strings.TrimSuffix(base, "/")
+		if a == pkg || deep && (base == "" || pkg == base || strings.HasPrefix(pkg, base+"/")) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,6 +1,9 @@
 package engine
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Stage is the point of an SMTP session at which a reply arrived (RFC 5321 section 3).
 // The zero value is the TCP connection itself.
@@ -23,6 +26,15 @@ const (
 var stageNames = [...]string{"connect", "banner", "ehlo", "starttls", "mail", "rcpt", "rset", "quit", "session"}
 
 func (s Stage) String() string { return nameOf(stageNames[:], uint8(s)) }
+
+// StageNames are the names that StageNamed knows, in the order of a session.
+func StageNames() []string { return slices.Clone(stageNames[:]) }
+
+// StageNamed is the stage of that name.
+func StageNamed(name string) (Stage, bool) {
+	i := slices.Index(stageNames[:], name)
+	return Stage(max(i, 0)), i >= 0
+}
 
 // Enhanced is an enhanced status code (RFC 3463); the zero value means that the reply had none.
 type Enhanced struct{ Class, Subject, Detail uint16 }

@@ -162,7 +162,9 @@ func (ev *Evidence) has(e Event) bool {
 	return false
 }
 
-func (s *Sighting) good() bool { return s.Event == EventReply && s.Reply.Code < 400 && s.Reply.Code >= 200 }
+func (s *Sighting) good() bool {
+	return s.Event == EventReply && s.Reply.Code < 400 && s.Reply.Code >= 200
+}
 
 // sessionFailure is the failure that says most when no host let us ask.
 func (ev *Evidence) sessionFailure() (Sighting, bool) {

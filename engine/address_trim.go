@@ -1,0 +1,30 @@
+package engine
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Trim takes white space, byte order marks and characters of no width off both edges: what copying and spreadsheets leave there.
+// No address can begin or end with any of them. It never allocates.
+func Trim(s string) string {
+	if s != "" && plainEdge(s[0]) && plainEdge(s[len(s)-1]) {
+		return s
+	}
+	return strings.TrimFunc(s, isEdge)
+}
+
+func plainEdge(c byte) bool { return c > ' ' && c < utf8.RuneSelf }
+
+func isEdge(r rune) bool {
+	switch {
+	case r < utf8.RuneSelf:
+		return unicode.IsSpace(r)
+	case 0x200b <= r && r <= 0x200f, 0x202a <= r && r <= 0x202e, 0x2060 <= r && r <= 0x2069: // zero width, joiners, direction
+		return true
+	case r == 0xfeff, r == 0x180e, r == 0x00ad, r == 0x061c, r == 0x034f: // BOM, Mongolian separator, soft hyphen, Arabic mark, grapheme joiner
+		return true
+	}
+	return unicode.IsSpace(r)
+}

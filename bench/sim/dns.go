@@ -1,0 +1,178 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// Times to live, in seconds: the negative one is the SOA's last field (RFC 2308).
+const (
+	ttlRecord   = 3600
+	ttlNegative = 300
+)
+
+// dnsWait is how long the name server takes over an answer when latency is
+// realistic and time runs at its own speed.
+const dnsWait = 15 * time.Millisecond
+
+// nameServer answers for every name there is: those of the world, and NXDOMAIN
+// for the rest. It takes itself for a resolver, so that clients which ask for
+// recursion are content.
+type nameServer struct {
+	world *World
+	wait  time.Duration
+}
+
+func newNameServer(w *World) *nameServer {
+	n := &nameServer{world: w}
+	if c := w.config; c.Latency == "realistic" && c.Speedup > 0 {
+		n.wait = time.Duration(float64(dnsWait) / c.Speedup)
+	}
+	return n
+}
+
+// serve answers on both sockets until ctx is done, and closes them.
+func (n *nameServer) serve(ctx context.Context, packets net.PacketConn, listener net.Listener) error {
+	udp := &dns.Server{PacketConn: packets, Handler: n}
+	tcp := &dns.Server{Listener: listener, Handler: n}
+	ended := make(chan error, 2)
+	go func() { ended <- udp.ActivateAndServe() }()
+	go func() { ended <- tcp.ActivateAndServe() }()
+	var first error
+	running := 2
+	select {
+	case <-ctx.Done():
+	case first = <-ended:
+		running--
+	}
+	_ = packets.Close()
+	_ = listener.Close()
+	for range running {
+		<-ended
+	}
+	if ctx.Err() != nil || errors.Is(first, net.ErrClosed) {
+		return nil
+	}
+	return fmt.Errorf("dns: %w", first)
+}
+
+// ServeDNS answers one query.
+func (n *nameServer) ServeDNS(rw dns.ResponseWriter, query *dns.Msg) {
+	if n.wait > 0 {
+		time.Sleep(n.wait)
+	}
+	_, udp := rw.RemoteAddr().(*net.UDPAddr)
+	answer := n.answer(query, udp)
+	// A client that has gone away is no concern of the server's.
+	_ = rw.WriteMsg(answer)
+}
+
+// answer is the whole reply to a query.
+func (n *nameServer) answer(query *dns.Msg, udp bool) *dns.Msg {
+	m := new(dns.Msg).SetReply(query)
+	m.RecursionAvailable = true
+	if len(query.Question) != 1 || query.Opcode != dns.OpcodeQuery {
+		m.Rcode = dns.RcodeNotImplemented
+		return m
+	}
+	q := query.Question[0]
+	if reversed := strings.HasSuffix(strings.ToLower(q.Name), ".arpa."); reversed && q.Qtype == dns.TypePTR {
+		n.reverse(m, q)
+	} else {
+		n.forward(m, q, udp)
+	}
+	if m.Rcode == dns.RcodeSuccess || m.Rcode == dns.RcodeNameError {
+		if len(m.Answer) == 0 && !m.Truncated {
+			m.Ns = append(m.Ns, soa(q.Name))
+		}
+	}
+	if opt := query.IsEdns0(); opt != nil {
+		m.SetEdns0(1232, false)
+	}
+	return m
+}
+
+// forward follows aliases as far as RFC 1034 section 3.6.2 bids, and stops
+// where one leads back, as resolvers do, with SERVFAIL.
+func (n *nameServer) forward(m *dns.Msg, q dns.Question, udp bool) {
+	owner := q.Name
+	name := strings.TrimSuffix(strings.ToLower(q.Name), ".")
+	for range 8 {
+		r, known := n.world.names[name]
+		switch {
+		case !known:
+			m.Rcode = n.absent(name)
+			return
+		case r.broken:
+			m.Rcode, m.Answer = dns.RcodeServerFailure, nil
+			return
+		case r.overTCP && udp:
+			m.Truncated = true
+			return
+		case r.alias == "" || q.Qtype == dns.TypeCNAME:
+			m.Answer = append(m.Answer, r.answers(owner, q.Qtype)...)
+			return
+		}
+		m.Answer = append(m.Answer, &dns.CNAME{Hdr: header(owner, dns.TypeCNAME), Target: dns.Fqdn(r.alias)})
+		name, owner = r.alias, dns.Fqdn(r.alias)
+	}
+	m.Rcode, m.Answer = dns.RcodeServerFailure, nil
+}
+
+// absent tells a name without records that has names below it (RFC 8020) from
+// one that does not exist.
+func (n *nameServer) absent(name string) int {
+	if _, above := n.world.above[name]; above {
+		return dns.RcodeSuccess
+	}
+	return dns.RcodeNameError
+}
+
+// answers lists a name's records of one type.
+func (r record) answers(owner string, kind uint16) []dns.RR {
+	var all []dns.RR
+	switch kind {
+	case dns.TypeMX:
+		for _, mx := range r.mx {
+			all = append(all, &dns.MX{Hdr: header(owner, kind), Preference: mx.Pref, Mx: dns.Fqdn(mx.Host)})
+		}
+	case dns.TypeA:
+		for _, addr := range r.addrs {
+			if addr.Is4() {
+				all = append(all, &dns.A{Hdr: header(owner, kind), A: addr.AsSlice()})
+			}
+		}
+	case dns.TypeAAAA:
+		for _, addr := range r.addrs {
+			if addr.Is6() {
+				all = append(all, &dns.AAAA{Hdr: header(owner, kind), AAAA: addr.AsSlice()})
+			}
+		}
+	case dns.TypeCNAME:
+		if r.alias != "" {
+			all = append(all, &dns.CNAME{Hdr: header(owner, kind), Target: dns.Fqdn(r.alias)})
+		}
+	}
+	return all
+}
+
+func header(owner string, kind uint16) dns.RR_Header {
+	return dns.RR_Header{Name: owner, Rrtype: kind, Class: dns.ClassINET, Ttl: ttlRecord}
+}
+
+// soa is the authority of a negative answer: the zone is taken to begin two
+// labels from the root.
+func soa(name string) dns.RR {
+	labels := dns.SplitDomainName(name)
+	zone := dns.Fqdn(strings.Join(labels[max(0, len(labels)-2):], "."))
+	h := header(zone, dns.TypeSOA)
+	h.Ttl = ttlNegative
+	return &dns.SOA{Hdr: h, Ns: "ns.sim.example.", Mbox: "hostmaster.sim.example.",
+		Serial: 1, Refresh: 7200, Retry: 900, Expire: 1209600, Minttl: ttlNegative}
+}

@@ -1,0 +1,101 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// rates are the hourly and per-minute budgets that a careful prober keeps, in
+// real time. Everything else in a provider table is no matter of speed.
+type rates struct {
+	connectionsPerMinute, rcptsPerMinute, refusalsPerHour int
+}
+
+// Budgets, per source address. usualRates hold for unknown routes and for every
+// provider that has no line of its own.
+var (
+	usualRates = rates{connectionsPerMinute: 10, rcptsPerMinute: 60, refusalsPerHour: 20}
+	ratesOf    = map[string]rates{
+		"google":       {connectionsPerMinute: 30, rcptsPerMinute: 600, refusalsPerHour: 200},
+		"microsoft365": {connectionsPerMinute: 30, rcptsPerMinute: 600, refusalsPerHour: 200},
+		"outlook":      {connectionsPerMinute: 6, rcptsPerMinute: 20, refusalsPerHour: 20},
+	}
+)
+
+// retrySchedule is when a deferred address is asked again, each after the
+// attempt before.
+var retrySchedule = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour}
+
+// WriteProviders writes the TOML override file that belongs to an internet of
+// that speed-up: retry schedule, per-minute and per-hour budgets, scaled alike.
+// With 0 every budget is 0, which is none, save what the receivers refuse at
+// any speed.
+func WriteProviders(out io.Writer, speedup float64) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Budgets for the pretend internet at speed-up %g. Not for the real one.\n", speedup)
+	fmt.Fprintf(&b, "retry_schedule = [%s]\n\n[defaults.limits]\n", schedule(speedup))
+	writeLimits(&b, "", speedup)
+	for _, id := range providerIDs() {
+		fmt.Fprintf(&b, "\n[[provider]]\nid = %q\n[provider.limits]\n", id)
+		writeLimits(&b, id, speedup)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// providerIDs lists the providers that have personas, in their order.
+func providerIDs() []string {
+	var ids []string
+	seen := map[string]bool{"": true}
+	for _, p := range Personas() {
+		if !seen[p.Provider] {
+			ids = append(ids, p.Provider)
+		}
+		seen[p.Provider] = true
+	}
+	return ids
+}
+
+func schedule(speedup float64) string {
+	var quoted []string
+	for _, wait := range retrySchedule {
+		scaled := time.Millisecond
+		if speedup > 0 {
+			scaled = max(time.Duration(float64(wait)/speedup), time.Millisecond)
+		}
+		quoted = append(quoted, fmt.Sprintf("%q", scaled))
+	}
+	return strings.Join(quoted, ", ")
+}
+
+func writeLimits(b *strings.Builder, id string, speedup float64) {
+	if speedup <= 0 {
+		writeNoLimits(b, id)
+		return
+	}
+	r, known := ratesOf[id]
+	if !known {
+		r = usualRates
+	}
+	fmt.Fprintf(b, "connections_per_minute = %d\n", scale(r.connectionsPerMinute, speedup))
+	fmt.Fprintf(b, "recipients_per_minute = %d\n", scale(r.rcptsPerMinute, speedup))
+	fmt.Fprintf(b, "refusals_per_hour = %d\n", scale(r.refusalsPerHour, speedup))
+}
+
+// scale rounds down, so that a budget never passes what is tolerated.
+func scale(limit int, speedup float64) int { return max(int(float64(limit)*speedup), 1) }
+
+// writeNoLimits lifts every budget. Outlook.com answers a second recipient of a
+// transaction with 452 4.5.3 whatever the speed.
+func writeNoLimits(b *strings.Builder, id string) {
+	for _, key := range []string{"connections", "connections_per_minute", "recipients_per_minute", "recipients_per_transaction",
+		"recipients_per_connection", "transactions_per_connection", "refusals_per_connection", "refusals_per_hour"} {
+		limit := 0
+		if id == "outlook" && key == "recipients_per_transaction" {
+			limit = 1
+		}
+		fmt.Fprintf(b, "%s = %d\n", key, limit)
+	}
+}

@@ -1,0 +1,240 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Scores is a result file held against the truth. All figures are rows, save
+// ChangedCells.
+type Scores struct {
+	Rows int `json:"rows"` // of the truth file
+	// FalseValid: VALID where no allowed outcome is. FalseInvalid likewise.
+	FalseValid   int `json:"false_valid"`
+	FalseInvalid int `json:"false_invalid"`
+	// UnexpectedUnknown: UNKNOWN where no allowed outcome is.
+	UnexpectedUnknown int `json:"unexpected_unknown"`
+	// WrongReason: the status is allowed, but not with that reason.
+	WrongReason int `json:"wrong_reason"`
+	// WrongStatus: a status that is not allowed, the three above included.
+	WrongStatus int `json:"wrong_status"`
+	// MissingRows of the truth that the result lacks; ExtraRows the other way.
+	MissingRows int `json:"missing_rows"`
+	ExtraRows   int `json:"extra_rows"`
+	// OrderErrors: rows that stand where another belongs. Their verdicts and
+	// cells are not compared.
+	OrderErrors int `json:"order_errors"`
+	// ChangedCells of the input that the result does not repeat.
+	ChangedCells int `json:"changed_cells"`
+	// Confusion counts rows by expected and given status. A row given an allowed
+	// status counts as expected so; a blank address is expected "".
+	Confusion map[string]map[string]int `json:"confusion"`
+	// Wrong counts rows with a wrong status or reason by "expected -> given".
+	Wrong map[string]int `json:"wrong,omitempty"`
+}
+
+// errNoColumn says that a file is not what it was said to be.
+var errNoColumn = errors.New("no such column")
+
+// Score joins a truth file and a result file (each plain, gzip or zstd) by the
+// order of rows. Memory does not grow with rows. An error means that a file
+// could not be read; what a readable result gets wrong is in the Scores.
+func Score(truth, result io.Reader) (Scores, error) {
+	s := scorer{Scores: Scores{Confusion: map[string]map[string]int{}, Wrong: map[string]int{}}}
+	if err := s.open(truth, result); err != nil {
+		return Scores{}, err
+	}
+	for {
+		more, err := s.row()
+		if err != nil {
+			return Scores{}, err
+		}
+		if !more {
+			return s.Scores, nil
+		}
+	}
+}
+
+// scorer walks both files side by side.
+type scorer struct {
+	Scores
+	truth, result    *records
+	status, reason   int // columns of the result
+	allowed          []Outcome
+	truthEnd, resEnd bool
+}
+
+// open reads both headers and finds the columns.
+func (s *scorer) open(truth, result io.Reader) (err error) {
+	if s.truth, err = openHeader("truth", truth); err != nil {
+		return err
+	}
+	if s.result, err = openHeader("result", result); err != nil {
+		return err
+	}
+	n := len(s.truth.cells)
+	if s.truth.find(StatusColumn) != n-2 || s.truth.find(ReasonColumn) != n-1 {
+		return fmt.Errorf("truth: %s, %s: %w", StatusColumn, ReasonColumn, errNoColumn)
+	}
+	if s.status, err = s.resultColumn("verify_status"); err != nil {
+		return err
+	}
+	if s.reason, err = s.resultColumn("verify_reason"); err != nil {
+		return err
+	}
+	s.ChangedCells += s.changed()
+	return nil
+}
+
+func openHeader(what string, in io.Reader) (*records, error) {
+	r, err := openRecords(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	if err := r.next(); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, noRows(err))
+	}
+	return r, nil
+}
+
+// resultColumn finds a column that the verifier added; it is called _2 when the
+// input has one of that name.
+func (s *scorer) resultColumn(name string) (int, error) {
+	if at := s.result.find(name + "_2"); at >= 0 {
+		return at, nil
+	}
+	if at := s.result.find(name); at >= 0 {
+		return at, nil
+	}
+	return 0, fmt.Errorf("result: %s: %w", name, errNoColumn)
+}
+
+// row scores the next row; more is false when both files have ended.
+func (s *scorer) row() (more bool, err error) {
+	if s.truthEnd, err = advance("truth", s.truth, s.truthEnd); err != nil {
+		return false, err
+	}
+	if s.resEnd, err = advance("result", s.result, s.resEnd); err != nil {
+		return false, err
+	}
+	switch {
+	case s.truthEnd && s.resEnd:
+		return false, nil
+	case s.truthEnd:
+		s.ExtraRows++
+	case s.resEnd:
+		s.Rows++
+		s.MissingRows++
+	default:
+		s.Rows++
+		s.compare()
+	}
+	return true, nil
+}
+
+func advance(what string, r *records, ended bool) (bool, error) {
+	if ended {
+		return true, nil
+	}
+	err := r.next()
+	if err == io.EOF {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", what, err)
+	}
+	return false, nil
+}
+
+// compare scores one row that both files have.
+func (s *scorer) compare() {
+	changed := s.changed()
+	if changed*2 > s.filled() {
+		s.OrderErrors++
+		return
+	}
+	s.ChangedCells += changed
+	s.allowed = readOutcomes(s.allowed[:0], cell(s.truth, len(s.truth.cells)-2), cell(s.truth, len(s.truth.cells)-1))
+	s.judge(string(cell(s.result, s.status)), string(cell(s.result, s.reason)))
+}
+
+// changed counts the input cells that differ.
+func (s *scorer) changed() int {
+	n := 0
+	for i := range len(s.truth.cells) - 2 {
+		if !bytes.Equal(s.truth.cells[i], cell(s.result, i)) {
+			n++
+		}
+	}
+	return n
+}
+
+// filled counts the input cells that are not empty.
+func (s *scorer) filled() int {
+	n := 0
+	for i := range len(s.truth.cells) - 2 {
+		if len(s.truth.cells[i]) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// cell is empty where a row has no such column.
+func cell(r *records, i int) []byte {
+	if i < 0 || i >= len(r.cells) {
+		return nil
+	}
+	return r.cells[i]
+}
+
+// judge holds one verdict against the allowed outcomes.
+func (s *scorer) judge(status, reason string) {
+	expected, exact := s.match(status, reason)
+	row := s.Confusion[expected.Status]
+	if row == nil {
+		row = map[string]int{}
+		s.Confusion[expected.Status] = row
+	}
+	row[status]++
+	if exact {
+		return
+	}
+	s.Wrong[expected.Status+" "+expected.Reason+" -> "+status+" "+reason]++
+	if expected.Status == status {
+		s.WrongReason++
+		return
+	}
+	s.WrongStatus++
+	switch status {
+	case statusValid:
+		s.FalseValid++
+	case statusInvalid:
+		s.FalseInvalid++
+	case statusUnknown:
+		s.UnexpectedUnknown++
+	}
+}
+
+// match finds the allowed outcome nearest to the verdict: the very one, else
+// one of the same status, else the first.
+func (s *scorer) match(status, reason string) (nearest Outcome, exact bool) {
+	var like *Outcome
+	for i, o := range s.allowed {
+		if o.Status == status && o.Reason == reason {
+			return o, true
+		}
+		if like == nil && o.Status == status {
+			like = &s.allowed[i]
+		}
+	}
+	switch {
+	case like != nil:
+		return *like, false
+	case len(s.allowed) == 0:
+		return Outcome{}, status == ""
+	}
+	return s.allowed[0], false
+}

@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Statuses as a verifier spells them.
+const (
+	statusValid   = "VALID"
+	statusRisky   = "RISKY"
+	statusInvalid = "INVALID"
+	statusUnknown = "UNKNOWN"
+)
+
+// byDNS holds the outcomes of the oddities that decide alone.
+var byDNS = map[Oddity][]Outcome{
+	NXDomain:     {{statusInvalid, "domain_not_found"}},
+	NoRecords:    {{statusInvalid, "no_mail_server"}},
+	NullMX:       {{statusInvalid, "null_mx"}},
+	ServFail:     {{statusUnknown, "dns_error"}},
+	HostServFail: {{statusUnknown, "dns_error"}},
+	CNAMELoop:    {{statusUnknown, "dns_error"}},
+	Unroutable:   {{statusInvalid, "unroutable_mx"}},
+	DanglingMX:   {{statusInvalid, "unroutable_mx"}},
+}
+
+var (
+	badSyntax   = []Outcome{{statusInvalid, "invalid_syntax"}}
+	noDomain    = []Outcome{{statusInvalid, "domain_not_found"}}
+	noRecords   = []Outcome{{statusInvalid, "no_mail_server"}}
+	noMailUsers = []Outcome{{statusUnknown, "protocol_error"}, {statusUnknown, "blocked"}}
+)
+
+// settled is what may honestly be said of each kind of mailbox at p.
+func settled(p *Persona) *[mailboxes][]Outcome {
+	var table [mailboxes][]Outcome
+	for m := range mailboxes {
+		if decided, ok := byDNS[p.Oddity]; ok {
+			table[m] = decided
+			continue
+		}
+		table[m] = p.Expect(m)
+	}
+	return &table
+}
+
+// Truth lists the outcomes that an honest verifier may give for an address as
+// it stands in a list: white space and case around it are no matter. Nil for a
+// blank one, which has no verdict. The slice must not be changed.
+func (w *World) Truth(address string) []Outcome {
+	address = strings.TrimFunc(address, isEdge)
+	if address == "" {
+		return nil
+	}
+	local, domain, ok := split(address)
+	if !ok {
+		return badSyntax
+	}
+	d := w.byName[domain]
+	if d == nil {
+		return w.stranger(domain)
+	}
+	m := w.mailboxOf(d, []byte(local))
+	said := w.outcomes[d.Persona][m]
+	if !plainASCII(local) && !d.Persona.SMTPUTF8 && byDNS[d.Persona.Oddity] == nil {
+		said = []Outcome{{statusUnknown, "smtputf8_unsupported"}}
+	}
+	if breaksMailboxRule(d, local) {
+		return append([]Outcome{{statusInvalid, "provider_syntax"}}, said...)
+	}
+	return d.byList(said, []byte(local))
+}
+
+// stranger is a name without mailboxes of its own: mostly it does not exist.
+func (w *World) stranger(domain string) []Outcome {
+	switch r, has := w.names[domain]; {
+	case has && len(r.addrs) > 0:
+		return noMailUsers
+	case has:
+		return noRecords
+	}
+	if _, above := w.above[domain]; above {
+		return noRecords
+	}
+	return noDomain
+}
+
+// byList changes outcomes by what lists say of the domain and the local part:
+// disposable beats all but INVALID; role and typo need an acceptance.
+func (d *Domain) byList(said []Outcome, local []byte) []Outcome {
+	role := isRole(local)
+	if !d.disposable && !d.typo && !role {
+		return said
+	}
+	said = slices.Clone(said)
+	for i, o := range said {
+		switch {
+		case d.disposable && o.Status != statusInvalid:
+			said[i] = Outcome{statusRisky, "disposable"}
+		case role && o.Status == statusValid:
+			said[i] = Outcome{statusRisky, "role_account"}
+		case d.typo && o.Status == statusValid:
+			said[i] = Outcome{statusRisky, "possible_typo"}
+		}
+	}
+	return said
+}
+
+// breaksMailboxRule tells local parts that gmail.com has never given out: 6 to
+// 30 letters, digits and dots, tags aside.
+func breaksMailboxRule(d *Domain, local string) bool {
+	if !d.folds {
+		return false
+	}
+	name, _, _ := strings.Cut(strings.ToLower(local), "+")
+	n := 0
+	for _, c := range []byte(name) {
+		switch {
+		case c == '.':
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+			n++
+		default:
+			return true
+		}
+	}
+	return n < 6 || n > 30
+}
+
+// isEdge tells what list editors leave around an address.
+func isEdge(r rune) bool {
+	switch r {
+	case ' ', '\t', '\r', '\n', '\v', '\f', 0x85, 0xA0, 0xFEFF, 0x200B, 0x200C, 0x200D, 0x2060, 0x3000:
+		return true
+	}
+	return false
+}
+
+func plainASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}

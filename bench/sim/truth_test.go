@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTruth(t *testing.T) {
+	w := NewWorld(Config{})
+	home := func(name string) string {
+		for _, d := range w.Domains() {
+			if d.Persona.Name == name && !d.public && !d.disposable {
+				return d.Name
+			}
+		}
+		return "missing-" + name
+	}
+	at := func(domain string, m Mailbox) string {
+		d, _ := w.Domain(domain)
+		h := d.key
+		for _, c := range []byte("anna.novak") {
+			if c != '.' || !d.folds {
+				h = step(h, c)
+			}
+		}
+		return "anna.novak" + itoa(numberFor(h, m, 9)) + "@" + domain
+	}
+	for _, tc := range []struct{ address, want string }{
+		{"", ""},
+		{"  \t", ""},
+		{at("gmail.com", Present), "VALID"},
+		{" " + strings.ToUpper(at("gmail.com", Present)) + "\u200b", "VALID"},
+		{at("gmail.com", Absent), "INVALID/mailbox_not_found"},
+		{at("gmail.com", Full), "RISKY/mailbox_full"},
+		{at("gmail.com", Disabled), "INVALID/mailbox_disabled"},
+		{"a.b@gmail.com", "INVALID/provider_syntax INVALID/mailbox_not_found"},
+		{at("yahoo.com", Absent), "RISKY/accept_all_provider"},
+		{at(home("postfix"), Present), "VALID"},
+		{at("mailinator.com", Absent), "RISKY/disposable"},
+		{at("gmaiil.com", Present), "RISKY/possible_typo"},
+		{"x@gmial.com", "INVALID/domain_not_found"},
+		{"x@gmakl.com", "INVALID/null_mx"},
+		{"x@nowhere.invalid", "INVALID/domain_not_found"},
+		{"x@l.google.com", "INVALID/no_mail_server"},
+		{"x@bücherei-lindau.example", "INVALID/mailbox_not_found"},
+		{"x@XN--bcherei-lindau-gsb.example", "INVALID/mailbox_not_found"},
+		{"no-at", "INVALID/invalid_syntax"},
+		{"a@b@" + home("postfix"), "INVALID/invalid_syntax"},
+		{"a..b@gmail.com", "INVALID/invalid_syntax"},
+		{"a@localhost", "INVALID/invalid_syntax"},
+		{"a b@gmail.com", "INVALID/invalid_syntax"},
+		{"a@-gmail.com", "INVALID/invalid_syntax"},
+		{"a@gmail.123", "INVALID/invalid_syntax"},
+		{strings.Repeat("a", 65) + "@gmail.com", "INVALID/invalid_syntax"},
+		{"Ann <ann@gmail.com>", "INVALID/invalid_syntax"},
+	} {
+		require.Equal(t, tc.want, spell(w.Truth(tc.address)), "%q", tc.address)
+	}
+}
+
+func spell(all []Outcome) string {
+	var words []string
+	for _, o := range all {
+		words = append(words, strings.TrimSuffix(o.Status+"/"+o.Reason, "/"))
+	}
+	return strings.Join(words, " ")
+}
+
+func TestTruthOfRoles(t *testing.T) {
+	w := NewWorld(Config{})
+	seen := map[string]bool{}
+	for _, d := range w.Domains() {
+		if d.Persona.Name == "postfix" && !d.public {
+			seen[spell(w.Truth("Info@"+d.Name))] = true
+		}
+	}
+	require.Equal(t, map[string]bool{"RISKY/role_account": true, "INVALID/mailbox_not_found": true}, seen)
+}
+
+// Whatever stands in a list has a truth, and only spelled ones.
+func TestTruthIsTotal(t *testing.T) {
+	w := NewWorld(Config{})
+	for _, p := range w.Personas() {
+		for m := range mailboxes {
+			for _, o := range w.outcomes[p][m] {
+				require.Contains(t, []string{statusValid, statusRisky, statusInvalid, statusUnknown}, o.Status, p.Name)
+				require.Equal(t, o.Status == statusValid, o.Reason == "", p.Name)
+			}
+			require.NotEmpty(t, w.outcomes[p][m], p.Name)
+		}
+	}
+}
+
+func TestTruthFile(t *testing.T) {
+	w := NewWorld(Config{})
+	in := "name,email,notes\r\n\"x, \"\"y\"\"\",x@gmial.com,\"two\nlines\"\nz,,\nshort\n"
+	want := "name,email,notes,expected_status,expected_reason\n\"x, \"\"y\"\"\",x@gmial.com,\"two\nlines\",INVALID,domain_not_found\nz,,,,\nshort,,\n"
+	var got bytes.Buffer
+	require.NoError(t, WriteTruth(&got, w, strings.NewReader(in)))
+	require.Equal(t, want, got.String())
+	require.ErrorIs(t, WriteTruth(io.Discard, w, strings.NewReader("a,b\n")), errNoEmail)
+	require.Error(t, WriteTruth(io.Discard, w, strings.NewReader("")))
+}
+
+func FuzzTruth(f *testing.F) {
+	w := NewWorld(Config{})
+	for _, seed := range []string{"", "a@b.c", "anna.novak12345@gmail.com", "@", "a@", "\u00e9@yahoo.com", "a@xn--.example"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, address string) {
+		said := w.Truth(address)
+		blank := strings.TrimFunc(address, isEdge) == ""
+		if blank != (len(said) == 0) {
+			t.Fatalf("%q: %v", address, said)
+		}
+	})
+}
+
+func BenchmarkTruth(b *testing.B) {
+	w := NewWorld(Config{})
+	list := listOf(b, w, b.N, 1)
+	b.ResetTimer()
+	require.NoError(b, WriteTruth(io.Discard, w, bytes.NewReader(list)))
+}

@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// Which hosts and addresses a domain has. Hosts of one provider and hosts of
+// one operator are a cluster. Vanity names stand for customers whose own MX
+// names lead to an operator's machines: other routes, same addresses.
+
+const (
+	// vanityOf: one company in so many names its hosts after its own domain.
+	vanityOf = 3
+	// addressesOfTenants: customers' host names at a provider share so many.
+	addressesOfTenants = 4
+	// patient: a receiver that bears this many connections, and does not count
+	// refusals by the hour, may stand behind several routes at one address.
+	patient = 20
+)
+
+// addressKey is what has one address: the host-th host of a site.
+type addressKey struct {
+	persona, site string
+	host, tenant  int
+}
+
+// add makes one domain with its hosts and returns its place in w.domains.
+// operator is the domain after which hosts are named unless p names them otherwise.
+func (b *builder) add(name string, p *Persona, operator string, flags domainFlags) uint32 {
+	d := Domain{Name: name, Persona: p, domainFlags: flags, key: mix(b.config.Seed ^ hashString(homeOf(name)))}
+	d.folds = name == "gmail.com" || name == "googlemail.com"
+	d.compact = p.Provider == "qq" || p.Provider == "netease"
+	d.Cluster = b.cluster(p, operator)
+	site := b.site(&d, operator)
+	if hasHosts(p.Oddity) {
+		for i, host := range p.MXHosts(site) {
+			d.MX = append(d.MX, MX{Pref: uint16(10 * (i + 1)), Host: host})
+			b.addHost(host, i, &d, operator)
+		}
+	}
+	b.publishDomain(&d, operator)
+	b.domains = append(b.domains, d)
+	return uint32(len(b.domains) - 1)
+}
+
+// homeOf is the domain whose mailboxes a domain shows.
+func homeOf(name string) string {
+	if name == "googlemail.com" {
+		return "gmail.com"
+	}
+	return name
+}
+
+func hasHosts(odd Oddity) bool {
+	switch odd {
+	case NXDomain, NoRecords, NullMX, ServFail, CNAMELoop, ImplicitMX:
+		return false
+	}
+	return true
+}
+
+// site is the domain after which d's hosts are named.
+func (b *builder) site(d *Domain, operator string) string {
+	p := d.Persona
+	bears := p.Limits.Connections == 0 || p.Limits.Connections >= patient
+	if p.Provider != "" || bears && p.Limits.RefusalsPerHour == 0 && d.key%vanityOf == 0 {
+		return d.Name
+	}
+	return operator
+}
+
+// cluster numbers the operators; a provider is one, and so is [::1].
+func (b *builder) cluster(p *Persona, operator string) int {
+	key := p.Name
+	if p.Provider == "" && !p.OneRoute && p.Oddity != IPv6Only {
+		key += "/" + operator
+	}
+	n, known := b.operators[key]
+	if !known {
+		n = len(b.operators)
+		b.operators[key] = n
+	}
+	return n
+}
+
+// addHost makes the i-th MX host of d, once.
+func (b *builder) addHost(name string, i int, d *Domain, operator string) {
+	if _, known := b.names[name]; known {
+		return
+	}
+	p := d.Persona
+	switch p.Oddity {
+	case DanglingMX:
+	case HostServFail:
+		b.names[name] = record{broken: true}
+	case Unroutable:
+		b.names[name] = record{addrs: []netip.Addr{netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{240, 0, 0, 1})}}
+	case CNAMEHost:
+		target := "real-" + strings.ReplaceAll(name, ".", "-") + ".example"
+		b.names[name] = record{alias: target}
+		b.names[target] = record{addrs: b.machine(name, i, d, operator)}
+	default:
+		b.names[name] = record{addrs: b.machine(name, i, d, operator), overTCP: p.Oddity == TruncatedUDP}
+	}
+}
+
+// publishDomain enters the domain itself into the DNS.
+func (b *builder) publishDomain(d *Domain, operator string) {
+	switch d.Persona.Oddity {
+	case NXDomain:
+	case NoRecords:
+		b.names[d.Name] = record{}
+	case NullMX:
+		b.names[d.Name] = record{mx: []MX{{}}}
+	case ServFail:
+		b.names[d.Name] = record{broken: true}
+	case CNAMELoop:
+		b.names[d.Name] = record{alias: "loop." + d.Name}
+		b.names["loop."+d.Name] = record{alias: d.Name}
+	case CNAMEDomain:
+		target := "real-" + strings.ReplaceAll(d.Name, ".", "-") + ".example"
+		b.names[d.Name] = record{alias: target}
+		b.names[target] = record{mx: d.MX}
+	case ImplicitMX:
+		b.names[d.Name] = record{addrs: b.machine(d.Name, 0, d, operator)}
+	default:
+		b.names[d.Name] = record{mx: d.MX, overTCP: d.Persona.Oddity == TruncatedUDP}
+	}
+}
+
+// machine finds or draws the address of the i-th host of d, and remembers who
+// is behind it.
+func (b *builder) machine(name string, i int, d *Domain, operator string) []netip.Addr {
+	p := d.Persona
+	key := addressKey{persona: p.Name, site: operator, host: i}
+	if p.Oddity == IPv6Only {
+		key = addressKey{}
+	} else if p.Provider != "" || p.OneRoute {
+		key.site = ""
+		if p.MXHosts("a.example")[i] != p.MXHosts("b.example")[i] {
+			key.tenant = int(d.key % addressesOfTenants)
+		}
+	}
+	if addr, known := b.drawn[key]; known {
+		return []netip.Addr{addr}
+	}
+	addr := b.draw(key)
+	b.drawn[key] = addr
+	b.byAddr[addr] = &Host{Name: name, Addrs: []netip.Addr{addr}, Persona: p, Role: roleOf(p, i), Cluster: d.Cluster}
+	return []netip.Addr{addr}
+}
+
+// draw takes the next address of the network; the zero key is [::1].
+func (b *builder) draw(key addressKey) netip.Addr {
+	if key == (addressKey{}) {
+		return netip.IPv6Loopback()
+	}
+	b.addressed++
+	base := b.config.Network.Masked().Addr().As4()
+	n := uint32(base[0])<<24 | uint32(base[1])<<16 | uint32(base[2])<<8 | uint32(base[3])
+	n += uint32(b.addressed)
+	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+}
+
+func roleOf(p *Persona, i int) Role {
+	switch {
+	case i > 0:
+		return Backup
+	case p.Oddity == DeadPrimary:
+		return Dead
+	}
+	return Primary
+}

@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// World is the population of one pretend internet. It is read-only once made:
+// any number of goroutines may ask it.
+type World struct {
+	config   Config
+	personas []*Persona
+	domains  []Domain
+	byName   map[string]*Domain
+	byAddr   map[netip.Addr]*Host
+	names    map[string]record   // the DNS: every name that has a record
+	above    map[string]struct{} // names without records that have names below them (RFC 8020)
+	slots    []uint32            // 100,000 list rows -> place in domains
+	outcomes map[*Persona]*[mailboxes][]Outcome
+}
+
+// record is what the DNS says about one name.
+type record struct {
+	mx      []MX
+	addrs   []netip.Addr
+	alias   string
+	broken  bool // SERVFAIL
+	overTCP bool // UDP answers are truncated
+}
+
+// domainFlags is what only the world knows of a domain.
+type domainFlags struct {
+	public     bool // anyone may have a mailbox there; no role accounts
+	disposable bool
+	typo       bool // looks like a great domain
+	folds      bool // dots and +tags of the local part do not count
+	compact    bool // its local parts have no dots
+}
+
+// index makes the maps that answer questions, once the domains are all there.
+func (w *World) index(slots []uint32) {
+	w.slots = slots
+	w.outcomes = map[*Persona]*[mailboxes][]Outcome{}
+	for i := range w.domains {
+		w.byName[w.domains[i].Name] = &w.domains[i]
+	}
+	for _, pair := range internationalDomains {
+		w.byName[pair[0]] = w.byName[pair[1]]
+	}
+	for name := range w.names {
+		for at := strings.IndexByte(name, '.'); at >= 0; at = strings.IndexByte(name, '.') {
+			name = name[at+1:]
+			w.above[name] = struct{}{}
+		}
+	}
+	for _, p := range w.personas {
+		w.outcomes[p] = settled(p)
+	}
+}
+
+// Config is what the world was made of, defaults filled in.
+func (w *World) Config() Config { return w.config }
+
+// Personas lists the receivers of this world.
+func (w *World) Personas() []*Persona { return w.personas }
+
+// Domains lists every mail domain, those included that do not exist in the DNS
+// by design. The slice is the world's own: read only.
+func (w *World) Domains() []Domain { return w.domains }
+
+// Domain finds a mail domain by its A-label or U-label, in any case.
+func (w *World) Domain(name string) (Domain, bool) {
+	d, ok := w.byName[strings.ToLower(name)]
+	if !ok {
+		return Domain{}, false
+	}
+	return *d, true
+}
+
+// domainOf is Domain for lower-case bytes, without allocation; nil when there is none.
+func (w *World) domainOf(name []byte) *Domain { return w.byName[string(name)] }
+
+// HostAt finds the host behind an address.
+func (w *World) HostAt(addr netip.Addr) (Host, bool) {
+	h, ok := w.byAddr[addr.Unmap()]
+	if !ok {
+		return Host{}, false
+	}
+	return *h, true
+}
+
+// Hosts lists every machine, dead ones included, in no order.
+func (w *World) Hosts() []Host {
+	all := make([]Host, 0, len(w.byAddr))
+	for _, h := range w.byAddr {
+		all = append(all, *h)
+	}
+	return all
+}

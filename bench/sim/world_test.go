@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestWorldIsTheSameForTheSameSeed(t *testing.T) {
+	a, b := NewWorld(Config{Seed: 7}), NewWorld(Config{Seed: 7})
+	require.Equal(t, len(a.domains), len(b.domains))
+	require.Equal(t, a.slots, b.slots)
+	require.Equal(t, a.names, b.names)
+	for i := range a.domains {
+		require.Equal(t, a.domains[i].Name, b.domains[i].Name)
+		require.Equal(t, a.domains[i].key, b.domains[i].key)
+	}
+	require.NotEqual(t, a.domains[0].key, NewWorld(Config{Seed: 8}).domains[0].key)
+}
+
+func TestEveryPersonaHasDomainsAndRows(t *testing.T) {
+	w := NewWorld(Config{})
+	rows := map[*Persona]int{}
+	for _, at := range w.slots {
+		rows[w.domains[at].Persona]++
+	}
+	slow := 0
+	for _, p := range w.Personas() {
+		require.Positive(t, rows[p], p.Name)
+		if p.Slow {
+			slow += rows[p]
+		}
+	}
+	require.Less(t, slow, rowsInTable/1000, "long timeouts must be rare")
+}
+
+func TestDomainNamesAreUnique(t *testing.T) {
+	w := NewWorld(Config{})
+	seen := map[string]bool{}
+	for _, d := range w.Domains() {
+		require.False(t, seen[d.Name], d.Name)
+		seen[d.Name] = true
+	}
+}
+
+func TestHostsStandInTheNetwork(t *testing.T) {
+	w := NewWorld(Config{Seed: 3, Network: netip.MustParsePrefix("127.64.0.0/16")})
+	for _, h := range w.Hosts() {
+		for _, addr := range h.Addrs {
+			inside := w.config.Network.Contains(addr) || addr == netip.IPv6Loopback()
+			require.True(t, inside, "%s %s", h.Name, addr)
+		}
+	}
+	require.Less(t, len(w.Hosts()), 4096)
+}
+
+// Each MX host of a domain must lead to a machine of the domain's persona,
+// or of its provider: a gateway's customers share machines, whatever their ways.
+func TestDNSAndHostsAgree(t *testing.T) {
+	w := NewWorld(Config{})
+	for _, d := range w.Domains() {
+		for _, mx := range d.MX {
+			for _, addr := range w.resolve(mx.Host) {
+				h, known := w.HostAt(addr)
+				if d.Persona.Oddity == Unroutable {
+					require.False(t, known, mx.Host)
+					continue
+				}
+				require.True(t, known, mx.Host)
+				if d.Persona.Provider != "" {
+					require.Equal(t, d.Persona.Provider, h.Persona.Provider, mx.Host)
+					continue
+				}
+				require.Equal(t, d.Persona.Name, h.Persona.Name, mx.Host)
+				require.Equal(t, d.Cluster, h.Cluster, mx.Host)
+			}
+		}
+	}
+}
+
+// resolve follows at most one alias.
+func (w *World) resolve(name string) []netip.Addr {
+	r := w.names[name]
+	if r.alias != "" {
+		r = w.names[r.alias]
+	}
+	return r.addrs
+}
+
+func TestMailbox(t *testing.T) {
+	w := NewWorld(Config{Seed: 1})
+	gmail, _ := w.Domain("gmail.com")
+	n := func(m Mailbox) string {
+		h := gmail.key
+		for _, c := range []byte("annanovak") {
+			h = step(h, c)
+		}
+		return itoa(numberFor(h, m, 5))
+	}
+	present := n(Present)
+	for _, tc := range []struct {
+		domain, local string
+		want          Mailbox
+	}{
+		{"gmail.com", "annanovak" + present, Present},
+		{"gmail.com", "Anna.Novak" + present, Present},
+		{"GMAIL.com", "a.n.n.anovak" + present + "+shop", Present},
+		{"googlemail.com", "annanovak" + present, Present},
+		{"gmail.com", "anna_novak" + present, Absent},
+		{"gmail.com", "annanovak" + n(Full), Full},
+		{"gmail.com", "annanovak" + n(Disabled), Disabled},
+		{"gmail.com", "annanovak" + n(Moved), Moved},
+		{"gmail.com", "annanovak" + n(Absent), Absent},
+		{"gmail.com", "annanovak", Absent},
+		{"gmail.com", "annanovak" + present + "0", Absent},
+		{"gmail.com", "info", Absent},
+		{"no-such.example", "annanovak" + present, Absent},
+		{"gmail.com", "", Absent},
+	} {
+		require.Equal(t, tc.want, w.Mailbox(tc.domain, tc.local), "%s@%s", tc.local, tc.domain)
+	}
+}
+
+// A decoy must find nobody, or honest servers would look like catch-alls.
+func TestRandomNamesAreAbsent(t *testing.T) {
+	w := NewWorld(Config{})
+	found := 0
+	rapid.Check(t, func(t *rapid.T) {
+		d := w.domains[rapid.IntRange(0, len(w.domains)-1).Draw(t, "domain")]
+		local := rapid.StringMatching(`[a-z]{3,8}[._]?[a-z]{0,8}[0-9]{0,6}`).Draw(t, "local")
+		if !isRole([]byte(local)) && w.Mailbox(d.Name, local) != Absent {
+			found++
+		}
+	})
+	require.LessOrEqual(t, found, 1)
+}
+
+func TestMailboxDoesNotAllocate(t *testing.T) {
+	w := NewWorld(Config{})
+	d := w.domainOf([]byte("gmail.com"))
+	local := []byte("Anna.Novak12345+tag")
+	require.Zero(t, testing.AllocsPerRun(100, func() { w.mailboxOf(d, local); w.domainOf([]byte("gmail.com")) }))
+}
+
+func itoa(n int) string {
+	var b []byte
+	for ; n > 0; n /= 10 {
+		b = append([]byte{byte('0' + n%10)}, b...)
+	}
+	return string(b)
+}

@@ -1,0 +1,120 @@
+package dns
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// lookup asks until an answer says what is there: an alias that a server leaves open is asked for in turn, boundedly.
+func (r *Resolver) lookup(ctx context.Context, q question) answer {
+	ttl := uint32(math.MaxUint32)
+	seen := [maxAliases]string{}
+	for i := range seen {
+		seen[i] = q.name
+		a := r.ask(ctx, q)
+		ttl = min(ttl, a.ttl)
+		if a.alias == "" {
+			a.ttl = ttl
+			return a
+		}
+		for _, name := range seen[:i+1] {
+			if a.alias == name {
+				return answer{outcome: servFail}
+			}
+		}
+		q.name = a.alias
+	}
+	return answer{outcome: servFail}
+}
+
+// ask puts one question to the servers, healthy ones first, until one knows. NXDOMAIN is believed of a second server
+// only, where there is one: a resolver that lies or has lost its way must not condemn a domain.
+func (r *Resolver) ask(ctx context.Context, q question) answer {
+	var order [maxServers]*server
+	n := r.order(&order, time.Now())
+	failure := answer{outcome: timedOut}
+	var denied *server
+	for i := range r.cfg.Attempts {
+		s := order[i%n]
+		if s == denied {
+			continue
+		}
+		a := r.try(ctx, s, q)
+		switch {
+		case a.outcome == nxDomain && n > 1 && denied == nil:
+			denied = s
+		case a.outcome >= found:
+			return a
+		case a.outcome != timedOut:
+			failure.outcome = servFail
+		case ctx.Err() != nil:
+			return a
+		}
+	}
+	return failure
+}
+
+// try asks one server: over UDP, over TCP when the answer did not fit, without EDNS0 when that was not understood.
+func (r *Resolver) try(ctx context.Context, s *server, q question) answer {
+	a := r.exchange(ctx, s, q, true)
+	if a.outcome == noEDNS {
+		a = r.exchange(ctx, s, q, false)
+	}
+	if a.outcome == truncated {
+		a = r.exchangeTCP(ctx, s, q)
+	}
+	if a.outcome == truncated || a.outcome == noEDNS {
+		a = answer{}
+	}
+	if ctx.Err() == nil { // our own haste says nothing about the server
+		s.saw(a.outcome != timedOut, time.Now())
+	}
+	return a
+}
+
+// exchange sends one query and waits for its answer, the end of the try, of the caller or of Run.
+func (r *Resolver) exchange(ctx context.Context, s *server, q question, edns bool) answer {
+	if !r.acquire(ctx) {
+		return answer{outcome: timedOut}
+	}
+	defer r.release()
+	r.counts.queries.Add(1)
+	sock := r.pick()
+	p, ok := sock.send(s, q, edns)
+	if !ok {
+		return answer{outcome: timedOut}
+	}
+	timer := time.NewTimer(r.cfg.Timeout)
+	defer timer.Stop()
+	select {
+	case a := <-p.done:
+		return a
+	case <-timer.C:
+		r.counts.timeouts.Add(1)
+	case <-ctx.Done():
+	case <-r.gone:
+	}
+	sock.forget(p)
+	return answer{outcome: timedOut}
+}
+
+// acquire waits for Run to have opened the sockets and for a slot among MaxInFlight.
+func (r *Resolver) acquire(ctx context.Context) bool {
+	select {
+	case <-r.open:
+	case <-ctx.Done():
+		return false
+	case <-r.gone:
+		return false
+	}
+	select {
+	case r.inFlight <- struct{}{}:
+		return true
+	case <-ctx.Done():
+	case <-r.gone:
+	}
+	return false
+}
+
+func (r *Resolver) release() { <-r.inFlight }

@@ -1,0 +1,82 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Config is what a Resolver is made of. Servers, Dial and ListenPacket are required; zero elsewhere takes the default.
+type Config struct {
+	// Servers are recursive resolvers in order of preference; at most 8 distinct ones.
+	Servers []netip.AddrPort
+	// Dial opens a TCP connection to a server, for answers that do not fit into a datagram (RFC 7766).
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// ListenPacket opens one of the shared UDP sockets. It is called by Run with "udp" and ":0".
+	ListenPacket func(ctx context.Context, network, addr string) (net.PacketConn, error)
+
+	Timeout     time.Duration // of one try; default 2 s
+	Attempts    int           // tries of one question over all servers, at least one a server; default 3, at most 16
+	MaxInFlight int           // queries on the wire at one time; default 1,024, at most 16,384
+	Sockets     int           // shared UDP sockets; default 2, at most 16
+	CacheSize   int           // routes kept, and hosts kept, each; default 65,536
+
+	MinTTL      time.Duration // a positive answer is kept at least so long; default 30 s
+	MaxTTL      time.Duration // and at most so long; default 6 h
+	NegativeTTL time.Duration // NXDOMAIN and NODATA are kept at most so long (RFC 2308 section 5); default 1 h
+	FailureTTL  time.Duration // a failure to answer is kept so long (RFC 9520 section 3.2); default 5 s
+}
+
+const (
+	maxServers  = 8
+	maxAttempts = 16
+	maxInFlight = 16384
+	maxSockets  = 16
+)
+
+// ready fills in the defaults and refuses what cannot work.
+func (c Config) ready() (Config, error) {
+	c.Servers = distinct(c.Servers)
+	switch {
+	case len(c.Servers) == 0:
+		return c, errors.New("dns: no server is configured")
+	case len(c.Servers) > maxServers:
+		return c, fmt.Errorf("dns: %d servers are configured, at most %d are used", len(c.Servers), maxServers)
+	case c.Dial == nil || c.ListenPacket == nil:
+		return c, errors.New("dns: no way to reach a server is configured")
+	}
+	c.Timeout = orElse(c.Timeout, 2*time.Second)
+	c.Attempts = min(max(orElse(c.Attempts, 3), len(c.Servers)), maxAttempts)
+	c.MaxInFlight = min(orElse(c.MaxInFlight, 1024), maxInFlight)
+	c.Sockets = min(orElse(c.Sockets, 2), maxSockets)
+	c.CacheSize = orElse(c.CacheSize, 1<<16)
+	c.MinTTL = orElse(c.MinTTL, 30*time.Second)
+	c.MaxTTL = orElse(c.MaxTTL, 6*time.Hour)
+	c.NegativeTTL = orElse(c.NegativeTTL, time.Hour)
+	c.FailureTTL = orElse(c.FailureTTL, 5*time.Second)
+	return c, nil
+}
+
+// orElse is v, or d where v is zero or less.
+func orElse[T int | time.Duration](v, d T) T {
+	if v > 0 {
+		return v
+	}
+	return d
+}
+
+// distinct keeps the first of each server: one that is named twice must not confirm its own NXDOMAIN.
+func distinct(servers []netip.AddrPort) []netip.AddrPort {
+	var out []netip.AddrPort
+	for _, s := range servers {
+		s = netip.AddrPortFrom(s.Addr().Unmap(), s.Port())
+		if s.IsValid() && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,136 @@
+package dns
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+	"time"
+)
+
+// memo remembers values for a time, at most so many, and makes each one once at a time however many ask for it.
+type memo[V any] struct {
+	seed   maphash.Seed
+	bound  int // kept entries a shard
+	shards [memoShards]memoShard[V]
+}
+
+const memoShards = 32
+
+type memoShard[V any] struct {
+	mu      sync.Mutex // guards kept and flights
+	kept    map[string]keptValue[V]
+	flights map[string]*flight[V] // at most one a caller
+}
+
+type keptValue[V any] struct {
+	value V
+	until time.Time
+}
+
+// flight is a value being made. Its maker sets value and ok, then closes done.
+type flight[V any] struct {
+	done  chan struct{}
+	value V
+	ok    bool // false: the maker's own time was up, and nobody else's
+}
+
+func newMemo[V any](size int) *memo[V] {
+	m := &memo[V]{seed: maphash.MakeSeed(), bound: max(size/memoShards, 1)}
+	for i := range m.shards {
+		m.shards[i].kept = map[string]keptValue[V]{}
+		m.shards[i].flights = map[string]*flight[V]{}
+	}
+	return m
+}
+
+func (m *memo[V]) shard(key string) *memoShard[V] {
+	return &m.shards[maphash.String(m.seed, key)%memoShards]
+}
+
+// get gives the value of key: kept, being made by another caller, or made now by calling ask in this goroutine.
+// It reports false when ctx ended first; what ask made of a context that had ended is given to nobody and not kept.
+func (m *memo[V]) get(ctx context.Context, key string, ask func() (V, time.Duration)) (V, bool) {
+	s := m.shard(key)
+	for {
+		s.mu.Lock()
+		if k, ok := s.kept[key]; ok && time.Now().Before(k.until) {
+			s.mu.Unlock()
+			return k.value, true
+		}
+		f, ok := s.flights[key]
+		if !ok {
+			f = &flight[V]{done: make(chan struct{})}
+			s.flights[key] = f
+			s.mu.Unlock()
+			return m.lead(ctx, s, key, f, ask)
+		}
+		s.mu.Unlock()
+		select {
+		case <-f.done:
+			if f.ok {
+				return f.value, true
+			}
+		case <-ctx.Done():
+			var none V
+			return none, false
+		}
+	}
+}
+
+// lead makes the value of a flight and lets the others have it.
+func (m *memo[V]) lead(ctx context.Context, s *memoShard[V], key string, f *flight[V], ask func() (V, time.Duration)) (V, bool) {
+	var ttl time.Duration
+	defer func() {
+		s.mu.Lock()
+		delete(s.flights, key)
+		if f.ok && ttl > 0 {
+			s.makeRoom(m.bound)
+			s.kept[key] = keptValue[V]{f.value, time.Now().Add(ttl)}
+		}
+		s.mu.Unlock()
+		close(f.done)
+	}()
+	f.value, ttl = ask()
+	f.ok = ctx.Err() == nil
+	return f.value, f.ok
+}
+
+// evictLooks is how many entries are looked at for one to give up.
+const evictLooks = 8
+
+// makeRoom drops the entry that ends first of a few at random, which the order of a map gives. s.mu is held.
+func (s *memoShard[V]) makeRoom(bound int) {
+	if len(s.kept) < bound {
+		return
+	}
+	looks, victim := 0, ""
+	var first time.Time
+	for key, k := range s.kept {
+		if looks == 0 || k.until.Before(first) {
+			victim, first = key, k.until
+		}
+		if looks++; looks == evictLooks {
+			break
+		}
+	}
+	delete(s.kept, victim)
+}
+
+// forget drops what is kept of a key.
+func (m *memo[V]) forget(key string) {
+	s := m.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.kept, key)
+}
+
+func (m *memo[V]) len() int {
+	n := 0
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		n += len(s.kept)
+		s.mu.Unlock()
+	}
+	return n
+}

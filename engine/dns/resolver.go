@@ -1,0 +1,164 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"probity/engine"
+)
+
+// Resolver answers Route and Addrs. It is made by New, answers while Run runs, and is safe for concurrent use.
+type Resolver struct {
+	cfg     Config
+	servers []*server
+	table   atomic.Pointer[engine.Table]
+	routes  *memo[routed]
+	hosts   *memo[located]
+
+	started  atomic.Bool
+	open     chan struct{} // closed once sockets is set
+	gone     chan struct{} // closed once Run is over or has failed
+	sockets  []*socket     // set by Run before open is closed
+	inFlight chan struct{} // one slot a query on the wire
+	counts   counters
+}
+
+// New makes a Resolver that names providers after table. It starts nothing.
+func New(cfg Config, table *engine.Table) (*Resolver, error) {
+	cfg, err := cfg.ready()
+	if err != nil {
+		return nil, err
+	}
+	if table == nil {
+		return nil, errors.New("dns: no provider table")
+	}
+	r := &Resolver{
+		cfg:      cfg,
+		routes:   newMemo[routed](cfg.CacheSize),
+		hosts:    newMemo[located](cfg.CacheSize),
+		open:     make(chan struct{}),
+		gone:     make(chan struct{}),
+		inFlight: make(chan struct{}, cfg.MaxInFlight),
+	}
+	for _, addr := range cfg.Servers {
+		r.servers = append(r.servers, newServer(addr))
+	}
+	r.table.Store(table)
+	return r, nil
+}
+
+// SetTable swaps the provider table. Routes that were made with the one before are made anew.
+func (r *Resolver) SetTable(table *engine.Table) { r.table.Store(table) }
+
+// routed is a route as it is remembered: with the table that named its provider.
+type routed struct {
+	route engine.Route
+	table *engine.Table
+}
+
+// located is what is known of a host's addresses.
+type located struct {
+	addrs []netip.Addr
+	fact  engine.Fact
+}
+
+// Route says where mail for a domain goes. The domain is a lower-case A-label without a final dot, as engine.Parse makes it.
+// It never fails: what could not be found out is a fact too. A caller whose context ends gets FactDNSTimeout.
+// Before Run has opened its sockets it waits; after Run it answers FactDNSTimeout.
+func (r *Resolver) Route(ctx context.Context, domain string) engine.Route {
+	if !validName(domain) {
+		return r.table.Load().NoRoute(engine.FactNoDomain) // no such name can exist (RFC 1035 section 2.3.4)
+	}
+	for {
+		table := r.table.Load()
+		got, ok := r.routes.get(ctx, domain, func() (routed, time.Duration) {
+			route, ttl := r.findRoute(ctx, table, domain)
+			return routed{route, table}, ttl
+		})
+		switch {
+		case !ok:
+			return table.NoRoute(engine.FactDNSTimeout)
+		case got.table == table:
+			return got.route
+		}
+		r.routes.forget(domain)
+	}
+}
+
+// Addrs gives the addresses of a host, at most 16, IPv4 first. IPv6 is asked for with want6, and where there is no IPv4
+// address, so that a host that has IPv6 only is not taken for one without an address.
+// The fact is FactImplicit where there is an address; else FactNoDomain, FactNoServer (the name exists, without an address),
+// FactServFail or FactDNSTimeout, and addrs is empty. The slice is shared: it must not be changed.
+func (r *Resolver) Addrs(ctx context.Context, host string, want6 bool) (addrs []netip.Addr, fact engine.Fact) {
+	if !validName(host) {
+		return nil, engine.FactNoDomain
+	}
+	key := host
+	if want6 {
+		key = host + "/6" // no host name has a slash
+	}
+	got, ok := r.hosts.get(ctx, key, func() (located, time.Duration) { return r.findAddrs(ctx, host, want6) })
+	if !ok {
+		return nil, engine.FactDNSTimeout
+	}
+	return got.addrs, got.fact
+}
+
+// findRoute asks for MX, and for addresses only where there is no MX (RFC 5321 section 5.1).
+func (r *Resolver) findRoute(ctx context.Context, table *engine.Table, domain string) (engine.Route, time.Duration) {
+	a := r.lookup(ctx, question{domain, typeMX})
+	switch {
+	case a.outcome == found && a.onlyBadHosts():
+		return table.NoRoute(engine.FactUnroutable), r.keep(a)
+	case a.outcome == found:
+		return table.NewRoute(a.mx), r.keep(a)
+	case a.outcome != noData:
+		return table.NoRoute(a.fact()), r.keep(a)
+	}
+	host, ttl := r.findAddrs(ctx, domain, false)
+	ttl = min(ttl, r.keep(a))
+	switch host.fact {
+	case engine.FactImplicit:
+		return table.ImplicitRoute(domain), ttl
+	case engine.FactNoDomain:
+		// MX said that the name exists: a server that takes NXDOMAIN for NODATA must not make the domain vanish.
+		return table.NoRoute(engine.FactNoServer), ttl
+	}
+	return table.NoRoute(host.fact), ttl
+}
+
+// findAddrs asks for A, then for AAAA where that is wanted or A gave none.
+func (r *Resolver) findAddrs(ctx context.Context, host string, want6 bool) (located, time.Duration) {
+	four := r.lookup(ctx, question{host, typeA})
+	if four.outcome == nxDomain || !want6 && four.outcome != noData {
+		return located{four.addrs, four.fact()}, r.keep(four)
+	}
+	six := r.lookup(ctx, question{host, typeAAAA})
+	addrs := append(four.addrs[:len(four.addrs):len(four.addrs)], six.addrs...)
+	addrs = addrs[:min(len(addrs), maxAddrs)]
+	ttl := min(r.keep(four), r.keep(six))
+	switch {
+	case len(addrs) > 0:
+		return located{addrs, engine.FactImplicit}, ttl
+	case four.outcome.failed():
+		return located{nil, four.fact()}, ttl
+	case six.outcome == nxDomain: // A said that the name exists
+		return located{nil, engine.FactNoServer}, ttl
+	}
+	return located{nil, six.fact()}, ttl
+}
+
+// keep is how long an answer may be remembered.
+func (r *Resolver) keep(a answer) time.Duration {
+	ttl := time.Duration(a.ttl) * time.Second
+	switch {
+	case a.outcome == found:
+		return min(max(ttl, r.cfg.MinTTL), r.cfg.MaxTTL)
+	case a.outcome.failed():
+		return r.cfg.FailureTTL
+	}
+	return min(ttl, r.cfg.NegativeTTL)
+}

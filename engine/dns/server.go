@@ -1,0 +1,78 @@
+package dns
+
+import (
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	sickAfter = 3                // timeouts in a row that make a server wait behind the others
+	restFor   = 10 * time.Second // and for how long
+)
+
+// server is one recursive resolver and how it has been.
+type server struct {
+	addr netip.AddrPort
+	udp  *net.UDPAddr
+	text string
+
+	silent atomic.Int32 // timeouts in a row
+	rested atomic.Int64 // Unix nanoseconds until which it is asked last
+}
+
+func newServer(addr netip.AddrPort) *server {
+	return &server{addr: addr, udp: net.UDPAddrFromAddrPort(addr), text: addr.String()}
+}
+
+// saw notes whether the server spoke at all. SERVFAIL for one domain is no illness of the server.
+func (s *server) saw(spoke bool, now time.Time) {
+	if spoke {
+		if s.silent.Load() != 0 {
+			s.silent.Store(0)
+			s.rested.Store(0)
+		}
+		return
+	}
+	if s.silent.Add(1) >= sickAfter {
+		s.rested.Store(now.Add(restFor).UnixNano())
+	}
+}
+
+func (s *server) healthy(now time.Time) bool { return s.rested.Load() <= now.UnixNano() }
+
+// order fills dst with the servers as configured, those that rest behind the others, and says how many there are.
+// A server that rests is still asked when the others fail, and again first when its rest is over: that is the canary.
+func (r *Resolver) order(dst *[maxServers]*server, now time.Time) int {
+	n := 0
+	for _, well := range [2]bool{true, false} {
+		for _, s := range r.servers {
+			if s.healthy(now) == well && n < maxServers {
+				dst[n] = s
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// counters are what Stats shows.
+type counters struct{ queries, timeouts, tcp atomic.Int64 }
+
+// Stats are totals since New.
+type Stats struct {
+	Queries  int64 // datagrams sent
+	Timeouts int64 // of these, unanswered in time
+	TCP      int64 // queries that went on over TCP
+	Routes   int   // routes in the cache now
+	Hosts    int   // hosts in the cache now
+}
+
+// Stats reads the counters.
+func (r *Resolver) Stats() Stats {
+	return Stats{
+		Queries: r.counts.queries.Load(), Timeouts: r.counts.timeouts.Load(), TCP: r.counts.tcp.Load(),
+		Routes: r.routes.len(), Hosts: r.hosts.len(),
+	}
+}

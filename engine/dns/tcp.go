@@ -1,0 +1,65 @@
+package dns
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"time"
+)
+
+// exchangeTCP asks one server over a connection of its own (RFC 7766 section 5): few answers are so large.
+func (r *Resolver) exchangeTCP(ctx context.Context, s *server, q question) answer {
+	if !r.acquire(ctx) {
+		return answer{outcome: timedOut}
+	}
+	defer r.release()
+	r.counts.tcp.Add(1)
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+	defer cancel()
+	conn, err := r.cfg.Dial(ctx, "tcp", s.text)
+	if err != nil {
+		return tcpFailure(ctx, err)
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	a, err := converse(conn, q)
+	if err != nil {
+		return tcpFailure(ctx, err)
+	}
+	return a
+}
+
+// tcpFailure tells silence from a server that will not speak TCP.
+func tcpFailure(ctx context.Context, err error) answer {
+	if ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		return answer{outcome: timedOut}
+	}
+	return answer{outcome: servFail}
+}
+
+// converse sends one query and reads one answer, each behind its length (RFC 1035 section 4.2.2).
+func converse(conn net.Conn, q question) (answer, error) {
+	id := uint16(rand.Uint32())
+	msg := appendQuery(make([]byte, 2, 2+headerLen+maxName+2+4+11), id, q, true)
+	binary.BigEndian.PutUint16(msg, uint16(len(msg)-2))
+	if _, err := conn.Write(msg); err != nil {
+		return answer{}, err
+	}
+	var size [2]byte
+	if _, err := io.ReadFull(conn, size[:]); err != nil {
+		return answer{}, err
+	}
+	msg = make([]byte, binary.BigEndian.Uint16(size[:]))
+	if _, err := io.ReadFull(conn, msg); err != nil {
+		return answer{}, err
+	}
+	if !answers(msg, q) || binary.BigEndian.Uint16(msg) != id {
+		return answer{}, nil
+	}
+	return parse(msg, q), nil
+}

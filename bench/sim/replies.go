@@ -89,7 +89,10 @@ type piece struct {
 }
 
 // reply is a compiled text: appending one allocates nothing.
-type reply []piece
+type reply struct {
+	pieces []piece
+	closes bool // 421: the server closes the connection (RFC 5321 section 3.8)
+}
 
 // phrases are all compiled texts of a persona.
 type phrases [says]reply
@@ -119,18 +122,19 @@ func slotOf(name string) (slot, bool) {
 // our bug.
 func compile(text string) reply {
 	text = strings.ReplaceAll(text, "\n", "\r\n") + "\r\n"
-	var r reply
+	r := reply{closes: strings.HasPrefix(text, "421")}
 	for {
 		literal, rest, found := strings.Cut(text, "{")
 		if !found {
-			return append(r, piece{text: text})
+			r.pieces = append(r.pieces, piece{text: text})
+			return r
 		}
 		name, after, _ := strings.Cut(rest, "}")
 		s, ok := slotOf(name)
 		if !ok {
 			panic("BUG: no such slot in a persona's text: {" + name + "}")
 		}
-		r = append(r, piece{literal, s})
+		r.pieces = append(r.pieces, piece{literal, s})
 		text = after
 	}
 }
@@ -157,10 +161,10 @@ type fillings struct {
 }
 
 // appendReply appends r with its slots filled.
-func appendReply(dst []byte, r reply, f *fillings) []byte {
-	for i := range r {
-		dst = append(dst, r[i].text...)
-		switch r[i].slot {
+func appendReply(dst []byte, r *reply, f *fillings) []byte {
+	for i := range r.pieces {
+		dst = append(dst, r.pieces[i].text...)
+		switch r.pieces[i].slot {
 		case slotTo:
 			dst = append(dst, f.to...)
 		case slotUser:

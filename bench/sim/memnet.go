@@ -1,0 +1,268 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Bounds of the in-memory network.
+const (
+	memBacklog   = 512      // connections waiting to be accepted, a listener
+	memBuffer    = 64 << 10 // bytes under way, a direction of a connection
+	memDatagrams = 4096     // datagrams waiting to be read, a socket; the rest are lost
+	firstPort    = 1 << 15  // ephemeral ports are firstPort to lastPort
+	lastPort     = 1<<16 - 1
+)
+
+// MemNet is a network in memory: TCP-like connections, buffered both ways, and
+// UDP-like sockets. It takes no time of its own, and all its waiting is of the
+// kind that a synctest bubble understands. Any address can be bound, once.
+type MemNet struct {
+	mu        sync.Mutex // guards what follows
+	listeners map[netip.AddrPort]*memListener
+	sockets   map[netip.AddrPort]*memSocket
+	port      uint16 // the last ephemeral port given out
+}
+
+// NewMemNet makes an empty network.
+func NewMemNet() *MemNet {
+	return &MemNet{
+		listeners: map[netip.AddrPort]*memListener{},
+		sockets:   map[netip.AddrPort]*memSocket{},
+		port:      lastPort,
+	}
+}
+
+// Listen binds a stream address. Port 0 takes an ephemeral port.
+func (n *MemNet) Listen(addr netip.AddrPort) (net.Listener, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if addr.Port() == 0 {
+		addr = n.freePort(addr.Addr())
+	}
+	if n.listeners[addr] != nil {
+		return nil, opError("listen", "tcp", addr, syscall.EADDRINUSE)
+	}
+	ln := &memListener{network: n, addr: addr, backlog: make(chan *memConn, memBacklog), closed: make(chan struct{})}
+	n.listeners[addr] = ln
+	return ln, nil
+}
+
+// ListenPacket binds a datagram address. Port 0 takes an ephemeral port.
+func (n *MemNet) ListenPacket(addr netip.AddrPort) (net.PacketConn, error) {
+	s, err := n.bind(addr, netip.AddrPort{})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (n *MemNet) bind(addr, peer netip.AddrPort) (*memSocket, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if addr.Port() == 0 {
+		addr = n.freePort(addr.Addr())
+	}
+	if n.sockets[addr] != nil {
+		return nil, opError("listen", "udp", addr, syscall.EADDRINUSE)
+	}
+	s := newMemSocket(n, addr, peer)
+	n.sockets[addr] = s
+	return s, nil
+}
+
+// freePort finds a port that neither a listener nor a socket has. Holds n.mu.
+func (n *MemNet) freePort(addr netip.Addr) netip.AddrPort {
+	for {
+		if n.port == lastPort {
+			n.port = firstPort - 1
+		}
+		n.port++
+		free := netip.AddrPortFrom(addr, n.port)
+		if n.listeners[free] == nil && n.sockets[free] == nil {
+			return free
+		}
+	}
+}
+
+// Dial connects from 127.0.0.1, or from ::1 to an IPv6 address. Its shape is
+// that of net.Dialer.DialContext.
+func (n *MemNet) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return n.dial(ctx, netip.Addr{}, network, address)
+}
+
+// DialFrom is Dial from another source address.
+func (n *MemNet) DialFrom(source netip.Addr) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return n.dial(ctx, source, network, address)
+	}
+}
+
+func (n *MemNet) dial(ctx context.Context, source netip.Addr, network, address string) (net.Conn, error) {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", network, err)
+	}
+	switch {
+	case source.IsValid():
+	case to.Addr().Is4():
+		source = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	default:
+		source = netip.IPv6Loopback()
+	}
+	switch network {
+	case "tcp", "tcp4", "tcp6":
+		return n.dialStream(ctx, source, to)
+	case "udp", "udp4", "udp6":
+		s, err := n.bind(netip.AddrPortFrom(source, 0), to)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	return nil, opError("dial", network, to, net.UnknownNetworkError(network))
+}
+
+// dialStream hands one end of a new connection to the listener. As in a kernel
+// it does not wait for Accept, only for room in the backlog.
+func (n *MemNet) dialStream(ctx context.Context, source netip.Addr, to netip.AddrPort) (net.Conn, error) {
+	n.mu.Lock()
+	ln := n.listeners[to]
+	from := n.freePort(source)
+	n.mu.Unlock()
+	if ln == nil {
+		return nil, opError("dial", "tcp", to, syscall.ECONNREFUSED)
+	}
+	near, far := newMemPair(from, to)
+	select {
+	case ln.backlog <- far:
+		if ln.gone() {
+			ln.clear()
+		}
+		return near, nil
+	case <-ln.closed:
+		return nil, opError("dial", "tcp", to, syscall.ECONNREFUSED)
+	case <-ctx.Done():
+		return nil, opError("dial", "tcp", to, contextError(ctx))
+	}
+}
+
+// contextError is what the real dialer says: a deadline is a timeout.
+func contextError(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return os.ErrDeadlineExceeded
+	}
+	return ctx.Err()
+}
+
+func opError(op, network string, addr netip.AddrPort, err error) error {
+	return &net.OpError{Op: op, Net: network, Addr: net.TCPAddrFromAddrPort(addr), Err: err}
+}
+
+// memListener is a bound stream address.
+type memListener struct {
+	network *MemNet
+	addr    netip.AddrPort
+	backlog chan *memConn
+	once    sync.Once
+	closed  chan struct{}
+}
+
+func (l *memListener) Accept() (net.Conn, error) {
+	select {
+	case <-l.closed:
+		return nil, opError("accept", "tcp", l.addr, net.ErrClosed)
+	default:
+	}
+	select {
+	case conn := <-l.backlog:
+		return conn, nil
+	case <-l.closed:
+		return nil, opError("accept", "tcp", l.addr, net.ErrClosed)
+	}
+}
+
+func (l *memListener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.addr) }
+
+func (l *memListener) Close() error {
+	l.once.Do(func() {
+		l.network.mu.Lock()
+		delete(l.network.listeners, l.addr)
+		l.network.mu.Unlock()
+		close(l.closed)
+		l.clear()
+	})
+	return nil
+}
+
+func (l *memListener) gone() bool {
+	select {
+	case <-l.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// clear resets the connections that nobody will accept.
+func (l *memListener) clear() {
+	for {
+		select {
+		case conn := <-l.backlog:
+			conn.SetLinger(0)
+			conn.Close()
+		default:
+			return
+		}
+	}
+}
+
+// waker is a condition with a deadline. Its lock is that of the queue it
+// belongs to.
+type waker struct {
+	cond     *sync.Cond
+	deadline time.Time
+	timer    *time.Timer
+}
+
+func newWaker(l sync.Locker) waker { return waker{cond: sync.NewCond(l)} }
+
+// set moves the deadline. Holds the lock.
+func (w *waker) set(t time.Time) {
+	w.deadline = t
+	w.cond.Broadcast()
+}
+
+func (w *waker) expired() bool {
+	return !w.deadline.IsZero() && !time.Now().Before(w.deadline)
+}
+
+// wait waits for a broadcast or the deadline, and may return for neither.
+// Holds the lock, but for the wait. The timer lives only while one waits.
+func (w *waker) wait() {
+	if w.deadline.IsZero() {
+		w.cond.Wait()
+		return
+	}
+	if w.timer == nil {
+		w.timer = time.AfterFunc(time.Until(w.deadline), w.wake)
+	} else {
+		w.timer.Reset(time.Until(w.deadline))
+	}
+	w.cond.Wait()
+	w.timer.Stop()
+}
+
+// wake takes the lock first, so that it cannot fall between a check and its wait.
+func (w *waker) wake() {
+	w.cond.L.Lock()
+	defer w.cond.L.Unlock()
+	w.cond.Broadcast()
+}

@@ -1,0 +1,197 @@
+package sim
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// pipe is one direction of a connection: a bounded buffer.
+type pipe struct {
+	mu      sync.Mutex // guards what follows
+	buf     []byte     // buf[head:] is under way
+	head    int
+	ended   bool  // the writer has closed: the reader gets the rest, then EOF
+	left    bool  // the reader has closed: writing fails
+	broken  error // reset: both fail at once
+	readers waker
+	writers waker
+}
+
+func newPipe() *pipe {
+	p := &pipe{}
+	p.readers, p.writers = newWaker(&p.mu), newWaker(&p.mu)
+	return p
+}
+
+func (p *pipe) read(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		switch {
+		case p.left:
+			return 0, net.ErrClosed
+		case p.broken != nil:
+			return 0, p.broken
+		case p.readers.expired():
+			return 0, os.ErrDeadlineExceeded
+		case len(b) == 0:
+			return 0, nil
+		case p.head < len(p.buf):
+			return p.take(b), nil
+		case p.ended:
+			return 0, io.EOF
+		}
+		p.readers.wait()
+	}
+}
+
+// take moves bytes to the reader. Holds p.mu.
+func (p *pipe) take(b []byte) int {
+	n := copy(b, p.buf[p.head:])
+	p.head += n
+	if p.head == len(p.buf) {
+		p.buf, p.head = p.buf[:0], 0
+	}
+	p.writers.cond.Broadcast()
+	return n
+}
+
+func (p *pipe) write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	written := 0
+	for {
+		switch {
+		case p.ended:
+			return written, net.ErrClosed
+		case p.broken != nil:
+			return written, p.broken
+		case p.left:
+			return written, syscall.EPIPE
+		case p.writers.expired():
+			return written, os.ErrDeadlineExceeded
+		case written == len(b):
+			return written, nil
+		}
+		if room := memBuffer - (len(p.buf) - p.head); room > 0 {
+			written += p.put(b[written:min(len(b), written+room)])
+			continue
+		}
+		p.writers.wait()
+	}
+}
+
+// put appends what fits, moving the unread part to the front first when that
+// spares growing. Holds p.mu.
+func (p *pipe) put(b []byte) int {
+	if p.head > 0 && len(p.buf)+len(b) > cap(p.buf) {
+		p.buf = p.buf[:copy(p.buf, p.buf[p.head:])]
+		p.head = 0
+	}
+	p.buf = append(p.buf, b...)
+	p.readers.cond.Broadcast()
+	return len(b)
+}
+
+// change does something to the state and wakes everyone up.
+func (p *pipe) change(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+	p.readers.cond.Broadcast()
+	p.writers.cond.Broadcast()
+}
+
+// memConn is one end of a connection in memory.
+type memConn struct {
+	in, out       *pipe
+	local, remote netip.AddrPort
+
+	mu    sync.Mutex // guards abort
+	abort bool       // Close is a reset
+}
+
+// newMemPair makes both ends of a connection.
+func newMemPair(from, to netip.AddrPort) (near, far *memConn) {
+	up, down := newPipe(), newPipe()
+	near = &memConn{in: down, out: up, local: from, remote: to}
+	far = &memConn{in: up, out: down, local: to, remote: from}
+	return near, far
+}
+
+func (c *memConn) wrap(op string, n int, err error) (int, error) {
+	if err == nil || err == io.EOF {
+		return n, err
+	}
+	return n, &net.OpError{Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
+}
+
+func (c *memConn) Read(b []byte) (int, error) {
+	n, err := c.in.read(b)
+	return c.wrap("read", n, err)
+}
+
+func (c *memConn) Write(b []byte) (int, error) {
+	n, err := c.out.write(b)
+	return c.wrap("write", n, err)
+}
+
+// Close ends both directions. What was written before is still read by the
+// other side, unless SetLinger(0) made it a reset.
+func (c *memConn) Close() error {
+	c.mu.Lock()
+	abort := c.abort
+	c.mu.Unlock()
+	c.in.change(func() { c.in.left = true })
+	c.out.change(func() {
+		c.out.ended = true
+		if abort && c.out.broken == nil {
+			c.out.broken = syscall.ECONNRESET
+		}
+	})
+	if abort {
+		c.in.change(func() { c.in.broken = syscall.ECONNRESET })
+	}
+	return nil
+}
+
+// CloseWrite ends the outgoing direction only.
+func (c *memConn) CloseWrite() error {
+	c.out.change(func() { c.out.ended = true })
+	return nil
+}
+
+// SetLinger is that of net.TCPConn as far as 0 goes: Close becomes a reset.
+func (c *memConn) SetLinger(sec int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.abort = sec == 0
+	return nil
+}
+
+func (c *memConn) LocalAddr() net.Addr  { return net.TCPAddrFromAddrPort(c.local) }
+func (c *memConn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.remote) }
+
+func (c *memConn) SetDeadline(t time.Time) error {
+	c.SetReadDeadline(t)
+	return c.SetWriteDeadline(t)
+}
+
+func (c *memConn) SetReadDeadline(t time.Time) error {
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	c.in.readers.set(t)
+	return nil
+}
+
+func (c *memConn) SetWriteDeadline(t time.Time) error {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	c.out.writers.set(t)
+	return nil
+}

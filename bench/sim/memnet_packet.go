@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// datagram is one packet under way.
+type datagram struct {
+	from netip.AddrPort
+	data []byte
+}
+
+// memSocket is a bound datagram address; with a peer it is a connected one. It
+// is both net.PacketConn and net.Conn, as net.UDPConn is.
+type memSocket struct {
+	network *MemNet
+	local   netip.AddrPort
+	peer    netip.AddrPort // zero when not connected
+
+	mu      sync.Mutex // guards what follows
+	queue   []datagram
+	closed  bool
+	readers waker
+}
+
+func newMemSocket(n *MemNet, local, peer netip.AddrPort) *memSocket {
+	s := &memSocket{network: n, local: local, peer: peer}
+	s.readers = newWaker(&s.mu)
+	return s
+}
+
+// receive reads one datagram; what does not fit into b is lost.
+func (s *memSocket) receive(b []byte) (int, netip.AddrPort, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		switch {
+		case s.closed:
+			return 0, netip.AddrPort{}, s.error("read", net.ErrClosed)
+		case s.readers.expired():
+			return 0, netip.AddrPort{}, s.error("read", os.ErrDeadlineExceeded)
+		case len(s.queue) > 0:
+			d := s.queue[0]
+			s.queue = s.queue[1:]
+			return copy(b, d.data), d.from, nil
+		}
+		s.readers.wait()
+	}
+}
+
+// deliver queues one datagram, or loses it when the queue is full or the
+// socket is connected to somebody else.
+func (s *memSocket) deliver(d datagram) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.queue) >= memDatagrams || s.peer.IsValid() && s.peer != d.from {
+		return
+	}
+	s.queue = append(s.queue, d)
+	s.readers.cond.Broadcast()
+}
+
+// send delivers a copy of b. A connected socket learns that nobody is there,
+// as it would from ICMP on a loopback; others do not.
+func (s *memSocket) send(b []byte, to netip.AddrPort) (int, error) {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return 0, s.error("write", net.ErrClosed)
+	}
+	s.network.mu.Lock()
+	target := s.network.sockets[to]
+	s.network.mu.Unlock()
+	switch {
+	case target != nil:
+		target.deliver(datagram{from: s.local, data: append([]byte(nil), b...)})
+	case s.peer.IsValid():
+		return 0, s.error("write", syscall.ECONNREFUSED)
+	}
+	return len(b), nil
+}
+
+func (s *memSocket) error(op string, err error) error {
+	return &net.OpError{Op: op, Net: "udp", Source: s.LocalAddr(), Addr: s.RemoteAddr(), Err: err}
+}
+
+func (s *memSocket) ReadFrom(b []byte) (int, net.Addr, error) {
+	n, from, err := s.receive(b)
+	if err != nil {
+		return 0, nil, err
+	}
+	return n, net.UDPAddrFromAddrPort(from), nil
+}
+
+func (s *memSocket) WriteTo(b []byte, addr net.Addr) (int, error) {
+	if udp, ok := addr.(*net.UDPAddr); ok {
+		to := udp.AddrPort()
+		return s.send(b, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
+	}
+	to, err := netip.ParseAddrPort(addr.String())
+	if err != nil {
+		return 0, s.error("write", err)
+	}
+	return s.send(b, to)
+}
+
+func (s *memSocket) Read(b []byte) (int, error) {
+	n, _, err := s.receive(b)
+	return n, err
+}
+
+func (s *memSocket) Write(b []byte) (int, error) {
+	if !s.peer.IsValid() {
+		return 0, s.error("write", syscall.EDESTADDRREQ)
+	}
+	return s.send(b, s.peer)
+}
+
+func (s *memSocket) Close() error {
+	s.network.mu.Lock()
+	if s.network.sockets[s.local] == s {
+		delete(s.network.sockets, s.local)
+	}
+	s.network.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed, s.queue = true, nil
+	s.readers.cond.Broadcast()
+	return nil
+}
+
+func (s *memSocket) LocalAddr() net.Addr { return net.UDPAddrFromAddrPort(s.local) }
+
+// RemoteAddr is nil for a socket without a peer, as it is for a net.UDPConn.
+func (s *memSocket) RemoteAddr() net.Addr {
+	if !s.peer.IsValid() {
+		return nil
+	}
+	return net.UDPAddrFromAddrPort(s.peer)
+}
+
+func (s *memSocket) SetDeadline(t time.Time) error { return s.SetReadDeadline(t) }
+
+func (s *memSocket) SetReadDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readers.set(t)
+	return nil
+}
+
+// SetWriteDeadline does nothing: sending never waits.
+func (s *memSocket) SetWriteDeadline(time.Time) error { return nil }

@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// smtpServer speaks for every host of a world. Which host a client has reached
+// is told by the connection's local address.
+type smtpServer struct {
+	world   *World
+	referee *Referee
+	grey    *greylist
+	tls     *tls.Config
+	serial  atomic.Uint64 // numbers the sessions
+}
+
+// newSMTP makes the server of w's hosts. It starts nothing.
+func newSMTP(w *World, ref *Referee) (*smtpServer, error) {
+	config, err := mintTLS(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return &smtpServer{world: w, referee: ref, grey: newGreylist(), tls: config}, nil
+}
+
+// serve accepts connections until ctx is done or the listener fails, and
+// returns after the last of them has ended. It closes ln. The error is nil when
+// ctx ended it.
+func (s *smtpServer) serve(ctx context.Context, ln net.Listener) error {
+	stop := context.AfterFunc(ctx, func() { ln.Close() })
+	defer stop()
+	var sessions sync.WaitGroup
+	defer sessions.Wait()
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			return err
+		}
+		sessions.Go(func() { s.handle(ctx, conn) })
+	}
+}
+
+// handle serves one accepted connection and closes it.
+func (s *smtpServer) handle(ctx context.Context, conn net.Conn) {
+	defer conn.Close()
+	host, known := s.world.HostAt(addrOf(conn.LocalAddr()))
+	if !known || host.Role == Dead {
+		return
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	source := addrOf(conn.RemoteAddr())
+	visit := s.referee.arrive(time.Now(), source, &host)
+	// The count goes down before the socket closes: whoever sees the end of
+	// this connection may open the next one.
+	defer visit.leave()
+	c := &session{
+		server: s, host: &host, habit: &host.Persona.habit, visit: visit, wire: conn, conn: conn, done: ctx.Done(),
+		in: make([]byte, inputSize), now: time.Now(),
+		fill: fillings{ip: source, host: host.Name, id: s.serial.Add(1)},
+	}
+	c.latency = s.latency(&host)
+	c.run()
+}
+
+// addrOf is the address without port of a TCP or in-memory address.
+func addrOf(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	ap, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap()
+}
+
+// scaled is a persona's waiting time in this world.
+func (s *smtpServer) scaled(d time.Duration) time.Duration {
+	speedup := s.world.config.Speedup
+	if speedup <= 0 {
+		return 0
+	}
+	return time.Duration(float64(d) / speedup)
+}
+
+// Realistic latency: a round trip and the server's own thought, by host.
+const (
+	latencyLeast  = 30 * time.Millisecond
+	latencySpread = 200 * time.Millisecond
+)
+
+// latency is how long each batch of replies of a host takes.
+func (s *smtpServer) latency(host *Host) time.Duration {
+	if s.world.config.Latency != "realistic" {
+		return 0
+	}
+	h := mix(s.world.config.Seed ^ hashString(host.Name))
+	return s.scaled(latencyLeast + time.Duration(h%uint64(latencySpread)))
+}

@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+	"github.com/stretchr/testify/require"
+)
+
+// ask puts one question to the handler and spells the answer: rcode, then the
+// records without owner and time to live.
+func ask(w *World, name, kind string, udp bool) string {
+	q := new(dns.Msg).SetQuestion(dns.Fqdn(name), dns.StringToType[kind])
+	m := newNameServer(w).answer(q, udp)
+	words := []string{dns.RcodeToString[m.Rcode]}
+	if m.Truncated {
+		words = append(words, "TC")
+	}
+	for _, rr := range m.Answer {
+		fields := strings.Fields(rr.String())
+		words = append(words, strings.Join(fields[3:], " "))
+	}
+	return strings.Join(words, "; ")
+}
+
+// oddHome finds a domain with that oddity.
+func oddHome(t *testing.T, w *World, odd Oddity) Domain {
+	at := slices.IndexFunc(w.domains, func(d Domain) bool { return d.Persona.Oddity == odd && !d.typo })
+	require.GreaterOrEqual(t, at, 0, "no domain with oddity %d", odd)
+	return w.domains[at]
+}
+
+func TestDNSOfPlainDomains(t *testing.T) {
+	w := NewWorld(Config{})
+	require.True(t, strings.HasPrefix(ask(w, "GMAIL.com", "MX", true), "NOERROR; MX 10 gmail-smtp-in.l.google.com.; MX 20 "))
+	require.True(t, strings.HasPrefix(ask(w, "gmail-smtp-in.l.google.com", "A", true), "NOERROR; A 127.16.0."))
+	require.Equal(t, "NOERROR", ask(w, "gmail-smtp-in.l.google.com", "AAAA", true))
+	require.Equal(t, "NOERROR", ask(w, "gmail.com", "TXT", true))
+	require.Equal(t, "NOERROR", ask(w, "l.google.com", "A", true), "an empty non-terminal exists")
+	require.Equal(t, "NXDOMAIN", ask(w, "nowhere.example", "MX", true))
+	require.Equal(t, "NXDOMAIN", ask(w, "gmial.com", "MX", true))
+	require.Equal(t, "NOERROR; PTR gmail-smtp-in.l.google.com.", ask(w, reverseOf(w, "gmail-smtp-in.l.google.com"), "PTR", true))
+	require.Equal(t, "NXDOMAIN", ask(w, "9.9.9.9.in-addr.arpa", "PTR", true))
+}
+
+func reverseOf(w *World, host string) string {
+	o := w.names[host].addrs[0].As4()
+	return fmt.Sprintf("%d.%d.%d.%d.in-addr.arpa", o[3], o[2], o[1], o[0])
+}
+
+func TestDNSOfOddDomains(t *testing.T) {
+	w := NewWorld(Config{})
+	home := func(odd Oddity) string { return oddHome(t, w, odd).Name }
+	host := func(odd Oddity) string { return oddHome(t, w, odd).MX[0].Host }
+	for _, tc := range []struct {
+		what, name, kind string
+		want             string // a beginning
+	}{
+		{"nxdomain", home(NXDomain), "MX", "NXDOMAIN"},
+		{"no records", home(NoRecords), "MX", "NOERROR"},
+		{"no records", home(NoRecords), "A", "NOERROR"},
+		{"null mx", home(NullMX), "MX", "NOERROR; MX 0 ."},
+		{"servfail", home(ServFail), "MX", "SERVFAIL"},
+		{"host servfail", home(HostServFail), "MX", "NOERROR; MX 10"},
+		{"host servfail", host(HostServFail), "A", "SERVFAIL"},
+		{"loop", home(CNAMELoop), "MX", "SERVFAIL"},
+		{"unroutable", host(Unroutable), "A", "NOERROR; A 0.0.0.0; A 240.0.0.1"},
+		{"dangling", host(DanglingMX), "A", "NXDOMAIN"},
+		{"implicit", home(ImplicitMX), "MX", "NOERROR"},
+		{"implicit", home(ImplicitMX), "A", "NOERROR; A 127."},
+		{"alias", home(CNAMEDomain), "MX", "NOERROR; CNAME real-"},
+		{"host alias", host(CNAMEHost), "A", "NOERROR; CNAME real-"},
+		{"ipv6", host(IPv6Only), "AAAA", "NOERROR; AAAA ::1"},
+		{"dead", host(DeadPrimary), "A", "NOERROR; A 127."},
+	} {
+		require.True(t, strings.HasPrefix(ask(w, tc.name, tc.kind, true), tc.want), "%s: %s %s", tc.what, tc.name, ask(w, tc.name, tc.kind, true))
+	}
+	require.Equal(t, "NOERROR", ask(w, home(ImplicitMX), "MX", true), "an implicit MX is no record")
+	require.Contains(t, ask(w, home(CNAMEDomain), "MX", true), "; MX 10")
+	require.Contains(t, ask(w, host(CNAMEHost), "A", true), "; A 127.")
+	require.Equal(t, "NOERROR; TC", ask(w, home(TruncatedUDP), "MX", true))
+	require.Contains(t, ask(w, home(TruncatedUDP), "MX", false), "NOERROR; MX 10")
+	dead, known := w.HostAt(w.names[host(DeadPrimary)].addrs[0])
+	require.True(t, known && dead.Role == Dead)
+}
+
+// RFC 2308: a negative answer bears the SOA that says how long it keeps.
+func TestDNSNegativeAnswersBearSOA(t *testing.T) {
+	w := NewWorld(Config{})
+	for _, name := range []string{"nowhere.example.", "gmail.com."} {
+		m := newNameServer(w).answer(new(dns.Msg).SetQuestion(name, dns.TypeTXT), true)
+		require.Len(t, m.Ns, 1, name)
+		require.IsType(t, &dns.SOA{}, m.Ns[0])
+	}
+}
+
+func TestDNSServesBothTransports(t *testing.T) {
+	w := NewWorld(Config{})
+	packets, err := Loopback{}.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
+	require.NoError(t, err)
+	listener, err := Loopback{}.Listen(netip.MustParseAddrPort("127.0.0.1:0"))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- newNameServer(w).serve(ctx, packets, listener) }()
+	for network, at := range map[string]net.Addr{"udp": packets.LocalAddr(), "tcp": listener.Addr()} {
+		client := dns.Client{Net: network}
+		m, _, err := client.Exchange(new(dns.Msg).SetQuestion(oddHome(t, w, TruncatedUDP).Name+".", dns.TypeMX), at.String())
+		require.NoError(t, err)
+		require.Equal(t, network == "udp", m.Truncated)
+		require.Equal(t, network == "tcp", len(m.Answer) > 0)
+	}
+	cancel()
+	require.NoError(t, <-ended)
+}
+
+func FuzzReverse(f *testing.F) {
+	f.Add("1.0.16.127.in-addr.arpa.")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, name string) {
+		if addr, ok := fromReverse(name); ok && !addr.Is4() {
+			t.Fatal(addr)
+		}
+	})
+}

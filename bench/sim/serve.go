@@ -1,0 +1,161 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// Network is where a Server listens: the loopback of this machine, or memory.
+type Network interface {
+	Listen(netip.AddrPort) (net.Listener, error)
+	ListenPacket(netip.AddrPort) (net.PacketConn, error)
+}
+
+// AnyPort as Config.SMTPPort takes a port that is free.
+const AnyPort = -1
+
+// Server is a running pretend internet.
+type Server struct {
+	World   *World
+	Referee *Referee
+	DNS     netip.AddrPort // where the name server listens
+	HTTP    netip.AddrPort // where the report is; the zero value: nowhere
+
+	network Network
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+	smtp    *smtpServer
+
+	mu     sync.Mutex // guards failed
+	failed error
+}
+
+// Start makes the world of c and listens for it on n: one listener for each
+// living host, all on one port, and the name server. It serves until ctx ends
+// or Close is called. With port 0 in c.DNS or c.HTTP, and with AnyPort, a free
+// port is taken: see World.Config, DNS and HTTP of the Server.
+func Start(ctx context.Context, c Config, n Network) (*Server, error) {
+	if err := c.withDefaults().check(); err != nil {
+		return nil, err
+	}
+	w := NewWorld(c)
+	s := &Server{World: w, Referee: NewReferee(w.config.Speedup), network: n}
+	var err error
+	if s.smtp, err = newSMTP(w, s.Referee); err != nil {
+		return nil, fmt.Errorf("smtp: %w", err)
+	}
+	ctx, s.stop = context.WithCancel(ctx)
+	for _, begin := range []func(context.Context) error{s.startHosts, s.startDNS, s.startHTTP} {
+		if err := begin(ctx); err != nil {
+			_ = s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// check refuses a Config that no world fits.
+func (c Config) check() error {
+	switch {
+	case !c.Network.Addr().Is4() || c.Network.Bits() > 20:
+		return fmt.Errorf("network %s: want IPv4 with 4,096 addresses or more", c.Network)
+	case c.SMTPPort < AnyPort || c.SMTPPort > 65535:
+		return fmt.Errorf("smtp port %d: want 1 to 65535", c.SMTPPort)
+	case c.Speedup < 0:
+		return fmt.Errorf("speed-up %g: want 0 or more", c.Speedup)
+	case c.Latency != "" && c.Latency != "none" && c.Latency != "realistic":
+		return fmt.Errorf("latency %q: want none or realistic", c.Latency)
+	}
+	return nil
+}
+
+// Close ends every listener and connection and waits for them. It returns what
+// ended the server before its time, if anything did.
+func (s *Server) Close() error {
+	s.stop()
+	return s.Wait()
+}
+
+// Wait returns when the server has ended.
+func (s *Server) Wait() error {
+	s.done.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
+// fail notes the first failure and ends the server.
+func (s *Server) fail(err error) {
+	if err == nil {
+		return
+	}
+	s.mu.Lock()
+	if s.failed == nil {
+		s.failed = err
+	}
+	s.mu.Unlock()
+	s.stop()
+}
+
+// startHosts listens for every host that lives. A machine without IPv6 has no
+// IPv6 hosts: they look as they do from most of the real internet.
+func (s *Server) startHosts(ctx context.Context) error {
+	for _, h := range s.World.Hosts() {
+		if h.Role == Dead {
+			continue
+		}
+		for _, addr := range h.Addrs {
+			l, err := s.listen(addr)
+			if err != nil && addr.Is6() {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("smtp %s: %w", h.Name, err)
+			}
+			s.done.Go(func() { s.fail(s.smtp.serve(ctx, l)) })
+		}
+	}
+	return nil
+}
+
+// listen opens the SMTP port at addr; the first one with AnyPort settles it.
+func (s *Server) listen(addr netip.Addr) (net.Listener, error) {
+	c := &s.World.config
+	if c.SMTPPort != AnyPort {
+		return s.network.Listen(netip.AddrPortFrom(addr, uint16(c.SMTPPort)))
+	}
+	l, err := s.network.Listen(netip.AddrPortFrom(addr, 0))
+	if err != nil {
+		return nil, err
+	}
+	c.SMTPPort = int(addrPort(l.Addr()).Port())
+	return l, nil
+}
+
+// startDNS listens on one port for UDP and TCP.
+func (s *Server) startDNS(ctx context.Context) error {
+	packets, err := s.network.ListenPacket(s.World.config.DNS)
+	if err != nil {
+		return fmt.Errorf("dns: %w", err)
+	}
+	s.DNS = addrPort(packets.LocalAddr())
+	listener, err := s.network.Listen(s.DNS)
+	if err != nil {
+		_ = packets.Close()
+		return fmt.Errorf("dns: %w", err)
+	}
+	s.done.Go(func() { s.fail(newNameServer(s.World).serve(ctx, packets, listener)) })
+	return nil
+}
+
+// addrPort reads an address that a listener gave: AddrPort's own form.
+func addrPort(a net.Addr) netip.AddrPort {
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		panic("BUG: a listener without address and port: " + a.String())
+	}
+	return at
+}

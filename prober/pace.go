@@ -1,0 +1,261 @@
+package prober
+
+import (
+	"encoding/binary"
+	"time"
+
+	"probity/engine"
+)
+
+// priority says whose turn a probe takes. Singles may use what bulk must leave.
+type priority uint8
+
+const (
+	bulk priority = iota
+	single
+)
+
+// maxTransaction caps the recipients of one transaction where the receiver names no limit: RFC 5321 section 4.5.3.1.8
+// promises room for 100.
+const maxTransaction = 100
+
+// kept is the part of a budget that bulk leaves to singles: 20 %, rounded down.
+func kept(limit int) int { return limit / 5 }
+
+// pace is the patience of one egress identity towards one receiver: pure, not safe for concurrent use. A zero limit
+// is no limit.
+//
+// Laws, at every instant: open connections <= Connections; in any minute, connections begun and recipients sent stay
+// within their limits; in any hour, refused recipients stay within theirs, whatever the receiver answers: each recipient
+// is reserved as a refusal before it is sent and given back when it is accepted.
+type pace struct {
+	limits engine.Limits
+	open   int
+	conns  window
+	rcpts  window
+	refuse window
+	lease  lease
+	slow   time.Time // until then, half of every budget
+}
+
+// lease is what of the refusal budget may be used before the state must be on disk again. A restart counts what was
+// leased as used at the lease's end.
+type lease struct {
+	needed bool // false: nothing is persisted
+	left   int
+	until  time.Time
+}
+
+const (
+	leaseLife  = 2 * time.Minute
+	leaseParts = 8               // a lease is an eighth of the hour's budget, 4 at least
+	leaseTail  = 5 * time.Minute // what was reserved under a lease is settled at the latest so long after its end
+)
+
+func newPace(l engine.Limits, now time.Time) pace {
+	return pace{limits: l, conns: newWindow(time.Minute, now), rcpts: newWindow(time.Minute, now), refuse: newWindow(time.Hour, now)}
+}
+
+// denial says until when a budget forbids; a zero time means that nothing but an event of the lane can lift it.
+type denial struct {
+	denied bool
+	until  time.Time
+	lease  bool // what is missing is a lease
+}
+
+// allowed is what who may use of a limit now.
+func (p *pace) allowed(who priority, limit int, now time.Time) int {
+	if now.Before(p.slow) {
+		limit = max(1, limit/2)
+	}
+	if who == bulk {
+		limit -= kept(limit)
+	}
+	return limit
+}
+
+// connect reserves a connection.
+func (p *pace) connect(who priority, now time.Time) denial {
+	l := &p.limits
+	if l.Connections > 0 && p.open >= p.allowed(who, l.Connections, now) {
+		return denial{denied: true}
+	}
+	if limit := p.allowed(who, l.ConnectionsPerMinute, now); l.ConnectionsPerMinute > 0 && p.conns.room(limit, now) == 0 {
+		return denial{denied: true, until: p.conns.next(limit, now)}
+	}
+	p.open++
+	if l.ConnectionsPerMinute > 0 {
+		p.conns.reserve(1)
+	}
+	return denial{}
+}
+
+// connected settles the connection's place in the rate, once the peer has seen it or cannot see it any more.
+func (p *pace) connected(now time.Time) {
+	if p.limits.ConnectionsPerMinute > 0 {
+		p.conns.settle(1, now)
+	}
+}
+
+// unconnect takes back a connect that came to nothing before a packet was sent.
+func (p *pace) unconnect() {
+	p.open--
+	p.conns.giveBack(1)
+}
+
+// closed frees the connection's place, once the peer has counted it out.
+func (p *pace) closed() { p.open-- }
+
+// room is how many recipients who may send now over connection c.
+func (p *pace) room(c *connPace, who priority, now time.Time) (int, denial) {
+	n, d := p.hourly(who, now)
+	if l := p.limits.RecipientsPerMinute; l > 0 && n > 0 {
+		limit := p.allowed(who, l, now)
+		if n = min(n, p.rcpts.room(limit, now)); n == 0 {
+			d = denial{denied: true, until: p.rcpts.next(limit, now)}
+		}
+	}
+	return min(n, c.room(&p.limits, who)), d
+}
+
+// hourly is room in the refusal budget.
+func (p *pace) hourly(who priority, now time.Time) (int, denial) {
+	l := p.limits.RefusalsPerHour
+	if l == 0 {
+		return maxTransaction, denial{}
+	}
+	limit := p.allowed(who, l, now)
+	n := p.refuse.room(limit, now)
+	if n == 0 {
+		return 0, denial{denied: true, until: p.refuse.next(limit, now)}
+	}
+	if p.lease.needed {
+		if p.lease.left <= 0 || !now.Before(p.lease.until) {
+			return 0, denial{denied: true, lease: true}
+		}
+		n = min(n, p.lease.left)
+	}
+	return min(n, maxTransaction), denial{}
+}
+
+// reserve takes n recipients, at most room, from all budgets.
+func (p *pace) reserve(c *connPace, n int) {
+	c.sent += n
+	c.pending += n
+	if p.limits.RecipientsPerMinute > 0 {
+		p.rcpts.reserve(n)
+	}
+	if p.limits.RefusalsPerHour > 0 {
+		p.refuse.reserve(n)
+		p.lease.left -= n
+	}
+}
+
+// release returns n reserved recipients that were not sent.
+func (p *pace) release(c *connPace, n int) {
+	c.sent -= n
+	c.pending -= n
+	p.rcpts.giveBack(n)
+	if p.limits.RefusalsPerHour > 0 {
+		p.refuse.giveBack(n)
+		p.lease.left += n
+	}
+}
+
+// settle records that n reserved recipients were sent and that all but `accepted` of them count as refused.
+func (p *pace) settle(c *connPace, n, accepted int, now time.Time) {
+	refused := n - accepted
+	c.pending -= n
+	c.refused += refused
+	if p.limits.RecipientsPerMinute > 0 {
+		p.rcpts.settle(n, now)
+	}
+	if p.limits.RefusalsPerHour > 0 {
+		p.refuse.settle(refused, now)
+		p.refuse.giveBack(accepted)
+		p.lease.left += accepted
+	}
+}
+
+// idle reports full budgets: forgetting this pace forgets nothing.
+func (p *pace) idle(now time.Time) bool {
+	return p.open == 0 && p.conns.idle(now) && p.rcpts.idle(now) && p.refuse.idle(now)
+}
+
+// leaseSize is how many refusals one lease allows.
+func (p *pace) leaseSize() int { return max(4, p.limits.RefusalsPerHour/leaseParts) }
+
+// connPace counts what one connection has carried.
+type connPace struct {
+	sent, pending, refused, transactions int
+}
+
+// room is what the connection's own limits leave. While another transaction may follow, bulk leaves the last to a single.
+func (c *connPace) room(l *engine.Limits, who priority) int {
+	n := maxTransaction
+	bound := func(limit, used int) {
+		if limit > 0 {
+			n = min(n, limit-used)
+		}
+	}
+	bound(l.RecipientsPerTransaction, 0)
+	bound(l.RecipientsPerConnection, c.sent)
+	bound(l.RefusalsPerConnection, c.refused+c.pending)
+	if t := l.TransactionsPerConnection; t > 0 && c.transactions >= t-min(t-1, 1-int(who)) {
+		return 0
+	}
+	return max(0, n)
+}
+
+const paceVersion = 1
+
+// append encodes the hour's refusals and what may yet be used under a fresh lease of `lend`, reservations included: what
+// a restart must believe. The minute budgets are not kept: a restart waits a minute instead.
+func (p *pace) append(dst []byte, lend int, now time.Time) []byte {
+	dst = binary.BigEndian.AppendUint64(append(dst, paceVersion), uint64(now.UnixMilli()))
+	dst = binary.AppendUvarint(dst, uint64(lend+p.refuse.out))
+	return p.refuse.append(dst, now)
+}
+
+// snapshot encodes the state for the disk and ends the present lease; granted begins the next one once that is written.
+func (p *pace) snapshot(dst []byte, now time.Time) (state []byte, lend int) {
+	lend = min(p.leaseSize(), max(0, p.limits.RefusalsPerHour-p.refuse.used-p.refuse.out))
+	p.lease.left = 0
+	return p.append(dst, lend, now), lend
+}
+
+func (p *pace) granted(lend int, snapshotAt time.Time) {
+	p.lease.left += lend
+	p.lease.until = snapshotAt.Add(leaseLife)
+}
+
+// read restores what append wrote; false when it is unreadable. The lease counts as used at the last moment at which it
+// can have been.
+func (p *pace) read(src []byte, now time.Time) bool {
+	if len(src) < 9 || src[0] != paceVersion {
+		return false
+	}
+	written := time.UnixMilli(int64(binary.BigEndian.Uint64(src[1:])))
+	lent, k := binary.Uvarint(src[9:])
+	if k <= 0 || lent > 1<<31-1 {
+		return false
+	}
+	w := newWindow(time.Hour, now)
+	elapsed := now.Sub(written)
+	rest, ok := w.read(src[9+k:], elapsed)
+	if !ok || len(rest) > 0 {
+		return false
+	}
+	if age := floorDiv(max(0, elapsed-leaseLife-leaseTail), w.slot); age <= windowSlots {
+		*w.at(-age) += uint32(lent)
+		w.used += int(lent)
+	}
+	p.refuse = w
+	return true
+}
+
+// exhaust empties the hour's budget: what an unreadable state means.
+func (p *pace) exhaust(now time.Time) {
+	p.refuse = newWindow(time.Hour, now)
+	p.refuse.add(p.limits.RefusalsPerHour, now)
+}

@@ -1,0 +1,58 @@
+package cache
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Budget is a budget's name and its encoded state. After Until it says nothing any more, and the sweep deletes it.
+type Budget struct {
+	Name  string
+	State []byte // nil removes the budget
+	Until time.Time
+}
+
+// Budget reads the state kept under name; false when there is none. An error means that nobody knows what was there.
+func (c *Cache) Budget(name string) ([]byte, bool, error) {
+	k := c.keyers.Get().(*Keyer)
+	defer c.keyers.Put(k)
+	b, err := c.read(budgetKey(k, name))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("cache budget: %w", err)
+	}
+	if len(b) < 8 {
+		return nil, false, fmt.Errorf("cache budget: %w", errValue)
+	}
+	return b[8:], true, nil
+}
+
+// PutBudgets writes states in one commit and waits for the disk: when it returns nil, they survive a crash.
+func (c *Cache) PutBudgets(budgets []Budget) error {
+	k := c.keyers.Get().(*Keyer)
+	defer c.keyers.Put(k)
+	b := c.db.NewBatch()
+	defer b.Close()
+	for _, u := range budgets {
+		key := budgetKey(k, u.Name)
+		err := error(nil)
+		if u.State == nil {
+			err = b.Delete(key, nil)
+		} else {
+			err = b.Set(key, append(binary.BigEndian.AppendUint64(nil, uint64(u.Until.UnixMilli())), u.State...), nil)
+		}
+		if err != nil {
+			return fmt.Errorf("cache budgets: %w", err)
+		}
+	}
+	if err := b.Commit(pebble.Sync); err != nil {
+		return fmt.Errorf("cache budgets: %w", err)
+	}
+	return nil
+}

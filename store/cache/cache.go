@@ -1,0 +1,179 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/engine"
+)
+
+// Config opens a cache. The zero value of everything but FS and Dir has a default.
+type Config struct {
+	FS         vfs.FS
+	Dir        string
+	BlockCache int64        // bytes of blocks kept in memory; default 32 MiB
+	MemTable   uint64       // bytes of one memtable; default 16 MiB
+	MaxBytes   uint64       // size on disk above which the sweep shortens lifetimes; default 8 GiB
+	Log        *slog.Logger // default: none
+}
+
+// Cache is an open cache. Its methods may be called from any goroutine.
+type Cache struct {
+	db     *pebble.DB
+	secret []byte
+	seed   uint64
+	max    uint64
+	shrink atomic.Int32 // lifetimes are divided by 2^shrink
+	keyers sync.Pool    // of *Keyer: an HMAC state costs more to make than to use (BenchmarkKey)
+}
+
+// Open opens the cache in c.Dir, and makes it if there is none.
+func Open(c Config) (*Cache, error) {
+	if c.FS == nil || c.Dir == "" {
+		return nil, errors.New("cache: FS and Dir are needed")
+	}
+	o := options(c)
+	defer o.Cache.Unref()
+	db, err := pebble.Open(c.Dir, o)
+	if err != nil {
+		return nil, fmt.Errorf("cache %s: %w", c.Dir, err)
+	}
+	cache := &Cache{db: db, max: or(c.MaxBytes, 8<<30)}
+	if err := cache.prepare(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	cache.keyers.New = func() any { return cache.Keyer() }
+	return cache, nil
+}
+
+func options(c Config) *pebble.Options {
+	o := &pebble.Options{
+		FS: c.FS, Cache: pebble.NewCache(or(c.BlockCache, 32<<20)), MemTableSize: or(c.MemTable, 16<<20),
+		FormatMajorVersion: pebble.FormatNewest, Logger: quiet{c.Log},
+	}
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return o
+}
+
+func or[T int64 | uint64](v, otherwise T) T {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}
+
+// quiet gives Pebble's log to slog, its chatter dropped.
+type quiet struct{ log *slog.Logger }
+
+func (quiet) Infof(string, ...any) {}
+
+func (q quiet) Errorf(format string, args ...any) {
+	if q.log != nil {
+		q.log.Error("cache database", "error", fmt.Sprintf(format, args...))
+	}
+}
+
+func (q quiet) Fatalf(format string, args ...any) {
+	panic("BUG: cache database: " + fmt.Sprintf(format, args...))
+}
+
+// Close closes the database.
+func (c *Cache) Close() error { return c.db.Close() }
+
+// Get finds the verdict of one address; false when there is none that may still be served at now.
+func (c *Cache) Get(key Key, now time.Time) (engine.Verdict, bool) {
+	var buf [1 + len(key)]byte
+	buf[0] = tableResult
+	copy(buf[1:], key[:])
+	b, closer, err := c.db.Get(buf[:])
+	if err != nil {
+		return engine.Verdict{}, false
+	}
+	defer closer.Close()
+	v, err := ReadVerdict(b)
+	if err != nil || c.expired(&v, now) {
+		return engine.Verdict{}, false
+	}
+	return v, true
+}
+
+func (c *Cache) expired(v *engine.Verdict, now time.Time) bool {
+	return !now.Before(v.VerifiedAt.Add(life(v)))
+}
+
+// GetBatch calls found for every key that has a verdict which may be served at now. Keys in ascending order are
+// read about three times faster than keys in none.
+func (c *Cache) GetBatch(keys []Key, now time.Time, found func(i int, v engine.Verdict)) {
+	for i := range keys {
+		if v, ok := c.Get(keys[i], now); ok {
+			found(i, v)
+		}
+	}
+}
+
+// Entry is one verdict to keep.
+type Entry struct {
+	Key     Key
+	Verdict *engine.Verdict
+}
+
+// Put keeps verdicts, without waiting for the disk. Ascending keys cost a quarter of random ones.
+func (c *Cache) Put(entries []Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	b := c.db.NewBatchWithSize(len(entries) * 112)
+	defer b.Close()
+	var key [1 + len(Key{})]byte
+	key[0] = tableResult
+	var buf []byte
+	for i := range entries {
+		copy(key[1:], entries[i].Key[:])
+		buf = AppendVerdict(buf[:0], entries[i].Verdict)
+		if err := b.Set(key[:], buf, nil); err != nil {
+			return fmt.Errorf("cache batch: %w", err)
+		}
+	}
+	if err := b.Commit(pebble.NoSync); err != nil {
+		return fmt.Errorf("cache write: %w", err)
+	}
+	return nil
+}
+
+// Delete forgets one address.
+func (c *Cache) Delete(key Key) error {
+	return c.db.Delete(append([]byte{tableResult}, key[:]...), pebble.Sync)
+}
+
+// Fact finds what a decoy proved about domain at host less than a week before now.
+func (c *Cache) Fact(domain, host string, now time.Time) (Fact, bool) {
+	k := c.keyers.Get().(*Keyer)
+	defer c.keyers.Put(k)
+	b, closer, err := c.db.Get(factKey(k, domain, host))
+	if err != nil {
+		return Fact{}, false
+	}
+	defer closer.Close()
+	f, err := ReadFact(b)
+	if err != nil || !now.Before(f.At.Add(LifeFact)) {
+		return Fact{}, false
+	}
+	return f, true
+}
+
+// PutFact keeps what a decoy proved, without waiting for the disk.
+func (c *Cache) PutFact(domain, host string, f *Fact) error {
+	k := c.keyers.Get().(*Keyer)
+	defer c.keyers.Put(k)
+	return c.db.Set(factKey(k, domain, host), AppendFact(nil, f), pebble.NoSync)
+}

@@ -1,0 +1,169 @@
+package cache
+
+import (
+	"context"
+	"encoding/binary"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+)
+
+func open(t testing.TB, fs vfs.FS) *Cache {
+	c, err := Open(Config{FS: fs, Dir: "cache"})
+	require.NoError(t, err)
+	return c
+}
+
+func numbered(n int) (k Key) {
+	binary.BigEndian.PutUint64(k[:], uint64(n))
+	return k
+}
+
+func TestVerdictsExpire(t *testing.T) {
+	c := open(t, vfs.NewMem())
+	defer c.Close()
+	at := sampleVerdict().VerifiedAt
+	for _, tt := range []struct {
+		reason engine.Reason
+		life   time.Duration
+	}{
+		{engine.ReasonNone, 31 * 24 * time.Hour},
+		{engine.ReasonCatchAll, 31 * 24 * time.Hour},
+		{engine.ReasonAcceptedUnconfirmed, 3 * 24 * time.Hour},
+		{engine.ReasonMailboxNotFound, 3 * 24 * time.Hour},
+	} {
+		v := engine.Sure(tt.reason, "x", 0, at)
+		require.NoError(t, c.Put([]Entry{{numbered(1), &v}}))
+		_, ok := c.Get(numbered(1), at.Add(tt.life-1))
+		require.True(t, ok, tt.reason)
+		_, ok = c.Get(numbered(1), at.Add(tt.life))
+		require.False(t, ok, tt.reason)
+	}
+}
+
+func TestSweepDeletesTheExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, vfs.NewMem())
+		defer c.Close()
+		now := time.Now()
+		var entries []Entry
+		for i := range 5000 {
+			v := engine.Sure(engine.ReasonMailboxNotFound, "x", 0, now.Add(-time.Duration(i%2)*4*24*time.Hour))
+			entries = append(entries, Entry{numbered(i), &v})
+		}
+		require.NoError(t, c.Put(entries))
+		require.NoError(t, c.PutFact("a.example", "mx.a.example", &Fact{At: now.Add(-8 * 24 * time.Hour), Code: 550}))
+		s, err := c.Sweep(context.Background(), now)
+		require.NoError(t, err)
+		require.Equal(t, Swept{Read: 5001, Deleted: 2501}, s)
+	})
+}
+
+func TestLifetimesShrinkWhenOverTheSizeBound(t *testing.T) {
+	c, err := Open(Config{FS: vfs.NewMem(), Dir: "cache", MaxBytes: 1})
+	require.NoError(t, err)
+	defer c.Close()
+	now := time.Now()
+	v := engine.Sure(engine.ReasonMailboxNotFound, "x", 0, now.Add(-2*24*time.Hour))
+	require.NoError(t, c.Put([]Entry{{numbered(1), &v}}))
+	s, err := c.Sweep(context.Background(), now)
+	require.NoError(t, err)
+	require.Equal(t, 1, s.Deleted)
+}
+
+func TestSecretAndBudgetsSurviveReopening(t *testing.T) {
+	fs := vfs.NewMem()
+	c := open(t, fs)
+	before := c.Keyer().Digest("decoy", "a.example")
+	require.NoError(t, c.PutBudgets([]Budget{{Name: "google", State: []byte("state"), Until: time.Now().Add(time.Hour)}}))
+	require.NoError(t, c.Close())
+	c = open(t, fs)
+	defer c.Close()
+	require.Equal(t, before, c.Keyer().Digest("decoy", "a.example"))
+	b, ok, err := c.Budget("google")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, "state", string(b))
+	require.NoError(t, c.PutBudgets([]Budget{{Name: "google"}}))
+	_, ok, err = c.Budget("google")
+	require.NoError(t, err)
+	require.False(t, ok)
+}
+
+func TestNewerFormatIsRefused(t *testing.T) {
+	fs := vfs.NewMem()
+	c := open(t, fs)
+	require.NoError(t, c.db.Set([]byte{tableMeta, 'f'}, []byte{Format + 1}, pebble.Sync))
+	require.NoError(t, c.Close())
+	_, err := Open(Config{FS: fs, Dir: "cache"})
+	require.ErrorContains(t, err, "newer program")
+}
+
+func TestFacts(t *testing.T) {
+	c := open(t, vfs.NewMem())
+	defer c.Close()
+	f := Fact{At: time.UnixMilli(1_700_000_000_000).UTC(), Code: 550, Meaning: engine.NoMailbox, Rule: "r"}
+	require.NoError(t, c.PutFact("a.example", "mx1", &f))
+	got, ok := c.Fact("a.example", "mx1", f.At.Add(LifeFact-1))
+	require.True(t, ok)
+	require.Equal(t, f, got)
+	_, ok = c.Fact("a.example", "mx1", f.At.Add(LifeFact))
+	require.False(t, ok)
+	_, ok = c.Fact("a.example", "mx2", f.At)
+	require.False(t, ok, "a decoy vouches only for the host that refused it")
+}
+
+func TestKeepable(t *testing.T) {
+	target := func(m engine.Meaning) *engine.Sighting {
+		return &engine.Sighting{Subject: engine.SubjectTarget, Finding: engine.Finding{Meaning: m}}
+	}
+	sure := func(r engine.Reason) *engine.Verdict { v := engine.Sure(r, "", 0, time.Time{}); return &v }
+	require.True(t, Keepable(sure(engine.ReasonNone), target(engine.Accepted)))
+	require.True(t, Keepable(sure(engine.ReasonMailboxNotFound), target(engine.NoMailbox)))
+	require.True(t, Keepable(sure(engine.ReasonMailboxFull), target(engine.MailboxFull)))
+	require.False(t, Keepable(sure(engine.ReasonBlocked), target(engine.Blocked)))
+	require.False(t, Keepable(sure(engine.ReasonDisposable), target(engine.Greylisted)))
+	require.False(t, Keepable(sure(engine.ReasonMailboxNotFound), &engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventTimeout}))
+}
+
+func BenchmarkPutInKeyOrder(b *testing.B) {
+	c := open(b, vfs.NewMem())
+	defer c.Close()
+	v := sampleVerdict()
+	entries := make([]Entry, 512)
+	b.ReportAllocs()
+	for n := 0; n < b.N; n += len(entries) {
+		for i := range entries {
+			entries[i] = Entry{numbered(n + i), &v}
+		}
+		if err := c.Put(entries); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkGetMiss(b *testing.B) {
+	c := open(b, vfs.NewMem())
+	defer c.Close()
+	now := time.Now()
+	b.ReportAllocs()
+	for n := range b.N {
+		c.Get(numbered(n), now)
+	}
+}
+
+func BenchmarkKey(b *testing.B) {
+	c := open(b, vfs.NewMem())
+	defer c.Close()
+	k := c.Keyer()
+	b.ReportAllocs()
+	for range b.N {
+		k.hash("a", "someone@somewhere.example", "")
+	}
+}

@@ -1,0 +1,175 @@
+package cache
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"probity/engine"
+)
+
+// valueVersion is the first byte of every result and fact.
+const valueVersion = 1
+
+// maxString bounds every string inside a value: rules, hosts and messages are far shorter.
+const maxString = 1024
+
+var errValue = errors.New("not a value of this cache")
+
+// Lifetimes of what is kept.
+const (
+	LifeAccepted    = 31 * 24 * time.Hour
+	LifeRefused     = 3 * 24 * time.Hour
+	LifeUnconfirmed = 3 * 24 * time.Hour
+	LifeFact        = 7 * 24 * time.Hour
+)
+
+// life is how long a verdict may be served.
+func life(v *engine.Verdict) time.Duration {
+	switch {
+	case v.Status == engine.Invalid, v.Details.Full:
+		return LifeRefused
+	case v.Reason == engine.ReasonAcceptedUnconfirmed:
+		return LifeUnconfirmed
+	}
+	return LifeAccepted
+}
+
+// AppendVerdict appends the stored form of v: version, the engine's core, provider, rule, and the details tail: stage,
+// code, enhanced code, host and message.
+func AppendVerdict(dst []byte, v *engine.Verdict) []byte {
+	dst = engine.AppendCore(append(dst, valueVersion), v)
+	dst = appendString(dst, v.ProviderID)
+	dst = appendString(dst, v.Rule)
+	d := &v.Details
+	if d.Code == 0 {
+		return dst
+	}
+	dst = append(dst, byte(d.Stage))
+	for _, n := range [...]uint16{uint16(d.Code), d.Enhanced.Class, d.Enhanced.Subject, d.Enhanced.Detail} {
+		dst = binary.BigEndian.AppendUint16(dst, n)
+	}
+	return appendString(appendString(dst, d.Host), d.Message)
+}
+
+// ReadVerdict reads what AppendVerdict wrote. ProviderName and MX are for the reader to fill from the route.
+func ReadVerdict(src []byte) (engine.Verdict, error) {
+	if len(src) < 1+engine.CoreSize || src[0] != valueVersion {
+		return engine.Verdict{}, errValue
+	}
+	v, err := engine.ReadCore(src[1 : 1+engine.CoreSize])
+	if err != nil {
+		return v, err
+	}
+	r := reader{src: src[1+engine.CoreSize:]}
+	v.ProviderID, v.Rule = r.string(), r.string()
+	if !r.bad && len(r.src) > 0 {
+		d := &v.Details
+		d.Stage = engine.Stage(r.byte())
+		d.Code = int(r.uint16())
+		d.Enhanced = engine.Enhanced{Class: r.uint16(), Subject: r.uint16(), Detail: r.uint16()}
+		d.Host, d.Message = r.string(), r.string()
+	}
+	if r.bad || len(r.src) > 0 {
+		return engine.Verdict{}, errValue
+	}
+	return v, nil
+}
+
+// Fact is what a decoy proved about one domain at one MX host.
+type Fact struct {
+	At       time.Time // to the millisecond
+	Code     int
+	Meaning  engine.Meaning
+	Blame    engine.Blame
+	Vouched  bool
+	Rule     string
+	Enhanced engine.Enhanced
+}
+
+// Sighting is the fact as evidence about an address of the domain.
+func (f *Fact) Sighting(host string) engine.Sighting {
+	return engine.Sighting{
+		Subject: engine.SubjectDecoy, Event: engine.EventReply, Host: host, At: f.At, Vouched: f.Vouched,
+		Reply:   engine.Reply{Stage: engine.StageRcpt, Code: f.Code, Enhanced: f.Enhanced},
+		Finding: engine.Finding{Meaning: f.Meaning, Blame: f.Blame, Rule: f.Rule},
+	}
+}
+
+// FactOf makes a fact of a decoy's sighting; false when its reply proves nothing that may be kept.
+func FactOf(s *engine.Sighting) (Fact, bool) {
+	f := s.Finding
+	clear := f.Meaning == engine.Accepted || s.Reply.Permanent() &&
+		(f.Meaning == engine.NoMailbox || f.Meaning == engine.MailboxDisabled || f.Meaning == engine.MeaningUnknown && s.Vouched)
+	if s.Event != engine.EventReply || !clear {
+		return Fact{}, false
+	}
+	return Fact{At: s.At, Code: s.Reply.Code, Enhanced: s.Reply.Enhanced, Meaning: f.Meaning, Blame: f.Blame, Vouched: s.Vouched, Rule: f.Rule}, true
+}
+
+// AppendFact appends the stored form of f.
+func AppendFact(dst []byte, f *Fact) []byte {
+	dst = append(dst, valueVersion, byte(f.Meaning), byte(f.Blame), 0)
+	if f.Vouched {
+		dst[len(dst)-1] = 1
+	}
+	dst = binary.BigEndian.AppendUint64(dst, uint64(f.At.UnixMilli()))
+	for _, n := range [...]uint16{uint16(f.Code), f.Enhanced.Class, f.Enhanced.Subject, f.Enhanced.Detail} {
+		dst = binary.BigEndian.AppendUint16(dst, n)
+	}
+	return appendString(dst, f.Rule)
+}
+
+// ReadFact reads what AppendFact wrote.
+func ReadFact(src []byte) (Fact, error) {
+	r := reader{src: src}
+	if r.byte() != valueVersion {
+		return Fact{}, errValue
+	}
+	f := Fact{Meaning: engine.Meaning(r.byte()), Blame: engine.Blame(r.byte())}
+	vouched := r.byte()
+	f.Vouched = vouched == 1
+	f.At = time.UnixMilli(int64(r.uint64())).UTC()
+	f.Code = int(r.uint16())
+	f.Enhanced = engine.Enhanced{Class: r.uint16(), Subject: r.uint16(), Detail: r.uint16()}
+	f.Rule = r.string()
+	if r.bad || len(r.src) > 0 || vouched > 1 || f.Meaning > engine.ProtocolFault || f.Blame > engine.BlameRecipient {
+		return Fact{}, errValue
+	}
+	return f, nil
+}
+
+func appendString(dst []byte, s string) []byte {
+	s = s[:min(len(s), maxString)]
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+// reader takes fields from the front of src; after the first that is missing it is bad and yields zeros.
+type reader struct {
+	src []byte
+	bad bool
+}
+
+func (r *reader) take(n int) []byte {
+	if r.bad || len(r.src) < n {
+		r.bad = true
+		return make([]byte, n)
+	}
+	b := r.src[:n]
+	r.src = r.src[n:]
+	return b
+}
+
+func (r *reader) byte() byte     { return r.take(1)[0] }
+func (r *reader) uint16() uint16 { return binary.BigEndian.Uint16(r.take(2)) }
+func (r *reader) uint64() uint64 { return binary.BigEndian.Uint64(r.take(8)) }
+
+func (r *reader) string() string {
+	n, k := binary.Uvarint(r.src)
+	if r.bad || k <= 0 || n > maxString {
+		r.bad = true
+		return ""
+	}
+	r.src = r.src[k:]
+	return string(r.take(int(n)))
+}

@@ -1,0 +1,89 @@
+package cache
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+)
+
+func sampleVerdict() engine.Verdict {
+	return engine.Verdict{
+		Status: engine.Valid, Reason: engine.ReasonNone, Score: 98, SMTPValid: true, ProviderID: "google", Rule: "decoy/refused",
+		VerifiedAt: time.UnixMilli(1_700_000_000_123).UTC(),
+		Details: engine.Details{CatchAll: engine.No, Host: "mx.example", Code: 250, Enhanced: engine.Enhanced{Class: 2, Subject: 1, Detail: 5},
+			Message: "2.1.5 OK", Stage: engine.StageRcpt},
+	}
+}
+
+func TestVerdictRoundTrip(t *testing.T) {
+	for name, change := range map[string]func(*engine.Verdict){
+		"whole":      func(*engine.Verdict) {},
+		"no details": func(v *engine.Verdict) { v.Details = engine.Details{CatchAll: engine.Yes} },
+		"refused": func(v *engine.Verdict) {
+			v.Status, v.Reason, v.Score, v.SMTPValid = engine.Invalid, engine.ReasonMailboxNotFound, 3, false
+		},
+	} {
+		want := sampleVerdict()
+		change(&want)
+		got, err := ReadVerdict(AppendVerdict(nil, &want))
+		require.NoError(t, err, name)
+		require.Equal(t, want, got, name)
+	}
+}
+
+func TestFactRoundTrip(t *testing.T) {
+	s := engine.Sighting{Subject: engine.SubjectDecoy, Host: "mx.example", At: time.UnixMilli(5).UTC(), Vouched: true,
+		Reply:   engine.Reply{Stage: engine.StageRcpt, Code: 550},
+		Finding: engine.Finding{Meaning: engine.NoMailbox, Blame: engine.BlameRecipient, Rule: "generic/5.1.1"}}
+	f, ok := FactOf(&s)
+	require.True(t, ok)
+	got, err := ReadFact(AppendFact(nil, &f))
+	require.NoError(t, err)
+	require.Equal(t, s, got.Sighting("mx.example"))
+}
+
+func TestUnclearDecoysAreNotFacts(t *testing.T) {
+	for _, s := range []engine.Sighting{
+		{Event: engine.EventTimeout},
+		{Reply: engine.Reply{Code: 450}, Finding: engine.Finding{Meaning: engine.NoMailbox}},
+		{Reply: engine.Reply{Code: 450}, Finding: engine.Finding{Meaning: engine.Greylisted}},
+		{Reply: engine.Reply{Code: 550}, Finding: engine.Finding{Meaning: engine.Blocked}},
+		{Reply: engine.Reply{Code: 550}, Finding: engine.Finding{Meaning: engine.MeaningUnknown}},
+	} {
+		_, ok := FactOf(&s)
+		require.False(t, ok, "%+v", s)
+	}
+}
+
+func FuzzReadVerdict(f *testing.F) {
+	v := sampleVerdict()
+	f.Add(AppendVerdict(nil, &v))
+	f.Add([]byte{1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		v, err := ReadVerdict(b)
+		if err != nil {
+			return
+		}
+		again, err := ReadVerdict(AppendVerdict(nil, &v))
+		require.NoError(t, err)
+		if v.Details.Code != 0 {
+			require.Equal(t, v, again)
+		}
+	})
+}
+
+func FuzzReadFact(f *testing.F) {
+	f.Add(AppendFact(nil, &Fact{At: time.UnixMilli(7), Code: 550, Meaning: engine.NoMailbox, Rule: "generic/5.1.1"}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		v, err := ReadFact(b)
+		if err != nil {
+			return
+		}
+		again, err := ReadFact(AppendFact(nil, &v))
+		require.NoError(t, err)
+		require.Equal(t, v, again)
+	})
+}

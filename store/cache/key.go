@@ -1,0 +1,116 @@
+package cache
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/zeebo/xxh3"
+
+	"probity/engine"
+)
+
+// The schema: the first byte of a key names its table.
+//
+//	table           key after the first byte                          value
+const (
+	tableMeta   = 'm' // name                                         "format": one byte; "secret": 32 random bytes
+	tableResult = 'r' // 8 bytes of domain hash, 16 of address HMAC   AppendVerdict
+	tableFact   = 'd' // 16 bytes HMAC of domain, 0, MX host          AppendFact
+	tableBudget = 'p' // 16 bytes HMAC of the budget's name           expiry in ms uint64, then as the prober encodes it
+)
+
+// Format is the version of the schema on this page.
+const Format = 1
+
+// Key is where the verdict of one address lies.
+type Key [24]byte
+
+// Keyer makes keys. It keeps its hash between calls and belongs to one goroutine.
+type Keyer struct {
+	seed uint64
+	mac  hash.Hash
+	buf  []byte
+	sum  [sha256.Size]byte
+}
+
+// Keyer returns a new maker of keys for this cache.
+func (c *Cache) Keyer() *Keyer {
+	return &Keyer{seed: c.seed, mac: hmac.New(sha256.New, c.secret)}
+}
+
+// Key is the key of an address.
+func (k *Keyer) Key(a engine.Address) Key {
+	var key Key
+	h := xxh3.HashStringSeed(a.Domain(), k.seed)
+	for i := range 8 {
+		key[i] = byte(h >> (56 - 8*i))
+	}
+	copy(key[8:], k.hash("a", a.Folded(), "")[:16])
+	return key
+}
+
+// hash is valid until the next call.
+func (k *Keyer) hash(kind, a, b string) []byte {
+	k.buf = append(append(append(append(append(k.buf[:0], kind...), 0), a...), 0), b...)
+	k.mac.Reset()
+	k.mac.Write(k.buf)
+	return k.mac.Sum(k.sum[:0])
+}
+
+// Digest is 16 bytes that only this cache can derive from kind and name: where the decoys of a domain come from.
+func (k *Keyer) Digest(kind, name string) [16]byte {
+	return [16]byte(k.hash(kind, name, ""))
+}
+
+func factKey(k *Keyer, domain, host string) []byte {
+	return append([]byte{tableFact}, k.hash("d", domain, host)[:16]...)
+}
+
+func budgetKey(k *Keyer, name string) []byte {
+	return append([]byte{tableBudget}, k.hash("p", name, "")[:16]...)
+}
+
+// prepare checks the format and finds the secret, or writes both into a new database.
+func (c *Cache) prepare() error {
+	format, err := c.read([]byte{tableMeta, 'f'})
+	switch {
+	case errors.Is(err, pebble.ErrNotFound):
+		return c.begin()
+	case err != nil:
+		return fmt.Errorf("cache format: %w", err)
+	case len(format) != 1 || format[0] == 0 || format[0] > Format:
+		return fmt.Errorf("cache has format %v, this program knows formats up to %d: use the newer program, or delete the cache", format, Format)
+	}
+	if c.secret, err = c.read([]byte{tableMeta, 's'}); err != nil {
+		return fmt.Errorf("cache secret: %w", err)
+	}
+	c.seed = xxh3.Hash(c.secret)
+	return nil
+}
+
+func (c *Cache) begin() error {
+	c.secret = make([]byte, 32)
+	rand.Read(c.secret)
+	c.seed = xxh3.Hash(c.secret)
+	b := c.db.NewBatch()
+	defer b.Close()
+	if err := errors.Join(b.Set([]byte{tableMeta, 's'}, c.secret, nil), b.Set([]byte{tableMeta, 'f'}, []byte{Format}, nil)); err != nil {
+		return err
+	}
+	return b.Commit(pebble.Sync)
+}
+
+// read copies the value of a key.
+func (c *Cache) read(key []byte) ([]byte, error) {
+	v, closer, err := c.db.Get(key)
+	if err != nil {
+		return nil, err
+	}
+	defer closer.Close()
+	return append([]byte(nil), v...), nil
+}

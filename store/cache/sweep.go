@@ -1,0 +1,108 @@
+package cache
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"probity/engine"
+)
+
+const (
+	sweepStep  = 2000                  // entries read between pauses
+	sweepPause = 20 * time.Millisecond // so a sweep reads at most 100,000 entries a second
+	maxShrink  = 6                     // at most, lifetimes are divided by 64
+)
+
+// Swept counts what a sweep met.
+type Swept struct{ Read, Deleted int }
+
+// Sweep deletes what has expired, in key order and unhurried. While the database is over its size bound, each sweep
+// halves the lifetimes that it applies, and doubles them again once there is room.
+func (c *Cache) Sweep(ctx context.Context, now time.Time) (Swept, error) {
+	c.adapt()
+	var s Swept
+	for _, table := range [...]byte{tableResult, tableFact, tableBudget} {
+		from, upto := []byte{table}, []byte{table + 1}
+		for from != nil {
+			var err error
+			if from, err = c.sweepStep(from, upto, now, &s); err != nil {
+				return s, fmt.Errorf("cache sweep: %w", err)
+			}
+			select {
+			case <-ctx.Done():
+				return s, ctx.Err()
+			case <-time.After(sweepPause):
+			}
+		}
+	}
+	return s, nil
+}
+
+func (c *Cache) adapt() {
+	size, n := c.db.Metrics().DiskSpaceUsage(), c.shrink.Load()
+	switch {
+	case size > c.max && n < maxShrink:
+		c.shrink.Store(n + 1)
+	case size < c.max/2 && n > 0:
+		c.shrink.Store(n - 1)
+	}
+}
+
+// sweepStep reads one step from from, deletes its expired entries, and returns where to go on; nil at the end.
+func (c *Cache) sweepStep(from, upto []byte, now time.Time, s *Swept) ([]byte, error) {
+	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: upto})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	b := c.db.NewBatch()
+	defer b.Close()
+	var next []byte
+	for ok, n := it.First(), 0; ok; ok, n = it.Next(), n+1 {
+		if n == sweepStep {
+			next = append(next, it.Key()...)
+			break
+		}
+		s.Read++
+		if c.dead(it.Key()[0], it.Value(), now) {
+			s.Deleted++
+			if err := b.Delete(it.Key(), nil); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := it.Error(); err != nil {
+		return nil, err
+	}
+	return next, b.Commit(pebble.NoSync)
+}
+
+// dead reports a value that no reader will be given, or that must go for want of room.
+func (c *Cache) dead(table byte, value []byte, now time.Time) bool {
+	shrink := c.shrink.Load()
+	switch table {
+	case tableBudget: // never for want of room: it is politeness
+		return len(value) < 8 || now.UnixMilli() > int64(binary.BigEndian.Uint64(value))
+	case tableFact:
+		f, err := ReadFact(value)
+		return err != nil || !now.Before(f.At.Add(LifeFact>>shrink))
+	}
+	v, err := ReadVerdict(value)
+	return err != nil || !now.Before(v.VerifiedAt.Add(life(&v)>>shrink))
+}
+
+// Keepable reports a verdict that rests on what a server said about the mailbox, given the reply to the target.
+func Keepable(v *engine.Verdict, target *engine.Sighting) bool {
+	if target.Subject != engine.SubjectTarget || target.Event != engine.EventReply {
+		return false
+	}
+	switch target.Finding.Meaning {
+	case engine.Accepted, engine.MailboxFull:
+		return v.Status == engine.Valid || v.Status == engine.Risky
+	}
+	return v.Status == engine.Invalid
+}

@@ -3,6 +3,8 @@ package store
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"hash/crc32"
 	"strings"
 )
@@ -21,6 +23,18 @@ const (
 // KeyHash is what the store remembers of a key or of a session token: its SHA-256. Both have far too many random bits
 // to be guessed from it, so no slow hash is needed.
 type KeyHash [sha256.Size]byte
+
+// MarshalText writes a hash as hexadecimal digits.
+func (h KeyHash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (h *KeyHash) UnmarshalText(text []byte) error {
+	if hex.DecodedLen(len(text)) != len(h) {
+		return fmt.Errorf("hash of %d digits, want %d", len(text), 2*len(h))
+	}
+	_, err := hex.Decode(h[:], text)
+	return err
+}
 
 // hashSecret is the remembered form of a secret that we made.
 func hashSecret(secret string) KeyHash { return sha256.Sum256([]byte(secret)) }

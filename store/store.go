@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -23,6 +24,7 @@ const (
 // Store is an open state database. Its methods may be called from any goroutine.
 type Store struct {
 	db   *pebble.DB
+	live *live // accounts, as requests see them
 	seed maphash.Seed
 	// Each guards the read-decide-write of the accounts that hash to it, and is held over their commit:
 	// that is what makes a commit serial within its account.
@@ -43,11 +45,23 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state store %s: %w", dir, err)
 	}
-	s := &Store{db: db, seed: maphash.MakeSeed()}
-	if err := s.checkFormat(); err != nil {
+	s := &Store{db: db, live: newLive(), seed: maphash.MakeSeed()}
+	if err := s.begin(time.Now()); err != nil {
 		return nil, errors.Join(fmt.Errorf("state store %s: %w", dir, err), db.Close())
 	}
 	return s, nil
+}
+
+// begin makes an opened database ready: it checks the format, reads what lives in memory, and gives back what the
+// process before left half done.
+func (s *Store) begin(now time.Time) error {
+	if err := s.checkFormat(); err != nil {
+		return err
+	}
+	if err := s.live.load(s); err != nil {
+		return err
+	}
+	return s.releaseSingles(now)
 }
 
 // Close ends the use of the database. Nothing may be under way.

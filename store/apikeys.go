@@ -1,0 +1,193 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// MaxKeys bounds the usable keys of an account.
+const MaxKeys = 100
+
+// APIKey is what can be known of a key after it was shown once.
+type APIKey struct {
+	ID       string    `json:"id"`
+	Account  string    `json:"account"`
+	Name     string    `json:"name"`
+	Test     bool      `json:"test,omitempty"`
+	Last4    string    `json:"last4"`
+	Created  time.Time `json:"created"`
+	LastUsed time.Time `json:"last_used,omitzero"` // zero: never; up to a minute late
+}
+
+// apiKeyRecord is what is stored of a key. A revoked key is deleted; the audit log remembers it.
+type apiKeyRecord struct {
+	APIKey
+	Hash KeyHash `json:"hash"`
+}
+
+// Identity is who a request comes from.
+type Identity struct {
+	User User
+	Key  string // id of the API key
+	Test bool   // a test key: costs nothing, probes nothing
+}
+
+// The refusals of keys.
+var (
+	// ErrBadKey: missing, malformed, unknown, revoked, or of a disabled account. Which of them is nobody's business.
+	ErrBadKey      = errors.New("the API key is missing, wrong or revoked")
+	ErrTooManyKeys = fmt.Errorf("an account can have %d API keys: revoke one first", MaxKeys)
+	ErrBadName     = errors.New("a name must have 1 to 100 bytes")
+)
+
+// maxLabel bounds the names that people give to things.
+const maxLabel = 100
+
+// CreateKey makes a key for the account. The secret is returned here and nowhere else, ever.
+func (s *Store) CreateKey(account, name string, test bool, by string, now time.Time) (secret string, k APIKey, err error) {
+	if name == "" || len(name) > maxLabel {
+		return "", APIKey{}, ErrBadName
+	}
+	secret = mintKey(test)
+	k = APIKey{ID: newID("k_"), Account: account, Name: name, Test: test, Last4: secret[len(secret)-4:], Created: now.UTC()}
+	rec := apiKeyRecord{k, hashSecret(secret)}
+	act := Act{At: now, By: by, Act: "key create", Target: k.ID, Note: account + " " + name}
+	if err := s.commitUser(account, rec.insert, act.write); err != nil {
+		return "", APIKey{}, err
+	}
+	return secret, k, nil
+}
+
+func (rec apiKeyRecord) insert(b *pebble.Batch) error {
+	if _, err := readUser(b, rec.Account); err != nil {
+		return fmt.Errorf("account %s: %w", rec.Account, err)
+	}
+	n := 0
+	err := scan(b, keyUnder(tableAPIKey, rec.Account), nil, func(_, _ []byte) error {
+		n++
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if n >= MaxKeys {
+		return ErrTooManyKeys
+	}
+	return setJSON(b, apiKeyKey(rec.Account, rec.ID), rec)
+}
+
+func apiKeyKey(account, id string) []byte { return append(keyUnder(tableAPIKey, account), id...) }
+
+func keyUsedKey(account, id string) []byte { return append(keyUnder(tableKeyUsed, account), id...) }
+
+// RevokeKey ends a key: no request that begins after it returns is let in by it. account may be empty for an admin,
+// who knows only the id; ErrNotFound if there is no such key (of that account).
+func (s *Store) RevokeKey(account, id, by string, now time.Time) error {
+	owner, ok := s.keyOwner(id)
+	if !ok || (account != "" && account != owner) {
+		return fmt.Errorf("API key %s: %w", id, ErrNotFound)
+	}
+	drop := func(b *pebble.Batch) error {
+		if _, err := get(b, apiKeyKey(owner, id)); err != nil {
+			return fmt.Errorf("API key %s: %w", id, err)
+		}
+		return errors.Join(b.Delete(apiKeyKey(owner, id), nil), b.Delete(keyUsedKey(owner, id), nil))
+	}
+	return s.commitUser(owner, drop, Act{At: now, By: by, Act: "key revoke", Target: id, Note: owner}.write)
+}
+
+func (s *Store) keyOwner(id string) (string, bool) {
+	s.live.mu.RLock()
+	defer s.live.mu.RUnlock()
+	k, ok := s.live.byID[id]
+	if !ok {
+		return "", false
+	}
+	return k.account, true
+}
+
+// Keys lists the account's keys, or everybody's when account is empty.
+func (s *Store) Keys(account string) ([]APIKey, error) {
+	prefix := []byte{tableAPIKey}
+	if account != "" {
+		prefix = keyUnder(tableAPIKey, account)
+	}
+	var keys []APIKey
+	err := scan(s.db, prefix, nil, func(_, v []byte) error {
+		var rec apiKeyRecord
+		if err := json.Unmarshal(v, &rec); err != nil {
+			return fmt.Errorf("API keys: %w", err)
+		}
+		keys = append(keys, rec.APIKey)
+		return nil
+	})
+	s.live.mu.RLock()
+	defer s.live.mu.RUnlock()
+	for i, k := range keys {
+		if k, ok := s.live.byID[k.ID]; ok && k.used.Load() > 0 {
+			keys[i].LastUsed = time.Unix(k.used.Load(), 0).UTC()
+		}
+	}
+	return keys, err
+}
+
+// Authenticate is who bears the key. It reads nothing but memory; a bad checksum is refused before that.
+func (s *Store) Authenticate(secret string, now time.Time) (Identity, error) {
+	if _, ok := WellFormedKey(secret); !ok {
+		return Identity{}, ErrBadKey
+	}
+	k, u, ok := s.live.bearer(hashSecret(secret))
+	if !ok || u.Disabled {
+		return Identity{}, ErrBadKey
+	}
+	k.used.Store(now.Unix())
+	return Identity{User: u, Key: k.id, Test: k.test}, nil
+}
+
+// lastUsedEvery is how old the stored last use of a busy key may become.
+const lastUsedEvery = 60
+
+// WriteLastUsed stores the last uses that are a minute or more ahead of what is stored, in one commit. Whoever runs
+// the store calls it about once a minute, and it is cheap when nothing was used.
+func (s *Store) WriteLastUsed() error {
+	var stale []*liveKey
+	for _, k := range s.live.allKeys() {
+		if k.used.Load() >= k.written.Load()+lastUsedEvery {
+			stale = append(stale, k)
+		}
+	}
+	wrote := make([]int64, len(stale))
+	err := s.Commit("", func(b *pebble.Batch) error {
+		for i, k := range stale {
+			wrote[i] = k.used.Load()
+			at := binary.BigEndian.AppendUint64(nil, uint64(wrote[i]))
+			if err := b.Set(keyUsedKey(k.account, k.id), at, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("last uses of API keys: %w", err)
+	}
+	for i, k := range stale {
+		k.written.Store(wrote[i])
+	}
+	return nil
+}
+
+func readUsed(r pebble.Reader, account, id string) (int64, error) {
+	v, err := get(r, keyUsedKey(account, id))
+	if err != nil {
+		return 0, err
+	}
+	if len(v) != 8 {
+		return 0, fmt.Errorf("last use of API key %s has %d bytes, want 8", id, len(v))
+	}
+	return int64(binary.BigEndian.Uint64(v)), nil
+}

@@ -1,0 +1,151 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// answerKept is how long an answer is given again.
+const answerKept = 24 * time.Hour
+
+// MaxAnswer bounds the body of a kept answer.
+const MaxAnswer = 1 << 20
+
+// maxInFlight bounds the requests with an Idempotency-Key that are under way at one time; the listener's bound on
+// connections is lower in practice.
+const maxInFlight = 1 << 16
+
+// Request is one use of an Idempotency-Key.
+type Request struct {
+	Account  string
+	Endpoint string
+	Key      string
+	Digest   KeyHash // of the decoded parts of the request: equal digests are the same request
+}
+
+// Answer is what was answered, to be answered again.
+type Answer struct {
+	Status   int     `json:"status"`
+	Location string  `json:"location,omitempty"`
+	Body     []byte  `json:"body"`
+	Digest   KeyHash `json:"digest"`
+}
+
+// The refusals of repeated requests.
+var (
+	ErrInFlight        = errors.New("a request with this Idempotency-Key is still under way")
+	ErrMismatch        = errors.New("this Idempotency-Key was used with another request")
+	ErrIdempotencyKey  = fmt.Errorf("an Idempotency-Key has 1 to %d bytes", MaxName)
+	ErrTooManyInFlight = errors.New("too many requests are under way")
+	ErrAnswer          = fmt.Errorf("only a 2xx answer of at most %d bytes can be kept", MaxAnswer)
+)
+
+// inFlight is the requests under way. It lives in memory, so that the keys of a dead process are free at once.
+type inFlight struct {
+	mu      sync.Mutex
+	digests map[KeyHash]KeyHash // guarded by mu: request id to digest
+}
+
+// id names a request whatever bytes its key has.
+func (r Request) id() KeyHash {
+	return sha256.Sum256([]byte(r.Account + "\x00" + r.Endpoint + "\x00" + r.Key))
+}
+
+func (r Request) key() []byte {
+	id := r.id()
+	return append(keyUnder(tableAnswer, r.Account), id[:]...)
+}
+
+// BeginRequest claims the key. kept tells that the request was answered before, and a is that answer: nothing is
+// claimed then. Without error and kept, the caller does the work and calls EndRequest whatever comes of it.
+func (s *Store) BeginRequest(r Request, now time.Time) (a Answer, kept bool, err error) {
+	if r.Key == "" || len(r.Key) > MaxName {
+		return Answer{}, false, ErrIdempotencyKey
+	}
+	if err := s.live.inFlight.claim(r); err != nil {
+		return Answer{}, false, err
+	}
+	a, kept, err = s.keptAnswer(r, now)
+	if err != nil || kept {
+		s.EndRequest(r)
+	}
+	return a, kept, err
+}
+
+func (f *inFlight) claim(r Request) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	digest, taken := f.digests[r.id()]
+	switch {
+	case taken && digest != r.Digest:
+		return ErrMismatch
+	case taken:
+		return ErrInFlight
+	case len(f.digests) >= maxInFlight:
+		return ErrTooManyInFlight
+	}
+	if f.digests == nil {
+		f.digests = make(map[KeyHash]KeyHash)
+	}
+	f.digests[r.id()] = r.Digest
+	return nil
+}
+
+func (s *Store) keptAnswer(r Request, now time.Time) (Answer, bool, error) {
+	v, err := get(s.db, r.key())
+	if errors.Is(err, ErrNotFound) || (err == nil && hasExpired(v, now)) {
+		return Answer{}, false, nil
+	}
+	if err != nil {
+		return Answer{}, false, err
+	}
+	var a Answer
+	if err := json.Unmarshal(v[expirySize:], &a); err != nil {
+		return Answer{}, false, fmt.Errorf("kept answer: %w", err)
+	}
+	if a.Digest != r.Digest {
+		return Answer{}, false, ErrMismatch
+	}
+	return a, true, nil
+}
+
+// EndRequest lets go of a key that BeginRequest claimed. If KeepAnswer was committed before, the answer is found from
+// now on; else the key is free.
+func (s *Store) EndRequest(r Request) {
+	f := &s.live.inFlight
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.digests, r.id())
+}
+
+// KeepAnswer is the part of a settlement or an acceptance that keeps its answer for a day. Being in that commit is what
+// makes a repeated request free: charged and answered are one fact. Which answers are worth keeping (a 2xx that is not
+// UNKNOWN) is the caller's to say.
+func KeepAnswer(r Request, a Answer, now time.Time) Part {
+	return func(b *pebble.Batch) error {
+		if a.Status < 200 || a.Status > 299 || len(a.Body) > MaxAnswer {
+			return ErrAnswer
+		}
+		a.Digest = r.Digest
+		body, err := json.Marshal(a)
+		if err != nil {
+			return err
+		}
+		return b.Set(r.key(), append(appendExpiry(nil, now.Add(answerKept)), body...), nil)
+	}
+}
+
+// SweepAnswers deletes the answers that are over a day old, and tells how many. Whoever runs the store calls it about
+// once an hour.
+func (s *Store) SweepAnswers(now time.Time) (int, error) {
+	return s.sweep([]byte{tableAnswer}, now, func(k, _ []byte) stale {
+		account, _, _ := cutName(k)
+		return stale{lock: account}
+	})
+}

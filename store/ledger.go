@@ -1,0 +1,192 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Kind is what a ledger entry does.
+type Kind string
+
+// The kinds. A reservation moves credits from the balance to reserved; a charge spends reserved credits; a release
+// moves what is left of a reservation back to the balance.
+const (
+	Grant   Kind = "grant"
+	Reserve Kind = "reserve"
+	Charge  Kind = "charge"
+	Release Kind = "release"
+)
+
+// Entry is one line of an account's append-only ledger.
+type Entry struct {
+	Number   uint64    `json:"number"` // 1, 2, 3, ... in an account
+	ID       string    `json:"id"`     // derived from the cause, unique in the account: doing it again is harmless
+	Kind     Kind      `json:"kind"`
+	Credits  int64     `json:"credits"` // of the act; never negative save in a grant that takes back
+	Amount   int64     `json:"amount"`  // what it did to the balance: the balance is the sum of these
+	Cause    string    `json:"cause"`   // "job <id>", "single <request>", or the grant's note
+	At       time.Time `json:"at"`
+	Balance  int64     `json:"balance"`  // after the entry
+	Reserved int64     `json:"reserved"` // after the entry
+}
+
+// Credits is where an account stands. Balance can be spent; Reserved is promised to work under way.
+type Credits struct {
+	Balance  int64
+	Reserved int64
+}
+
+// MaxCredits bounds a balance and every single entry, far from the overflow of an int64.
+const MaxCredits = int64(1e15)
+
+// ErrInsufficientCredits refuses an act that the balance does not cover.
+type ErrInsufficientCredits struct {
+	Balance int64
+	Needed  int64
+}
+
+func (e *ErrInsufficientCredits) Error() string {
+	return fmt.Sprintf("insufficient credits: %d needed, the balance is %d", e.Needed, e.Balance)
+}
+
+// The other refusals of the ledger.
+var (
+	// ErrLedgerConflict: an entry of that id exists and says something else.
+	ErrLedgerConflict = errors.New("the ledger already has this entry with other credits")
+	// ErrOverspent: a settlement of more than was reserved.
+	ErrOverspent = errors.New("more used than was reserved")
+	// ErrCreditsRange: an amount beyond MaxCredits, or negative where it cannot be.
+	ErrCreditsRange = errors.New("credits out of range")
+)
+
+// post appends an entry to the account's ledger and moves its balance, in the batch. An entry of the same id and
+// credits that is already there is left alone: fresh is false then.
+func post(b *pebble.Batch, account string, e Entry) (fresh bool, err error) {
+	if err := checkName("account", account); err != nil {
+		return false, err
+	}
+	if e.Credits > MaxCredits || e.Credits < -MaxCredits || (e.Credits < 0 && e.Kind != Grant) {
+		return false, ErrCreditsRange
+	}
+	if old, err := entryByID(b, account, e.ID); err == nil {
+		return false, sameEntry(old, e)
+	} else if !errors.Is(err, ErrNotFound) {
+		return false, err
+	}
+	have, last, err := readBalance(b, account)
+	if err != nil {
+		return false, err
+	}
+	now, amount := have.after(e.Kind, e.Credits)
+	if now.Balance < 0 {
+		return false, &ErrInsufficientCredits{Balance: have.Balance, Needed: -amount}
+	}
+	if now.Reserved < 0 {
+		return false, ErrOverspent
+	}
+	if now.Balance > MaxCredits {
+		return false, ErrCreditsRange
+	}
+	e.Number, e.Amount, e.Balance, e.Reserved, e.At = last+1, amount, now.Balance, now.Reserved, e.At.UTC()
+	return true, writeEntry(b, account, e)
+}
+
+// after is where an account stands after an act of a kind, and what the act did to the balance.
+func (c Credits) after(kind Kind, n int64) (now Credits, amount int64) {
+	switch kind {
+	case Grant:
+		return Credits{c.Balance + n, c.Reserved}, n
+	case Reserve:
+		return Credits{c.Balance - n, c.Reserved + n}, -n
+	case Charge:
+		return Credits{c.Balance, c.Reserved - n}, 0
+	case Release:
+		return Credits{c.Balance + n, c.Reserved - n}, n
+	}
+	panic("BUG: ledger entry of kind " + string(kind))
+}
+
+func sameEntry(old, e Entry) error {
+	if old.Kind != e.Kind || old.Credits != e.Credits {
+		return fmt.Errorf("%s: %w", e.ID, ErrLedgerConflict)
+	}
+	return nil
+}
+
+func writeEntry(b *pebble.Batch, account string, e Entry) error {
+	if err := setJSON(b, keyNumber(tableLedger, account, e.Number), e); err != nil {
+		return err
+	}
+	number := binary.BigEndian.AppendUint64(nil, e.Number)
+	if err := b.Set(causeKey(account, e.ID), number, nil); err != nil {
+		return err
+	}
+	return b.Set(key(tableBalance, account), appendBalance(nil, Credits{e.Balance, e.Reserved}, e.Number), nil)
+}
+
+func causeKey(account, id string) []byte { return append(keyUnder(tableCause, account), id...) }
+
+func entryByID(r pebble.Reader, account, id string) (Entry, error) {
+	v, err := get(r, causeKey(account, id))
+	if err != nil {
+		return Entry{}, err
+	}
+	if len(v) != 8 {
+		return Entry{}, fmt.Errorf("ledger entry %s of %s: its number has %d bytes", id, account, len(v))
+	}
+	var e Entry
+	err = getJSON(r, keyNumber(tableLedger, account, binary.BigEndian.Uint64(v)), &e)
+	return e, err
+}
+
+// balanceSize is balance, reserved and the number of the last entry, eight bytes each.
+const balanceSize = 24
+
+func appendBalance(dst []byte, c Credits, last uint64) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Balance))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Reserved))
+	return binary.BigEndian.AppendUint64(dst, last)
+}
+
+// readBalance is where the account stands, and the number of its last entry; an account without a ledger has nothing.
+func readBalance(r pebble.Reader, account string) (c Credits, last uint64, err error) {
+	v, err := get(r, key(tableBalance, account))
+	if errors.Is(err, ErrNotFound) {
+		return Credits{}, 0, nil
+	}
+	if err != nil {
+		return Credits{}, 0, err
+	}
+	if len(v) != balanceSize {
+		return Credits{}, 0, fmt.Errorf("balance of %s has %d bytes, want %d", account, len(v), balanceSize)
+	}
+	c.Balance = int64(binary.BigEndian.Uint64(v))
+	c.Reserved = int64(binary.BigEndian.Uint64(v[8:]))
+	return c, binary.BigEndian.Uint64(v[16:]), nil
+}
+
+// setJSON writes a record as JSON into the batch.
+func setJSON(b *pebble.Batch, k []byte, record any) error {
+	v, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	return b.Set(k, v, nil)
+}
+
+// getJSON reads a record that setJSON wrote, or ErrNotFound.
+func getJSON(r pebble.Reader, k []byte, record any) error {
+	v, err := get(r, k)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(v, record); err != nil {
+		return fmt.Errorf("record of table %q: %w", k[0], err)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package store
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// MaxPage bounds what one listing returns.
+const MaxPage = 1000
+
+func pageSize(limit int) int {
+	if limit <= 0 || limit > MaxPage {
+		return MaxPage
+	}
+	return limit
+}
+
+// Credits is where the account stands; an account without a ledger stands at nothing.
+func (s *Store) Credits(account string) (Credits, error) {
+	c, _, err := readBalance(s.db, account)
+	return c, err
+}
+
+// Ledger lists the account's entries with numbers below before (0: from the last), newest first, at most limit and
+// MaxPage of them.
+func (s *Store) Ledger(account string, before uint64, limit int) ([]Entry, error) {
+	prefix := keyUnder(tableLedger, account)
+	upper := after(prefix)
+	if before > 0 {
+		upper = keyNumber(tableLedger, account, before)
+	}
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: upper})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	var entries []Entry
+	for ok := it.Last(); ok && len(entries) < pageSize(limit); ok = it.Prev() {
+		var e Entry
+		if err := json.Unmarshal(it.Value(), &e); err != nil {
+			return nil, fmt.Errorf("ledger of %s: %w", account, err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, it.Error()
+}
+
+// GrantCredits adds credits (or takes back, when negative, what the balance covers) and writes who did it and why.
+// id makes the act single: the same id again does nothing. An empty id is a new act.
+func (s *Store) GrantCredits(account, id string, credits int64, by, note string, now time.Time) (Credits, error) {
+	if id == "" {
+		id = newID("g_")
+	}
+	act := Act{At: now, By: by, Act: "grant", Target: account, Note: fmt.Sprintf("%+d %s", credits, note)}
+	err := s.Commit(account, grant(account, id, credits, note, now), act.write)
+	if err != nil {
+		return Credits{}, err
+	}
+	return s.Credits(account)
+}
+
+func grant(account, id string, credits int64, note string, now time.Time) Part {
+	return func(b *pebble.Batch) error {
+		if err := checkName("grant id", id); err != nil {
+			return err
+		}
+		if _, err := readUser(b, account); err != nil {
+			return fmt.Errorf("account %s: %w", account, err)
+		}
+		_, err := post(b, account, Entry{ID: "grant " + id, Kind: Grant, Credits: credits, Cause: note, At: now})
+		return err
+	}
+}
+
+// CheckLedger counts the account's entries again and says what is wrong, if anything: the balance must be the sum of
+// the entries, never below zero after any of them, and reserved must be the sum of the open reservations.
+func (s *Store) CheckLedger(account string) error {
+	view := s.db.NewSnapshot()
+	defer view.Close()
+	var sum Credits
+	var count uint64
+	err := scan(view, keyUnder(tableLedger, account), nil, func(_, v []byte) error {
+		var e Entry
+		if err := json.Unmarshal(v, &e); err != nil {
+			return err
+		}
+		count++
+		now, amount := sum.after(e.Kind, e.Credits)
+		sum = now
+		if e.Number != count || e.Amount != amount || e.Balance != sum.Balance || e.Reserved != sum.Reserved {
+			return fmt.Errorf("entry %d does not add up: %+v, want %+v", count, e, sum)
+		}
+		if sum.Balance < 0 || sum.Reserved < 0 {
+			return fmt.Errorf("entry %d leaves %+v", count, sum)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("ledger of %s: %w", account, err)
+	}
+	return checkTotals(view, account, sum, count)
+}
+
+func checkTotals(r pebble.Reader, account string, sum Credits, count uint64) error {
+	have, last, err := readBalance(r, account)
+	if err != nil {
+		return err
+	}
+	if have != sum || last != count {
+		return fmt.Errorf("ledger of %s: the balance says %+v after %d entries, they sum to %+v after %d", account, have, last, sum, count)
+	}
+	var open int64
+	err = scan(r, keyUnder(tableReserve, account), nil, func(_, v []byte) error {
+		n, err := decodeReserved(v)
+		open += n
+		return err
+	})
+	if err == nil && open != sum.Reserved {
+		err = fmt.Errorf("ledger of %s: %d reserved, but the open reservations hold %d", account, sum.Reserved, open)
+	}
+	return err
+}
+
+// cutName splits a key into the name that keyUnder put after the table, and what follows its zero byte.
+func cutName(k []byte) (name string, rest []byte, ok bool) {
+	head, rest, ok := bytes.Cut(k[1:], []byte{0})
+	return string(head), rest, ok
+}
+
+// newID is a new identifier with 96 random bits.
+func newID(prefix string) string {
+	var b [12]byte
+	rand.Read(b[:])
+	return prefix + hex.EncodeToString(b[:])
+}

@@ -1,0 +1,170 @@
+package store
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+const day = 24 * time.Hour
+
+// PublicLimits are the windows of the anonymous endpoint.
+type PublicLimits struct {
+	PerDay, PerWeek int // of a client address: an IPv4 address, or an IPv6 /64
+	NetworkTimes    int // an IPv6 /48 has this many times as much
+	GlobalPerDay    int // of everybody together
+}
+
+// DefaultPublicLimits are the specified ones.
+func DefaultPublicLimits() PublicLimits {
+	return PublicLimits{PerDay: 3, PerWeek: 10, NetworkTimes: 10, GlobalPerDay: 1000}
+}
+
+// singleWindows are the minute windows of accounts. They live in memory: a restart forgets a minute. One window an
+// account at most, of at most exactMarks+1 marks.
+type singleWindows struct {
+	mu        sync.Mutex
+	byAccount map[string]*window // guarded by mu, windows included
+}
+
+// AllowSingle judges and counts one request of the account to the single endpoint.
+func (s *Store) AllowSingle(account string, now time.Time) Decision {
+	u, _ := s.live.user(account)
+	sw := &s.live.singles
+	sw.mu.Lock()
+	defer sw.mu.Unlock()
+	w := sw.byAccount[account]
+	if w == nil {
+		w = new(window)
+		if sw.byAccount == nil {
+			sw.byAccount = make(map[string]*window)
+		}
+		sw.byAccount[account] = w
+	}
+	return w.allow(Limit{u.SinglePerMinute(), time.Minute}, now)
+}
+
+// bulkWindow begins the name of an account's hour window.
+const bulkWindow = "bulk/"
+
+// AllowBulk judges and counts one request of the account to the bulk endpoint; the window survives a restart.
+func (s *Store) AllowBulk(account string, now time.Time) (d Decision, err error) {
+	u, _ := s.live.user(account)
+	limits := []namedLimit{{bulkWindow + account, Limit{u.BulkPerHour(), time.Hour}}}
+	err = s.Commit(account, func(b *pebble.Batch) error {
+		d, err = allowAll(b, limits, now)
+		return err
+	})
+	return d, err
+}
+
+// publicLock serialises the counting of anonymous requests.
+const publicLock = "\x00public"
+
+// AllowPublic judges and counts one anonymous request from a client address: by address, by network and by everybody's
+// cap. A refused one counts nowhere. Addresses are stored as HMAC only.
+func (s *Store) AllowPublic(client netip.Addr, l PublicLimits, now time.Time) (d Decision, err error) {
+	secret, err := s.Secret("client addresses")
+	if err != nil {
+		return Decision{}, err
+	}
+	limits := append(l.of(client, secret), namedLimit{"public/all", Limit{l.GlobalPerDay, day}})
+	err = s.Commit(publicLock, func(b *pebble.Batch) error {
+		d, err = allowAll(b, limits, now)
+		return err
+	})
+	return d, err
+}
+
+// of is the windows that count a client's address.
+func (l PublicLimits) of(client netip.Addr, secret []byte) []namedLimit {
+	client = client.Unmap().WithZone("")
+	own, wide := client.BitLen(), 0
+	if client.Is6() {
+		own, wide = 64, 48
+	}
+	limits := l.ofPrefix(client, own, 1, secret)
+	if wide > 0 {
+		limits = append(limits, l.ofPrefix(client, wide, l.NetworkTimes, secret)...)
+	}
+	return limits
+}
+
+func (l PublicLimits) ofPrefix(client netip.Addr, bits, times int, secret []byte) []namedLimit {
+	p, _ := client.Prefix(bits) // an invalid address has the zero prefix: all such clients share one window
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(p.String()))
+	name := fmt.Sprintf("public/%x", mac.Sum(nil)[:16])
+	return []namedLimit{{name + "/d", Limit{l.PerDay * times, day}}, {name + "/w", Limit{l.PerWeek * times, 7 * day}}}
+}
+
+// namedLimit is a stored window and the limit it is held to.
+type namedLimit struct {
+	name string
+	Limit
+}
+
+// allowAll judges one act under all limits, and counts it under each if all of them allow it.
+func allowAll(b *pebble.Batch, limits []namedLimit, now time.Time) (Decision, error) {
+	windows := make([]window, len(limits))
+	var d Decision
+	for i, l := range limits {
+		w, err := storedWindow(b, l.name)
+		if err != nil {
+			return Decision{}, err
+		}
+		one := w.look(l.Limit, now)
+		if d = stricter(d, one); i == 0 {
+			d = one
+		}
+		windows[i] = w
+	}
+	if !d.OK {
+		return d, nil
+	}
+	for i, l := range limits {
+		windows[i].add(l.Limit, now)
+		v := appendExpiry(nil, now.Add(l.Per))
+		if err := b.Set(key(tableWindow, l.name), windows[i].appendTo(v), nil); err != nil {
+			return Decision{}, err
+		}
+	}
+	return d, nil
+}
+
+// storedWindow reads a window: eight bytes of when its last mark will be out of it, then the marks.
+func storedWindow(r pebble.Reader, name string) (window, error) {
+	v, err := get(r, key(tableWindow, name))
+	if errors.Is(err, ErrNotFound) {
+		return window{}, nil
+	}
+	if err == nil && len(v) < 8 {
+		err = errWindowForm
+	}
+	if err != nil {
+		return window{}, err
+	}
+	w, err := readWindow(v[8:])
+	if err != nil {
+		return window{}, fmt.Errorf("limit %s: %w", name, err)
+	}
+	return w, nil
+}
+
+// SweepWindows deletes the stored windows that count nothing any more, and tells how many. Whoever runs the store
+// calls it about once an hour.
+func (s *Store) SweepWindows(now time.Time) (int, error) {
+	return s.sweep([]byte{tableWindow}, now, func(k, _ []byte) stale {
+		if account, ok := strings.CutPrefix(string(k[1:]), bulkWindow); ok {
+			return stale{lock: account}
+		}
+		return stale{lock: publicLock}
+	})
+}

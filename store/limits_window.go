@@ -1,0 +1,164 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+// Limit allows N acts in any span of Per: a sliding window, not a calendar one.
+type Limit struct {
+	N   int
+	Per time.Duration
+}
+
+// Decision is the answer to "may this act happen now".
+type Decision struct {
+	OK         bool
+	Limit      int           // acts allowed in the window that is nearest to its end
+	Remaining  int           // acts still allowed now, this one taken off
+	Reset      time.Duration // until the oldest act that counts is out of the window, and there is room for one more
+	RetryAfter time.Duration // when not OK: until the act would be allowed, at least a second; else 0
+}
+
+// exactMarks bounds the marks of a window. Up to this limit each act has its own time and the window is exact; above
+// it, acts are grouped by 1/exactMarks of the span and count until the youngest of the group is out: a window never
+// lets too many through, and may hold one back for up to that fraction of the span.
+const exactMarks = 1024
+
+// mark is n acts, the youngest of them at the time at (unix nanoseconds).
+type mark struct {
+	at int64
+	n  uint32
+}
+
+// window is the acts that some limit counts, oldest first. The zero value has seen nothing. It is not safe for
+// concurrent use.
+type window struct{ marks []mark }
+
+// grain is how far apart marks are kept for a limit: 0 while every act has its own.
+func (l Limit) grain() int64 {
+	if l.N <= exactMarks {
+		return 0
+	}
+	return int64(l.Per) / exactMarks
+}
+
+// prune drops what is out of the window at now, and pulls marks from the future (the clock was set back) to now, so
+// that none can outlast a span.
+func (w *window) prune(l Limit, now int64) {
+	kept := w.marks[:0]
+	for _, m := range w.marks {
+		if m.at > now {
+			m.at = now
+		}
+		if m.at+int64(l.Per) > now {
+			kept = append(kept, m)
+		}
+	}
+	w.marks = kept
+}
+
+// count is the acts in the window as last pruned.
+func (w *window) count() int {
+	n := 0
+	for _, m := range w.marks {
+		n += int(m.n)
+	}
+	return n
+}
+
+// look judges one act at now without counting it.
+func (w *window) look(l Limit, now time.Time) Decision {
+	at := now.UnixNano()
+	w.prune(l, at)
+	used := w.count()
+	d := Decision{OK: used < l.N, Limit: l.N, Remaining: max(l.N-used-1, 0)}
+	if d.OK {
+		d.Reset = l.Per
+		if len(w.marks) > 0 {
+			d.Reset = w.freeAfter(l, at, 1)
+		}
+		return d
+	}
+	d.RetryAfter = max(w.freeAfter(l, at, used-l.N+1), time.Second)
+	d.Reset = d.RetryAfter
+	return d
+}
+
+// freeAfter is how long until the n oldest acts are out of the window; a limit of 0 is never freed: its whole span.
+func (w *window) freeAfter(l Limit, now int64, n int) time.Duration {
+	for _, m := range w.marks {
+		if n -= int(m.n); n <= 0 {
+			return time.Duration(m.at + int64(l.Per) - now)
+		}
+	}
+	return l.Per
+}
+
+// add counts one act at now.
+func (w *window) add(l Limit, now time.Time) {
+	at := now.UnixNano()
+	if last := len(w.marks) - 1; last >= 0 {
+		m := &w.marks[last]
+		if grain := l.grain(); at-m.at <= 0 || (grain > 0 && at/grain == m.at/grain) {
+			m.n++
+			m.at = max(m.at, at)
+			return
+		}
+	}
+	w.marks = append(w.marks, mark{at, 1})
+}
+
+// allow judges one act and counts it if it is allowed.
+func (w *window) allow(l Limit, now time.Time) Decision {
+	d := w.look(l, now)
+	if d.OK {
+		w.add(l, now)
+	}
+	return d
+}
+
+// stricter is the decision that a caller under both limits is told: a refusal before a permission, the longer wait of
+// two refusals, the smaller rest of two permissions.
+func stricter(a, b Decision) Decision {
+	switch {
+	case a.OK != b.OK:
+		if a.OK {
+			return b
+		}
+		return a
+	case !a.OK && b.RetryAfter > a.RetryAfter, a.OK && b.Remaining < a.Remaining:
+		return b
+	}
+	return a
+}
+
+// markSize is a mark as it is stored: time and number, big-endian.
+const markSize = 12
+
+var errWindowForm = errors.New("a stored window is damaged")
+
+func (w *window) appendTo(dst []byte) []byte {
+	for _, m := range w.marks {
+		dst = binary.BigEndian.AppendUint64(dst, uint64(m.at))
+		dst = binary.BigEndian.AppendUint32(dst, m.n)
+	}
+	return dst
+}
+
+// readWindow reads what appendTo wrote.
+func readWindow(v []byte) (window, error) {
+	if len(v)%markSize != 0 || len(v)/markSize > 2*exactMarks {
+		return window{}, errWindowForm
+	}
+	w := window{marks: make([]mark, 0, len(v)/markSize+1)}
+	for ; len(v) > 0; v = v[markSize:] {
+		m := mark{int64(binary.BigEndian.Uint64(v)), binary.BigEndian.Uint32(v[8:])}
+		if m.n == 0 || (len(w.marks) > 0 && m.at < w.marks[len(w.marks)-1].at) {
+			return window{}, errWindowForm
+		}
+		w.marks = append(w.marks, m)
+	}
+	return w, nil
+}

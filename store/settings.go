@@ -1,0 +1,93 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// secretSize is the length of every secret that the store makes.
+const secretSize = 32
+
+// Secret is a random secret of this installation, made at its first use and the same ever after. It never leaves the
+// server: what is signed or hashed with it is of no use elsewhere.
+func (s *Store) Secret(name string) (secret []byte, err error) {
+	if err := checkName("secret", name); err != nil {
+		return nil, err
+	}
+	k := key(tableSetting, "secret "+name)
+	secret, err = get(s.db, k)
+	if err == nil || !errors.Is(err, ErrNotFound) {
+		return secret, err
+	}
+	err = s.Commit("", func(b *pebble.Batch) error {
+		if secret, err = get(b, k); err == nil || !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		secret = make([]byte, secretSize)
+		rand.Read(secret)
+		return b.Set(k, secret, nil)
+	})
+	return secret, err
+}
+
+// callbackSecret is the name of an account's setting.
+const callbackSecret = "callback secret"
+
+// secretPrefix begins a signing secret in the notation of Standard Webhooks; base64 follows.
+const secretPrefix = "whsec_"
+
+// ErrBadSecret refuses a signing secret.
+var ErrBadSecret = errors.New("a signing secret is whsec_ and the base64 of 24 to 64 bytes")
+
+// NewCallbackSecret gives the account a new signing secret; from then on its callbacks are signed with it.
+func (s *Store) NewCallbackSecret(account, by string, now time.Time) (string, error) {
+	random := make([]byte, secretSize)
+	rand.Read(random)
+	secret := secretPrefix + base64.StdEncoding.EncodeToString(random)
+	return secret, s.SetCallbackSecret(account, secret, by, now)
+}
+
+// SetCallbackSecret gives the account a signing secret of its own choice; an empty one ends the signing.
+func (s *Store) SetCallbackSecret(account, secret, by string, now time.Time) error {
+	k := append(keyUnder(tableAccount, account), callbackSecret...)
+	act := Act{At: now, By: by, Act: "callback secret", Target: account, Note: "set"}
+	change := func(b *pebble.Batch) error { return b.Set(k, []byte(secret), nil) }
+	if secret == "" {
+		act.Note = "removed"
+		change = func(b *pebble.Batch) error { return b.Delete(k, nil) }
+	} else if err := checkCallbackSecret(secret); err != nil {
+		return err
+	}
+	exists := func(b *pebble.Batch) error {
+		_, err := readUser(b, account)
+		return err
+	}
+	if err := s.Commit(account, exists, change, act.write); err != nil {
+		return fmt.Errorf("callback secret of %s: %w", account, err)
+	}
+	return nil
+}
+
+func checkCallbackSecret(secret string) error {
+	enc, ok := strings.CutPrefix(secret, secretPrefix)
+	raw, err := base64.StdEncoding.DecodeString(enc)
+	if !ok || err != nil || len(raw) < 24 || len(raw) > 64 {
+		return ErrBadSecret
+	}
+	return nil
+}
+
+// CallbackSecret is the account's signing secret, empty when its callbacks are not signed.
+func (s *Store) CallbackSecret(account string) (string, error) {
+	v, err := get(s.db, append(keyUnder(tableAccount, account), callbackSecret...))
+	if errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	return string(v), err
+}

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Values that expire begin with the time at which they do: eight bytes, unix nanoseconds.
+const expirySize = 8
+
+func appendExpiry(dst []byte, at time.Time) []byte {
+	return binary.BigEndian.AppendUint64(dst, uint64(at.UnixNano()))
+}
+
+// hasExpired tells whether the time at the head of a value has come. A value without one is damaged and may go.
+func hasExpired(v []byte, now time.Time) bool {
+	return len(v) < expirySize || int64(binary.BigEndian.Uint64(v)) <= now.UnixNano()
+}
+
+// sweepBatch bounds the deletions that one round of a sweep holds in memory.
+const sweepBatch = 1000
+
+// stale is an expired record: the lock its account commits under, and what to delete beside it.
+type stale struct {
+	lock string
+	key  []byte
+	also []byte // a second key, or nil
+}
+
+// sweep deletes the expired records under prefix and tells how many. It looks for them without a lock, and deletes each
+// under the lock of its account only if it has still expired then.
+func (s *Store) sweep(prefix []byte, now time.Time, judge func(k, v []byte) stale) (int, error) {
+	var start []byte
+	for total := 0; ; {
+		found, err := s.findStale(prefix, start, now, judge)
+		if err != nil || len(found) == 0 {
+			return total, err
+		}
+		start = append(found[len(found)-1].key, 0)
+		byLock := make(map[string][]stale)
+		for _, one := range found {
+			byLock[one.lock] = append(byLock[one.lock], one)
+		}
+		for lock, records := range byLock {
+			n, err := s.deleteStale(lock, records, now)
+			if total += n; err != nil {
+				return total, err
+			}
+		}
+	}
+}
+
+func (s *Store) findStale(prefix, start []byte, now time.Time, judge func(k, v []byte) stale) ([]stale, error) {
+	var found []stale
+	err := scan(s.db, prefix, start, func(k, v []byte) error {
+		if !hasExpired(v, now) {
+			return nil
+		}
+		one := judge(k, v)
+		one.key = append([]byte(nil), k...)
+		if found = append(found, one); len(found) == sweepBatch {
+			return errStop
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (s *Store) deleteStale(lock string, records []stale, now time.Time) (n int, err error) {
+	err = s.Commit(lock, func(b *pebble.Batch) error {
+		for _, one := range records {
+			v, err := get(b, one.key)
+			if errors.Is(err, ErrNotFound) || (err == nil && !hasExpired(v, now)) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			n++
+			if err := b.Delete(one.key, nil); err != nil {
+				return err
+			}
+			if one.also == nil {
+				continue
+			}
+			if err := b.Delete(one.also, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return n, err
+}

@@ -1,0 +1,247 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Role is what an account may do.
+type Role string
+
+// The roles. An admin may act on every account; a customer on its own.
+const (
+	Admin    Role = "admin"
+	Customer Role = "customer"
+)
+
+// Limits are the sliding windows of one account; zero is the default.
+type Limits struct {
+	SinglePerMinute int `json:"single_per_minute,omitempty"`
+	BulkPerHour     int `json:"bulk_per_hour,omitempty"`
+}
+
+// The limits of an account that has none of its own, and the greatest that can be set.
+const (
+	DefaultSinglePerMinute = 30
+	DefaultBulkPerHour     = 10
+	MaxLimit               = 1_000_000
+)
+
+// User is an account: who may log in, and what keys, credits and jobs belong to.
+type User struct {
+	ID       string    `json:"id"`
+	Email    string    `json:"email"` // as it was typed; unique when folded
+	Role     Role      `json:"role"`
+	Disabled bool      `json:"disabled,omitempty"`
+	Created  time.Time `json:"created"`
+	Limits   Limits    `json:"limits"`
+}
+
+// SinglePerMinute is the limit that holds for this account.
+func (u User) SinglePerMinute() int { return cmp.Or(u.Limits.SinglePerMinute, DefaultSinglePerMinute) }
+
+// BulkPerHour is the limit that holds for this account.
+func (u User) BulkPerHour() int { return cmp.Or(u.Limits.BulkPerHour, DefaultBulkPerHour) }
+
+// userRecord is what is stored of a user; the hash leaves this package in no form.
+type userRecord struct {
+	User
+	Password string `json:"password"`
+}
+
+// NewUser is what AddUser makes an account of. An empty password is made up; an empty role is a customer.
+type NewUser struct {
+	Email    string
+	Password string
+	Role     Role
+	Credits  int64
+	Limits   Limits
+}
+
+// The refusals of accounts.
+var (
+	ErrEmailTaken = errors.New("an account with this e-mail address exists")
+	ErrBadEmail   = errors.New("not an e-mail address that can log in")
+	ErrBadRole    = errors.New("the role must be admin or customer")
+	ErrBadLimit   = fmt.Errorf("a limit must be between 0 (the default) and %d", MaxLimit)
+)
+
+// usersLock serialises the making of accounts, so that an e-mail address is taken once.
+const usersLock = "\x00users"
+
+// AddUser makes an account with its first credits, and returns its password, which nobody will see again.
+func (s *Store) AddUser(ctx context.Context, n NewUser, by string, now time.Time) (User, string, error) {
+	return s.addUser(ctx, n, by, now, func(*pebble.Batch) error { return nil })
+}
+
+// FirstAdmin makes an admin if there is no account at all; made tells whether it did.
+func (s *Store) FirstAdmin(ctx context.Context, email string, credits int64, now time.Time) (u User, password string, made bool, err error) {
+	if len(s.Users()) > 0 {
+		return User{}, "", false, nil
+	}
+	none := func(b *pebble.Batch) error {
+		return scan(b, []byte{tableUser}, nil, func(_, _ []byte) error { return errNotFirst })
+	}
+	u, password, err = s.addUser(ctx, NewUser{Email: email, Role: Admin, Credits: credits}, "first start", now, none)
+	if errors.Is(err, errNotFirst) {
+		return User{}, "", false, nil
+	}
+	return u, password, err == nil, err
+}
+
+var errNotFirst = errors.New("there are accounts already")
+
+func (s *Store) addUser(ctx context.Context, n NewUser, by string, now time.Time, first Part) (User, string, error) {
+	rec, password, err := s.newRecord(ctx, n, now)
+	if err != nil {
+		return User{}, "", err
+	}
+	parts := []Part{first, rec.insert,
+		Act{At: now, By: by, Act: "user add", Target: rec.ID, Note: string(rec.Role) + " " + rec.Email}.write}
+	if n.Credits != 0 {
+		parts = append(parts, grant(rec.ID, "initial", n.Credits, "initial credits", now))
+	}
+	if err := s.Commit(usersLock, parts...); err != nil {
+		return User{}, "", err
+	}
+	return rec.User, password, s.live.refresh(s, rec.ID)
+}
+
+// newRecord checks what was asked for and hashes the password, before any lock is taken.
+func (s *Store) newRecord(ctx context.Context, n NewUser, now time.Time) (userRecord, string, error) {
+	n.Role = cmp.Or(n.Role, Customer)
+	n.Password = cmp.Or(n.Password, randomBase62(20))
+	email := strings.TrimSpace(n.Email)
+	if err := errors.Join(checkEmail(email), n.Role.check(), n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
+		return userRecord{}, "", err
+	}
+	hash, err := s.live.passwords.hash(ctx, n.Password)
+	if err != nil {
+		return userRecord{}, "", err
+	}
+	u := User{ID: newID("u_"), Email: email, Role: n.Role, Created: now.UTC(), Limits: n.Limits}
+	return userRecord{u, hash}, n.Password, nil
+}
+
+func (rec userRecord) insert(b *pebble.Batch) error {
+	k := key(tableEmail, foldEmail(rec.Email))
+	if _, err := get(b, k); err == nil {
+		return ErrEmailTaken
+	} else if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if err := b.Set(k, []byte(rec.ID), nil); err != nil {
+		return err
+	}
+	return setJSON(b, key(tableUser, rec.ID), rec)
+}
+
+func readUser(r pebble.Reader, account string) (userRecord, error) {
+	var rec userRecord
+	err := getJSON(r, key(tableUser, account), &rec)
+	return rec, err
+}
+
+// changeUser is the part that reads an account, changes it and writes it back.
+func changeUser(account string, change func(*userRecord)) Part {
+	return func(b *pebble.Batch) error {
+		rec, err := readUser(b, account)
+		if err != nil {
+			return fmt.Errorf("account %s: %w", account, err)
+		}
+		change(&rec)
+		return setJSON(b, key(tableUser, account), rec)
+	}
+}
+
+// commitUser commits a change of an account and lets every later request see it.
+func (s *Store) commitUser(account string, parts ...Part) error {
+	if err := s.Commit(account, parts...); err != nil {
+		return err
+	}
+	return s.live.refresh(s, account)
+}
+
+// DisableUser refuses the account's keys and ends its sessions from now on. Its jobs finish.
+func (s *Store) DisableUser(account, by string, now time.Time) error {
+	return s.commitUser(account,
+		changeUser(account, func(rec *userRecord) { rec.Disabled = true }), dropSessions(account, ""),
+		Act{At: now, By: by, Act: "user disable", Target: account}.write)
+}
+
+// EnableUser undoes DisableUser; its sessions stay ended.
+func (s *Store) EnableUser(account, by string, now time.Time) error {
+	return s.commitUser(account,
+		changeUser(account, func(rec *userRecord) { rec.Disabled = false }),
+		Act{At: now, By: by, Act: "user enable", Target: account}.write)
+}
+
+// SetLimits gives the account limits of its own.
+func (s *Store) SetLimits(account string, l Limits, by string, now time.Time) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	return s.commitUser(account,
+		changeUser(account, func(rec *userRecord) { rec.Limits = l }),
+		Act{At: now, By: by, Act: "user limits", Target: account, Note: fmt.Sprintf("%d/min %d/h", l.SinglePerMinute, l.BulkPerHour)}.write)
+}
+
+// User is the account of an id, or ErrNotFound.
+func (s *Store) User(account string) (User, error) {
+	if u, ok := s.live.user(account); ok {
+		return u, nil
+	}
+	return User{}, fmt.Errorf("account %s: %w", account, ErrNotFound)
+}
+
+// UserByEmail is the account that logs in with an e-mail address, or ErrNotFound.
+func (s *Store) UserByEmail(email string) (User, error) {
+	id, err := get(s.db, key(tableEmail, foldEmail(email)))
+	if err != nil {
+		return User{}, fmt.Errorf("account of that e-mail address: %w", err)
+	}
+	return s.User(string(id))
+}
+
+// Users lists all accounts by e-mail address.
+func (s *Store) Users() []User {
+	users := s.live.list()
+	slices.SortFunc(users, func(a, b User) int {
+		return cmp.Or(strings.Compare(foldEmail(a.Email), foldEmail(b.Email)), strings.Compare(a.ID, b.ID))
+	})
+	return users
+}
+
+// foldEmail is the form in which two spellings of one login are the same. It knows nothing of mailboxes: dots and tags
+// stay, for a login is only ever compared with a login.
+func foldEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
+
+func checkEmail(email string) error {
+	local, domain, ok := strings.Cut(email, "@")
+	bad := func(r rune) bool { return r <= ' ' || r == 0x7f || r == '@' }
+	if !ok || local == "" || domain == "" || len(email) > MaxName-1 || strings.ContainsFunc(local+domain, bad) {
+		return ErrBadEmail
+	}
+	return nil
+}
+
+func (r Role) check() error {
+	if r != Admin && r != Customer {
+		return ErrBadRole
+	}
+	return nil
+}
+
+func (l Limits) check() error {
+	if min(l.SinglePerMinute, l.BulkPerHour) < 0 || max(l.SinglePerMinute, l.BulkPerHour) > MaxLimit {
+		return ErrBadLimit
+	}
+	return nil
+}

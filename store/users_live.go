@@ -1,0 +1,172 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// live is the part of accounts that every request asks for, held in memory: it answers without reading the store and
+// is brought up to date before the verb that changed an account returns. It holds one entry an account (an admin makes
+// those) and at most MaxKeys keys for each.
+type live struct {
+	passwords *passwords
+	singles   singleWindows
+	inFlight  inFlight
+	stops     atomic.Pointer[stopList]
+	stopping  sync.Mutex // serialises the rebuilding of stops from the store
+
+	refreshing sync.Mutex // serialises refresh, so that the last one to finish has read the last commit
+	mu         sync.RWMutex
+	users      map[string]User       // guarded by mu
+	keys       map[KeyHash]*liveKey  // guarded by mu
+	byID       map[string]*liveKey   // guarded by mu
+	byAccount  map[string][]*liveKey // guarded by mu
+}
+
+// liveKey is one usable key.
+type liveKey struct {
+	account string
+	id      string
+	hash    KeyHash
+	test    bool
+	used    atomic.Int64 // unix seconds of the last use, 0 for never
+	written atomic.Int64 // the part of that which is in the store
+}
+
+func newLive() *live {
+	l := &live{
+		passwords: newPasswords(defaultCost),
+		users:     make(map[string]User),
+		keys:      make(map[KeyHash]*liveKey),
+		byID:      make(map[string]*liveKey),
+		byAccount: make(map[string][]*liveKey),
+	}
+	l.stops.Store(&stopList{})
+	return l
+}
+
+// load fills live from the store, at Open.
+func (l *live) load(s *Store) error {
+	var ids []string
+	err := scan(s.db, []byte{tableUser}, nil, func(k, _ []byte) error {
+		ids = append(ids, string(k[1:]))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := l.refresh(s, id); err != nil {
+			return err
+		}
+	}
+	return l.loadStops(s)
+}
+
+// refresh reads an account and its keys again, and swaps them in whole.
+func (l *live) refresh(s *Store, account string) error {
+	l.refreshing.Lock()
+	defer l.refreshing.Unlock()
+	view := s.db.NewSnapshot()
+	defer view.Close()
+	rec, err := readUser(view, account)
+	if err != nil {
+		return fmt.Errorf("account %s: %w", account, err)
+	}
+	keys, err := l.readKeys(view, account)
+	if err != nil {
+		return err
+	}
+	l.swap(rec.User, keys)
+	return nil
+}
+
+func (l *live) readKeys(r pebble.Reader, account string) ([]*liveKey, error) {
+	var keys []*liveKey
+	err := scan(r, keyUnder(tableAPIKey, account), nil, func(_, v []byte) error {
+		var rec apiKeyRecord
+		if err := json.Unmarshal(v, &rec); err != nil {
+			return fmt.Errorf("API key of %s: %w", account, err)
+		}
+		keys = append(keys, &liveKey{account: account, id: rec.ID, hash: rec.Hash, test: rec.Test})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
+		at, err := readUsed(r, account, k.id)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+		k.used.Store(at)
+		k.written.Store(at)
+	}
+	return keys, nil
+}
+
+func (l *live) swap(u User, keys []*liveKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users[u.ID] = u
+	for _, k := range l.byAccount[u.ID] {
+		delete(l.keys, k.hash)
+	}
+	for i, k := range keys {
+		if old := l.byID[k.id]; old != nil {
+			keys[i] = old // keeps a last use that is not written yet
+		}
+	}
+	for _, k := range l.byAccount[u.ID] {
+		delete(l.byID, k.id)
+	}
+	for _, k := range keys {
+		l.keys[k.hash] = k
+		l.byID[k.id] = k
+	}
+	l.byAccount[u.ID] = keys
+}
+
+func (l *live) user(account string) (User, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	u, ok := l.users[account]
+	return u, ok
+}
+
+func (l *live) list() []User {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	users := make([]User, 0, len(l.users))
+	for _, u := range l.users {
+		users = append(users, u)
+	}
+	return users
+}
+
+// bearer is the key of a hash and its account.
+func (l *live) bearer(h KeyHash) (*liveKey, User, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	k, ok := l.keys[h]
+	if !ok {
+		return nil, User{}, false
+	}
+	return k, l.users[k.account], true
+}
+
+// allKeys is every usable key.
+func (l *live) allKeys() []*liveKey {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	keys := make([]*liveKey, 0, len(l.keys))
+	for _, k := range l.keys {
+		keys = append(keys, k)
+	}
+	return keys
+}

@@ -14,6 +14,18 @@ type Limits struct {
 	RefusalsPerHour           int `toml:"refusals_per_hour"`           // refused recipients in any hour, decoys counted
 }
 
+// each lists the limits with their names, for checks that concern them all.
+func (l *Limits) each(visit func(name string, value int)) {
+	visit("connections", l.Connections)
+	visit("connections_per_minute", l.ConnectionsPerMinute)
+	visit("recipients_per_minute", l.RecipientsPerMinute)
+	visit("recipients_per_transaction", l.RecipientsPerTransaction)
+	visit("recipients_per_connection", l.RecipientsPerConnection)
+	visit("transactions_per_connection", l.TransactionsPerConnection)
+	visit("refusals_per_connection", l.RefusalsPerConnection)
+	visit("refusals_per_hour", l.RefusalsPerHour)
+}
+
 // TLSPolicy says when STARTTLS is used towards a provider (RFC 3207).
 type TLSPolicy uint8
 
@@ -24,17 +36,24 @@ const (
 	TLSNever
 )
 
+var tlsNames = [...]string{"opportunistic", "required", "never"}
+
+func (p TLSPolicy) String() string { return nameOf(tlsNames[:], uint8(p)) }
+
 // ActionKind is what a lane does on meeting a reply.
 type ActionKind uint8
 
 // The actions, mildest first.
 const (
-	ActionNone ActionKind = iota
-	ActionSlow
-	ActionPause
-	ActionClose
-	ActionQuarantine           // this source at this provider
-	ActionQuarantineEverywhere // this source at every provider
+	ActionNone  ActionKind = iota
+	ActionSlow             // half the pace for a time
+	ActionPause            // nothing new on this lane for a time
+	ActionClose            // close this connection; with a duration the lane pauses as well
+	// ActionQuarantine asks nothing more of this provider from this source for a time.
+	ActionQuarantine
+	// ActionQuarantineEverywhere is a quarantine here and a vote to rest the source at every provider:
+	// one receiver may be wrong or lie, so the vote takes effect when three routes have given it.
+	ActionQuarantineEverywhere
 )
 
 var actionNames = [...]string{"none", "slow", "pause", "close", "quarantine", "quarantine_everywhere"}
@@ -50,9 +69,10 @@ type Action struct {
 // Provider is one row of the provider table: how a receiver is recognised, what it tolerates, how it answers.
 // It is immutable once its Table is made.
 type Provider struct {
-	ID   string   // stable, kebab-case: "google"
-	Name string   // shown as smtp_provider: "Google"
-	MX   []string // host-name suffixes, with their leading dot
+	ID      string   // stable, kebab-case: "google"
+	Name    string   // shown as smtp_provider: "Google"
+	MX      []string // host-name suffixes, with their leading dot; without it a whole host name
+	Aliases []string // other names under which people know it, lower-case: "gmail"
 	// Wide providers are spread over all egress identities by domain; ByAddress names the consumer domains spread by address.
 	Wide      bool
 	ByAddress []string
@@ -67,4 +87,7 @@ type Provider struct {
 	Source    string       // where these facts come from
 	Date      string       // when they were read, YYYY-MM-DD
 	Terms     string       // what the receiver's terms say about probing, if known
+
+	bare []*Rule // rules without phrases, best first
+	hash [8]byte // of the table it belongs to
 }

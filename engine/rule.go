@@ -1,19 +1,149 @@
 package engine
 
-// Rule and MailboxRule are data of the provider table.
-type Rule struct{}
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
 
-// MailboxRule says which local parts a provider can have at all.
-type MailboxRule struct{}
+// Rule judges replies that fit all of its conditions. It is data of the provider table, immutable once read.
+type Rule struct {
+	ID      string // "google/no-such-user", "generic/unknown-user"
+	Meaning Meaning
+	Blame   Blame
+	Action  Action
+	Source  string
+	Date    string
 
-// Table is the provider table: immutable, shared by all.
-type Table struct {
-	Unknown   *Provider // limits and rules for hosts nobody knows
-	Providers []*Provider
+	stages   uint16 // bit per Stage; 0 is any
+	codes    []codePattern
+	enhanced []enhancedPattern
+	phrases  []phrase       // any of them must occur
+	pattern  *regexp.Regexp // or this must match; nil and no phrases: no condition on the text
+	owner    *Provider      // nil: for every provider
+	rank     uint32         // lower wins
 }
 
-// Match finds the provider of a set of MX hosts, best first; t.Unknown where none fits.
-func (t *Table) Match(hosts []string) *Provider { return t.Unknown }
+// condemns reports a meaning that speaks about the mailbox itself: it can only be learnt at RCPT.
+func condemns(m Meaning) bool { return m == NoMailbox || m == MailboxFull || m == MailboxDisabled }
 
-// Breaks reports that the provider cannot have a mailbox of that name.
-func (m *MailboxRule) Breaks(a Address) bool { return false }
+// fits checks every condition but the text.
+func (r *Rule) fits(reply *Reply, enhanced Enhanced) bool {
+	if r.stages != 0 && r.stages&(1<<reply.Stage) == 0 {
+		return false
+	}
+	if condemns(r.Meaning) && reply.Stage != StageRcpt {
+		return false
+	}
+	return anyCode(r.codes, reply.Code) && anyEnhanced(r.enhanced, enhanced)
+}
+
+// finding is what the rule says of a reply that fits it.
+func (r *Rule) finding(reply *Reply) Finding {
+	f := Finding{Meaning: r.Meaning, Blame: r.Blame, Rule: r.ID, Action: r.Action}
+	if f.Blame == BlameRecipient && reply.Stage != StageRcpt {
+		f.Blame = BlameSite
+	}
+	// A temporary refusal never condemns, whatever its words (RFC 5321 section 4.2.1).
+	if reply.Code/100 != 5 && (f.Meaning == NoMailbox || f.Meaning == MailboxDisabled) {
+		f.NamesUnknown = f.Meaning == NoMailbox
+		f.Meaning, f.Blame = Temporary, BlameSite
+	}
+	return f
+}
+
+// codePattern is a basic code with x for any digit: "550", "55x", "4xx".
+type codePattern [3]byte
+
+func (p codePattern) matches(code int) bool {
+	for i := 2; i >= 0; i, code = i-1, code/10 {
+		if p[i] != 'x' && int(p[i]-'0') != code%10 {
+			return false
+		}
+	}
+	return code == 0
+}
+
+func anyCode(patterns []codePattern, code int) bool {
+	if len(patterns) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(patterns, func(p codePattern) bool { return p.matches(code) })
+}
+
+// enhancedPattern is an enhanced code with x for any number and a range in the last place: "5.1.1", "x.2.2", "5.7.606-649".
+type enhancedPattern struct{ low, high Enhanced }
+
+func (p enhancedPattern) matches(e Enhanced) bool {
+	return between(e.Class, p.low.Class, p.high.Class) && between(e.Subject, p.low.Subject, p.high.Subject) &&
+		between(e.Detail, p.low.Detail, p.high.Detail)
+}
+
+func between(v, low, high uint16) bool { return low <= v && v <= high }
+
+func anyEnhanced(patterns []enhancedPattern, e Enhanced) bool {
+	if len(patterns) == 0 {
+		return true
+	}
+	if e == (Enhanced{}) {
+		return false
+	}
+	return slices.ContainsFunc(patterns, func(p enhancedPattern) bool { return p.matches(e) })
+}
+
+// MailboxRule says which local parts a provider can have at all. It speaks for the named domains only,
+// and holds only what the provider documents: what breaks it cannot be a mailbox.
+type MailboxRule struct {
+	Domains   []string // consumer domains it speaks for
+	Min, Max  int      // length in bytes after dropping tags and, where IgnoreDots, dots; 0 is no bound
+	Allowed   string   // bytes allowed beside a-z and 0-9
+	Tag       string   // separator of an ignored suffix, usually "+"; empty where there is none
+	NoDots    bool     // dots are not counted in the length
+	StartWith string   // "letter", "letter-or-digit" or empty
+	Source    string
+	Date      string
+}
+
+// Breaks reports an address of one of the rule's domains that cannot be a mailbox there.
+func (m *MailboxRule) Breaks(a Address) bool {
+	if m == nil || !slices.Contains(m.Domains, a.Domain()) {
+		return false
+	}
+	local := a.Local()
+	if m.Tag != "" {
+		local, _, _ = strings.Cut(local, m.Tag)
+	}
+	return m.badLength(local) || m.badStart(local) || m.badByte(local)
+}
+
+func (m *MailboxRule) badLength(local string) bool {
+	n := len(local)
+	if m.NoDots {
+		n -= strings.Count(local, ".")
+	}
+	return n < m.Min || (m.Max > 0 && n > m.Max)
+}
+
+func (m *MailboxRule) badStart(local string) bool {
+	if m.StartWith == "" || local == "" {
+		return false
+	}
+	digit := m.StartWith == "letter-or-digit" && isDigit(local[0])
+	return !digit && !isLetter(local[0])
+}
+
+func (m *MailboxRule) badByte(local string) bool {
+	for i := range len(local) {
+		if c := local[i]; !isLetter(c) && !isDigit(c) && strings.IndexByte(m.Allowed, c) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+
+// maxActionTime bounds how long a rule may keep a source away: a mistake in a file must not silence it for months.
+const maxActionTime = 31 * 24 * time.Hour

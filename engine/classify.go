@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+)
+
+// Classify judges one reply of a server of provider p; nil is a provider nobody knows. It is a pure function of its arguments.
+//
+//  1. The stage comes first: only a reply to RCPT can speak about a mailbox (RFC 5321 section 3.3).
+//  2. Words about the sender or us, in any line, beat words about the recipient.
+//  3. The provider's rules beat the generic ones; a rule without words comes where the file has it.
+//  4. No basic code condemns: a permanent refusal that no rule knows is MeaningUnknown, blame site.
+//  5. A temporary refusal never condemns; a 421 always closes (RFC 5321 section 3.8).
+func (t *Table) Classify(p *Provider, r Reply, asker Asker) Finding {
+	if r.Code/100 == 2 {
+		return positive(&r)
+	}
+	f := t.refusal(t.own(p), &r, asker)
+	if r.Code == 421 && f.Action.Kind < ActionClose {
+		f.Action.Kind = ActionClose
+	}
+	return f
+}
+
+// own finds p in this table: a route may outlive the table it was made with.
+func (t *Table) own(p *Provider) *Provider {
+	if p == nil {
+		return t.Unknown
+	}
+	if p.hash == t.hash {
+		return p
+	}
+	if q := t.Provider(p.ID); q != nil {
+		return q
+	}
+	return t.Unknown
+}
+
+// positive judges a 2xx. 252 promises nothing (RFC 5321 section 3.5.3); outside RCPT a positive reply says nothing about anyone.
+func positive(r *Reply) Finding {
+	switch {
+	case r.Stage != StageRcpt:
+		return Finding{Rule: "default/positive"}
+	case r.Code == 252:
+		return Finding{Rule: "default/cannot-verify", Blame: BlameSite}
+	}
+	return Finding{Meaning: Accepted, Rule: "default/accepted"}
+}
+
+func (t *Table) refusal(p *Provider, r *Reply, asker Asker) Finding {
+	var buffer [1024]byte
+	words := append(buffer[:0], ' ')
+	for _, line := range r.Lines {
+		words = appendWords(words, line)
+	}
+	enhanced := r.Enhanced
+	if enhanced == (Enhanced{}) {
+		enhanced = enhancedOf(r.Lines, r.Code)
+	}
+	best := t.bare(p, r, enhanced)
+	best = t.scan.search(words, p, r, enhanced, best)
+	if rankOf(best) > tierQuotesUs<<tierShift && r.Code/100 == 5 && asker.quotedBy(r.Lines) {
+		return Finding{Meaning: SenderRefused, Blame: BlameUs, Rule: "default/quotes-us"}
+	}
+	if best != nil {
+		return best.finding(r)
+	}
+	return unruled(r)
+}
+
+// bare gives the best rule without phrases that fits.
+func (t *Table) bare(p *Provider, r *Reply, enhanced Enhanced) (best *Rule) {
+	for _, rules := range [2][]*Rule{p.bare, t.scan.bare} {
+		for _, rule := range rules {
+			if rule.rank < rankOf(best) && rule.fits(r, enhanced) && (rule.pattern == nil || slices.ContainsFunc(r.Lines, rule.pattern.MatchString)) {
+				best = rule
+				break
+			}
+		}
+	}
+	return best
+}
+
+// unruled judges a refusal that no rule knows, by stage and class alone: the mildest reading.
+func unruled(r *Reply) Finding {
+	switch {
+	case r.Code/100 == 4:
+		return Finding{Meaning: Temporary, Blame: BlameSite, Rule: "default/temporary"}
+	case r.Code/100 != 5:
+		return Finding{Meaning: ProtocolFault, Blame: BlameSite, Rule: "default/out-of-place"}
+	case r.Stage == StageRcpt:
+		return Finding{Meaning: MeaningUnknown, Blame: BlameSite, Rule: "default/unknown-refusal"}
+	case r.Stage == StageMail:
+		return Finding{Meaning: SenderRefused, Blame: BlameUs, Rule: "default/mail-refused"}
+	case r.Stage == StageTLS || r.Stage == StageReset || r.Stage == StageQuit:
+		return Finding{Meaning: ProtocolFault, Blame: BlameSite, Rule: "default/command-refused"}
+	}
+	return Finding{Meaning: Blocked, Blame: BlameUs, Rule: "default/session-refused"}
+}
+
+// quotedBy reports lines that name our reverse-path, our EHLO name or one of our addresses, as whole words.
+func (a *Asker) quotedBy(lines []string) bool {
+	for _, line := range lines {
+		if quotes(line, a.MailFrom) || quotes(line, a.EHLO) {
+			return true
+		}
+		for _, source := range a.Sources {
+			if quotes(line, source) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// quotes reports name in line, case ignored, not as part of a longer name. Names of under four bytes say nothing.
+func quotes(line, name string) bool {
+	if len(name) < 4 {
+		return false
+	}
+	for i := 0; i+len(name) <= len(line); i++ {
+		if strings.EqualFold(line[i:i+len(name)], name) && !joins(line, i-1) && !joins(line, i+len(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// joins reports a byte that makes a name longer. A dot that ends a sentence does not.
+func joins(line string, i int) bool {
+	if i < 0 || i >= len(line) {
+		return false
+	}
+	c := line[i]
+	if c == '.' {
+		return i > 0 && i+1 < len(line) && (isLetter(line[i+1]) || isDigit(line[i+1]))
+	}
+	return isLetter(c) || isDigit(c) || c == '-' || c == '_' || c == '+' || c == '@'
+}

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxWords bounds the text that is judged, in bytes after normalising. What a longer reply says beyond it is not read.
+const maxWords = 4096
+
+// latinFold maps U+00C0 to U+017F to their base letter.
+const latinFold = "aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty" +
+	"aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiiiijjkkkllllllllllnnnnnnnnnoooooooo" +
+	"rrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs"
+
+// appendWords appends a line as plain words, each followed by one space: lower-case, accents and apostrophes dropped, every
+// mail address written as "@", every other sign a space. Dots stay inside numbers and host names. dst must end with a space.
+// Two servers that say one thing with different signs then say it alike, and a mailbox called "blocked" blocks nobody.
+func appendWords(dst []byte, line string) []byte {
+	token := len(dst) // where the present raw token began: what an @ takes back
+	for i := 0; i < len(line) && len(dst) < maxWords; i++ {
+		c := line[i]
+		switch {
+		case 'a' <= c && c <= 'z' || '0' <= c && c <= '9':
+			dst = append(dst, c)
+		case 'A' <= c && c <= 'Z':
+			dst = append(dst, c|0x20)
+		case c == '.' && dotInside(line, i):
+			dst = append(dst, c)
+		case c == '@':
+			dst = append(dst[:token], '@')
+			for i+1 < len(line) && !endsToken(line[i+1]) {
+				i++
+			}
+			dst = appendSpace(dst)
+		case c == '\'' || c == '`':
+			if i == 0 || i+1 == len(line) || !isLetter(line[i-1]) || !isLetter(line[i+1]) {
+				dst = appendSpace(dst)
+			}
+		case c >= utf8.RuneSelf:
+			var size int
+			dst, size = appendRune(dst, line[i:])
+			i += size - 1
+		default:
+			dst = appendSpace(dst)
+		}
+		if endsToken(c) {
+			token = len(dst)
+		}
+	}
+	return appendSpace(dst)
+}
+
+func appendSpace(dst []byte) []byte {
+	if len(dst) > 0 && dst[len(dst)-1] == ' ' {
+		return dst
+	}
+	return append(dst, ' ')
+}
+
+// endsToken holds for what cannot stand in an unquoted mail address as replies quote it.
+func endsToken(c byte) bool {
+	switch c {
+	case ' ', '\t', '\r', '\n', '<', '>', '(', ')', '[', ']', '{', '}', ',', ';', ':', '"', '\'':
+		return true
+	}
+	return false
+}
+
+// dotInside holds for the dot of a number or a name, not for the end of a sentence that lacks its space.
+func dotInside(line string, i int) bool {
+	if i == 0 || i+1 == len(line) {
+		return false
+	}
+	a, b := line[i-1], line[i+1]
+	sentence := 'a' <= a && a <= 'z' && 'A' <= b && b <= 'Z'
+	return !sentence && (isLetter(a) || isDigit(a)) && (isLetter(b) || isDigit(b))
+}
+
+// appendRune appends the first character of s beyond ASCII; a byte that is no UTF-8 is read as Latin-1.
+func appendRune(dst []byte, s string) ([]byte, int) {
+	r, size := utf8.DecodeRuneInString(s)
+	if r == utf8.RuneError && size == 1 {
+		r = rune(s[0])
+	}
+	switch {
+	case r == '\u2019' || r == '\u2018' || r == '\u00ad' || r == '\ufeff' || unicode.Is(unicode.Mn, r):
+		return dst, size
+	case r == 'ß':
+		return append(dst, "ss"...), size
+	case r >= 0xc0 && r <= 0x17f && latinFold[r-0xc0] != ' ':
+		return append(dst, latinFold[r-0xc0]), size
+	case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+		return appendSpace(dst), size
+	}
+	return utf8.AppendRune(dst, unicode.ToLower(r)), size
+}

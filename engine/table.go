@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed providers.toml
+var shippedTable []byte
+
+// Table is the provider table: immutable, shared by all.
+type Table struct {
+	Unknown   *Provider       // limits and rules for hosts nobody knows
+	Providers []*Provider     // in the order of the file
+	Schedule  []time.Duration // waits after each deferred attempt
+	Generic   []Rule          // reply rules of every provider, in order
+
+	file     tableFile // what it was read from: the ground of an override
+	hash     [8]byte
+	suffixes map[string]*Provider // by MX suffix with its dot, or whole host name
+	names    map[string]*Provider // by id, alias, consumer domain
+	scan     scanner
+}
+
+// DefaultTable is the shipped table.
+func DefaultTable() *Table {
+	t, err := ParseTable(shippedTable)
+	if err != nil {
+		panic("BUG: embedded providers.toml: " + err.Error())
+	}
+	return t
+}
+
+// Hash names the content of the table: two nodes with the same hash judge and pace alike.
+func (t *Table) Hash() [8]byte { return t.hash }
+
+func chainHash(before [8]byte, data []byte) [8]byte {
+	sum := sha256.New()
+	sum.Write(before[:])
+	sum.Write(data)
+	return [8]byte(sum.Sum(nil))
+}
+
+// Provider finds a provider by its id; nil where there is none.
+func (t *Table) Provider(id string) *Provider {
+	i := slices.IndexFunc(t.Providers, func(p *Provider) bool { return p.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return t.Providers[i]
+}
+
+// Match finds the provider of a set of MX hosts, best first; t.Unknown where none fits.
+// The first host that any provider claims decides, by the longest suffix.
+func (t *Table) Match(hosts []string) *Provider {
+	for _, h := range hosts {
+		if p := t.matchHost(h); p != nil {
+			return p
+		}
+	}
+	return t.Unknown
+}
+
+func (t *Table) matchHost(host string) *Provider {
+	host = strings.TrimSuffix(host, ".")
+	if p := t.suffixes[host]; p != nil {
+		return p
+	}
+	for {
+		dot := strings.IndexByte(host, '.')
+		if dot < 0 {
+			return nil
+		}
+		if p := t.suffixes[host[dot:]]; p != nil {
+			return p
+		}
+		host = host[dot+1:]
+	}
+}
+
+// ProviderOfHint finds a provider from what a person knows of it: an id, a name, an MX host, a domain, or words among
+// which one of these occurs. Host names are believed before names, since a word such as "gmail" may also be the sender's.
+// It gives t.Unknown where nothing can be known.
+func (t *Table) ProviderOfHint(s string) *Provider {
+	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return strings.ContainsRune(" \t,;<>()[]\"", r) })
+	for _, w := range words {
+		if p := t.matchHost(w); p != nil {
+			return p
+		}
+	}
+	for _, w := range words {
+		if p := t.names[strings.TrimSuffix(w, ".")]; p != nil {
+			return p
+		}
+	}
+	return t.Unknown
+}
+
+// index prepares the lookups of a table whose providers are complete.
+func (t *Table) index() {
+	t.suffixes, t.names = map[string]*Provider{}, map[string]*Provider{}
+	for _, p := range t.Providers {
+		for _, suffix := range p.MX {
+			t.suffixes[suffix] = p
+		}
+		t.names[p.ID] = p
+		for _, name := range slices.Concat(p.Aliases, p.ByAddress, []string{strings.ToLower(p.Name)}) {
+			if t.names[name] == nil {
+				t.names[name] = p
+			}
+		}
+	}
+}

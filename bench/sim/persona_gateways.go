@@ -7,10 +7,6 @@ func gateways() []*Persona {
 	return []*Persona{mimecast(), mimecastOpen(), proofpoint(), proofpointOpen(), barracuda(), cisco()}
 }
 
-func mimecastHosts(string) []string {
-	return []string{"eu-smtp-inbound-1.mimecast.com", "eu-smtp-inbound-2.mimecast.com"}
-}
-
 func mimecastLimits() Limits { return Limits{Connections: 20, RcptsPerTransaction: 100} }
 
 func mimecastTexts() texts {
@@ -32,7 +28,7 @@ func mimecastTexts() texts {
 func mimecast() *Persona {
 	return &Persona{
 		Name: "mimecast", Provider: "mimecast", SMTPUTF8: true, Limits: mimecastLimits(),
-		hosts: mimecastHosts, expect: or(candid, greylisted()),
+		hosts: fixed("eu-smtp-inbound-1.mimecast.com", "eu-smtp-inbound-2.mimecast.com"), expect: or(candid, greylisted()),
 		habit: habit{ext: extSecure | extUTF8, hides: tellsOnly(), grey: greyTriple, greyWait: time.Minute, texts: mimecastTexts()},
 	}
 }
@@ -41,7 +37,7 @@ func mimecast() *Persona {
 func mimecastOpen() *Persona {
 	return &Persona{
 		Name: "mimecast-open", Provider: "mimecast", SMTPUTF8: true, Limits: mimecastLimits(),
-		hosts: mimecastHosts, expect: catchesAll(),
+		hosts: fixed("us-smtp-inbound-1.mimecast.com", "us-smtp-inbound-2.mimecast.com"), expect: catchesAll(),
 		habit: habit{ext: extSecure | extUTF8, takesAll: true, texts: mimecastTexts()},
 	}
 }

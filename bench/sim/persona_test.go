@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestPersonasHaveNamesOfTheirOwn(t *testing.T) {
+	kebab := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	seen := map[string]bool{}
+	for _, p := range Personas() {
+		if seen[p.Name] || !kebab.MatchString(p.Name) {
+			t.Errorf("name %q is taken or no kebab-case", p.Name)
+		}
+		seen[p.Name] = true
+	}
+}
+
+func TestPersonasCoverTheProviders(t *testing.T) {
+	want := strings.Fields("google microsoft365 outlook yahoo icloud mimecast proofpoint barracuda cisco gmx qq netease zoho mailru orange laposte tonline godaddy docomo comcast")
+	have := map[string]bool{}
+	for _, p := range Personas() {
+		have[p.Provider] = true
+	}
+	for _, id := range want {
+		if !have[id] {
+			t.Errorf("no persona of %s", id)
+		}
+	}
+}
+
+func TestPersonasExpectSomethingOfEveryMailbox(t *testing.T) {
+	statuses := map[string]bool{"VALID": true, "RISKY": true, "INVALID": true, "UNKNOWN": true}
+	for _, p := range Personas() {
+		for m := range mailboxes {
+			outcomes := p.Expect(m)
+			if len(outcomes) == 0 {
+				t.Errorf("%s expects nothing of mailbox state %d", p.Name, m)
+			}
+			for _, o := range outcomes {
+				if !statuses[o.Status] || (o.Status == "VALID") != (o.Reason == "") {
+					t.Errorf("%s: no such outcome: %+v", p.Name, o)
+				}
+			}
+		}
+	}
+}
+
+// A reply is one or more lines of one code, all but the last with a hyphen
+// (RFC 5321 section 4.2.1).
+func TestTextsAreReplies(t *testing.T) {
+	for _, p := range Personas() {
+		for s := range says {
+			if s == sayEhlo {
+				continue
+			}
+			text := string(appendReply(nil, &p.habit.said[s], &fillings{host: "mx.example"}))
+			checkReply(t, p.Name, text)
+		}
+	}
+}
+
+func checkReply(t *testing.T, name, text string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(text, "\r\n"), "\r\n")
+	for i, line := range lines {
+		separator := "-"
+		if i == len(lines)-1 {
+			separator = " "
+		}
+		if len(line) < 5 || len(line) > 510 || line[:3] != text[:3] || line[3:4] != separator {
+			t.Errorf("%s: bad reply line %q", name, line)
+		}
+	}
+}
+
+// No persona tolerates less than a careful stranger may dare.
+func TestLimitsAreNotBelowBudgets(t *testing.T) {
+	budgets := map[string]Limits{
+		"":             {Connections: 2, RcptsPerConnection: 20, RefusalsPerConnection: 5, RefusalsPerHour: 20},
+		"google":       {Connections: 5, RcptsPerConnection: 50, RefusalsPerConnection: 10, RefusalsPerHour: 200},
+		"microsoft365": {Connections: 5, RcptsPerConnection: 50, RefusalsPerConnection: 10, RefusalsPerHour: 200},
+		"outlook":      {Connections: 1, RcptsPerConnection: 10, RefusalsPerConnection: 2, RefusalsPerHour: 20, RcptsPerTransaction: 1},
+		"yahoo":        {Connections: 2, TransactionsPerConnection: 20},
+		"icloud":       {Connections: 2, TransactionsPerConnection: 5},
+	}
+	for _, p := range Personas() {
+		budget, own := budgets[p.Provider]
+		if !own {
+			budget = budgets[""]
+		}
+		for kind := range kinds {
+			limit, least := p.Limits.limitOf(kind), budget.limitOf(kind)
+			if limit > 0 && limit < least {
+				t.Errorf("%s: %s %d, a prober dares %d", p.Name, kindName(kind), limit, least)
+			}
+		}
+	}
+}
+
+func TestShown(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		h    habit
+		m    Mailbox
+		want Mailbox
+	}{
+		{"told", habit{}, Full, Full},
+		{"a full mailbox that is not told accepts", habit{hides: tellsOnly()}, Full, Present},
+		{"a disabled one that is not told is unknown", habit{hides: tellsOnly()}, Disabled, Absent},
+		{"a site of full mailboxes", habit{becomes: Full}, Present, Full},
+		{"which still knows who is absent", habit{becomes: Full}, Absent, Absent},
+	} {
+		if got := tt.h.shown(tt.m); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package sim
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// strictHost is a host of a persona with small limits of every kind.
+func strictHost() *Host {
+	return &Host{Name: "mx.example", Persona: &Persona{Name: "test", Limits: Limits{
+		Connections: 2, ConnectionsPerMinute: 4, RcptsPerMinute: 30, RcptsPerTransaction: 3,
+		RcptsPerConnection: 8, TransactionsPerConnection: 5, RefusalsPerConnection: 2, RefusalsPerHour: 6}}}
+}
+
+var client = netip.MustParseAddr("127.0.0.1")
+
+func excesses(r *Referee) map[string]int {
+	counts := map[string]int{}
+	for _, e := range r.Report().By {
+		counts[e.Kind] += e.Count
+	}
+	return counts
+}
+
+func TestRefereeFindsNothingAtTheLimits(t *testing.T) {
+	r, host := NewReferee(1), strictHost()
+	for range 2 { // two connections at a time, four in the minute
+		a, b := r.arrive(noon, client, host), r.arrive(noon, client, host)
+		if !a.settle() || !b.settle() {
+			t.Error("refused at the limit")
+		}
+		a.mail()
+		for range 3 {
+			a.rcpt(noon)
+		}
+		a.refuse(noon, time.Hour)
+		a.refuse(noon, time.Hour)
+		a.leave()
+		b.leave()
+	}
+	if got := r.Report(); got.Excesses != 0 || got.Connections != 4 || got.Recipients != 6 || got.Refused != 4 {
+		t.Errorf("report %+v", got)
+	}
+}
+
+func TestRefereeFindsEveryKind(t *testing.T) {
+	for _, tt := range []struct {
+		kind  string
+		count int
+		do    func(r *Referee, h *Host)
+	}{
+		{"connections", 1, func(r *Referee, h *Host) {
+			for range 3 {
+				r.arrive(noon, client, h).settle()
+			}
+		}},
+		{"connections_per_minute", 2, func(r *Referee, h *Host) {
+			for i := range 6 {
+				r.arrive(noon.Add(time.Duration(i)*time.Second), client, h).leave()
+			}
+		}},
+		{"rcpts_per_transaction", 1, func(r *Referee, h *Host) {
+			v := r.arrive(noon, client, h)
+			v.mail()
+			for range 4 {
+				v.rcpt(noon)
+			}
+			v.mail()
+			v.rcpt(noon)
+		}},
+		{"rcpts_per_connection", 1, func(r *Referee, h *Host) {
+			v := r.arrive(noon, client, h)
+			for range 9 {
+				v.mail()
+				v.group, v.transactions = 0, 0
+				v.rcpt(noon)
+			}
+		}},
+		{"rcpts_per_minute", 1, func(r *Referee, h *Host) {
+			for range 31 {
+				v := r.arrive(noon.Add(-time.Hour), client, h)
+				v.rcpt(noon)
+				v.leave()
+			}
+		}},
+		{"transactions_per_connection", 1, func(r *Referee, h *Host) {
+			v := r.arrive(noon, client, h)
+			for range 6 {
+				v.mail()
+			}
+		}},
+		{"refusals_per_connection", 1, func(r *Referee, h *Host) {
+			v := r.arrive(noon, client, h)
+			for range 3 {
+				v.refuse(noon, 0)
+			}
+		}},
+		{"refusals_per_hour", 1, func(r *Referee, h *Host) {
+			for i := range 7 {
+				at := noon.Add(time.Duration(i) * 8 * time.Minute)
+				v := r.arrive(at, client, h)
+				v.refuse(at, 0)
+				v.leave()
+			}
+		}},
+	} {
+		r := NewReferee(1)
+		tt.do(r, strictHost())
+		if got := excesses(r)[tt.kind]; got != tt.count {
+			t.Errorf("%s: %d excesses, want %d: %+v", tt.kind, got, tt.count, r.Report().By)
+		}
+	}
+}
+
+func TestRefereeGivesTheEndOfAConnectionTimeToArrive(t *testing.T) {
+	r, host := NewReferee(1), strictHost()
+	a, b := r.arrive(noon, client, host), r.arrive(noon, client, host)
+	c := r.arrive(noon, client, host) // a has ended, but we do not know yet
+	a.leave()
+	if !b.settle() || !c.settle() || r.Report().Excesses != 0 {
+		t.Errorf("a connection that had ended was counted: %+v", r.Report().By)
+	}
+}
+
+func TestRefereeKeepsSourcesAndClustersApart(t *testing.T) {
+	r, host := NewReferee(1), strictHost()
+	other := *host
+	other.Cluster = 7
+	for range 2 {
+		r.arrive(noon, client, host).settle()
+		r.arrive(noon, netip.MustParseAddr("127.0.0.2"), host).settle()
+		r.arrive(noon, client, &other).settle()
+	}
+	if got := r.Report(); got.Excesses != 0 || len(got.Peaks) == 0 {
+		t.Errorf("report %+v", got)
+	}
+}
+
+func TestLimitsScale(t *testing.T) {
+	l := Limits{Connections: 2, RcptsPerMinute: 10, RefusalsPerHour: 20, RcptsPerTransaction: 1}
+	for speedup, want := range map[float64]Limits{
+		1:    l,
+		60:   {Connections: 2, RcptsPerMinute: 600, RefusalsPerHour: 1200, RcptsPerTransaction: 1},
+		0.25: {Connections: 2, RcptsPerMinute: 3, RefusalsPerHour: 5, RcptsPerTransaction: 1},
+		0:    {RcptsPerTransaction: 1},
+	} {
+		if got := l.scaled(speedup); got != want {
+			t.Errorf("speed-up %g: %+v", speedup, got)
+		}
+	}
+}
+
+func TestWindowForgets(t *testing.T) {
+	w := window{part: time.Second}
+	for i := range 10 {
+		w.add(noon.Add(time.Duration(i) * time.Second))
+	}
+	for _, tt := range []struct {
+		after time.Duration
+		want  int
+	}{{59 * time.Second, 11}, {60 * time.Second, 10}, {65 * time.Second, 5}, {3 * time.Minute, 1}} {
+		copied := w
+		if got := copied.add(noon.Add(tt.after)); got != tt.want {
+			t.Errorf("after %v: %d, want %d", tt.after, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/textproto"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/miekg/dns"
+	"github.com/stretchr/testify/require"
+)
+
+// stranger is a patient stranger who knows SMTP and DNS and nothing of the
+// world: what it meets must bear out the truth.
+type stranger struct {
+	server *Server
+	net    *MemNet
+}
+
+// route resolves a domain to the addresses of its MX hosts, best first.
+func (c *stranger) route(domain string) (addrs []string, rcode int) {
+	hosts, rcode := c.lookup(domain, dns.TypeMX)
+	if rcode == dns.RcodeSuccess && len(hosts) == 0 {
+		hosts = []string{domain}
+	}
+	for _, host := range hosts {
+		for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+			found, _ := c.lookup(host, kind)
+			addrs = append(addrs, found...)
+		}
+	}
+	return addrs, rcode
+}
+
+// lookup asks over UDP, and over TCP when the answer is truncated.
+func (c *stranger) lookup(name string, kind uint16) (found []string, rcode int) {
+	q := new(dns.Msg).SetQuestion(dns.Fqdn(name), kind)
+	m := c.exchange("udp", q)
+	if m.Truncated {
+		m = c.exchange("tcp", q)
+	}
+	for _, rr := range m.Answer {
+		switch rr := rr.(type) {
+		case *dns.MX:
+			found = append(found, rr.Mx)
+		case *dns.A:
+			found = append(found, rr.A.String())
+		case *dns.AAAA:
+			found = append(found, rr.AAAA.String())
+		}
+	}
+	return found, m.Rcode
+}
+
+func (c *stranger) exchange(network string, q *dns.Msg) *dns.Msg {
+	conn, err := c.net.Dial(context.Background(), network, c.server.DNS.String())
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	m, _, err := (&dns.Client{Net: network}).ExchangeWithConn(q, &dns.Conn{Conn: conn})
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// probe asks the first host that answers for two recipients, and returns the
+// reply codes; 0 where there was none.
+func (c *stranger) probe(domain, target, decoy string) (codes [2]int) {
+	addrs, _ := c.route(domain)
+	for _, addr := range addrs {
+		at := net.JoinHostPort(addr, fmt.Sprint(c.server.World.Config().SMTPPort))
+		conn, err := c.net.Dial(context.Background(), "tcp", at)
+		if err != nil {
+			continue
+		}
+		codes, busy := converse(conn, target+"@"+domain, decoy+"@"+domain)
+		conn.Close()
+		if !busy {
+			return codes
+		}
+	}
+	return codes
+}
+
+func converse(conn net.Conn, recipients ...string) (codes [2]int, busy bool) {
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Minute))
+	text := textproto.NewConn(conn)
+	if _, _, err := text.ReadResponse(220); err != nil {
+		return codes, true
+	}
+	if !heard(text, "EHLO probe.example") {
+		return codes, true
+	}
+	for i, recipient := range recipients {
+		if !heard(text, "MAIL FROM:<probe@probe.example>") {
+			return codes, i == 0
+		}
+		_ = text.PrintfLine("RCPT TO:<%s>", recipient)
+		codes[i], _, _ = text.ReadResponse(0)
+		if !heard(text, "RSET") {
+			break
+		}
+	}
+	return codes, false
+}
+
+// heard sends a line and tells whether it was well received.
+func heard(text *textproto.Conn, line string) bool {
+	if err := text.PrintfLine("%s", line); err != nil {
+		return false
+	}
+	_, _, err := text.ReadResponse(2)
+	return err == nil
+}
+
+// Every persona that tells the truth at once is asked for each kind of mailbox.
+func TestServersBearOutTheTruth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := NewMemNet()
+		s, err := Start(t.Context(), Config{Seed: 4}, network)
+		require.NoError(t, err)
+		c := &stranger{server: s, net: network}
+		asked := 0
+		for _, d := range firstHomes(s.World) {
+			for m := range mailboxes {
+				said := s.World.Truth(addressIn(d, m))
+				if len(said) != 1 {
+					continue
+				}
+				asked++
+				c.checkOutcome(t, d, m, said[0])
+			}
+		}
+		require.Greater(t, asked, 100)
+		require.NoError(t, s.Close())
+	})
+}
+
+// firstHomes is one domain of every persona.
+func firstHomes(w *World) []*Domain {
+	var homes []*Domain
+	seen := map[*Persona]bool{}
+	for i := range w.domains {
+		d := &w.domains[i]
+		if !seen[d.Persona] && !d.disposable && !d.typo && !d.Persona.habit.needTLS {
+			homes = append(homes, d)
+		}
+		seen[d.Persona] = true
+	}
+	return homes
+}
+
+// localIn is a local part of d whose mailbox is in state m.
+func localIn(d *Domain, m Mailbox) string {
+	name, h := "petra.lodane", d.key
+	for _, c := range []byte(name) {
+		if c != '.' || !d.folds {
+			h = step(h, c)
+		}
+	}
+	return fmt.Sprint(name, numberFor(h, m, 77))
+}
+
+func addressIn(d *Domain, m Mailbox) string { return localIn(d, m) + "@" + d.Name }
+
+// checkOutcome holds what the servers say against one expected outcome.
+func (c *stranger) checkOutcome(t *testing.T, d *Domain, m Mailbox, want Outcome) {
+	what := fmt.Sprintf("%s: %s: %v", d.Persona.Name, addressIn(d, m), want)
+	addrs, rcode := c.route(d.Name)
+	switch want.Reason {
+	case "domain_not_found":
+		require.Equal(t, dns.RcodeNameError, rcode, what)
+		return
+	case "dns_error":
+		require.True(t, rcode == dns.RcodeServerFailure || len(addrs) == 0, what)
+		return
+	case "null_mx", "no_mail_server":
+		require.Empty(t, addrs, what)
+		return
+	case "unroutable_mx":
+		for _, addr := range addrs {
+			_, known := c.server.World.HostAt(netip.MustParseAddr(addr))
+			require.False(t, known, what)
+		}
+		return
+	}
+	codes := c.probe(d.Name, localIn(d, m), "karin.mubewo")
+	switch want {
+	case Outcome{statusValid, ""}:
+		require.Equal(t, 2, codes[0]/100, what)
+		require.Equal(t, 5, codes[1]/100, what)
+	case Outcome{statusRisky, "catch_all"}, Outcome{statusRisky, "accept_all_provider"}:
+		require.Equal(t, [2]int{250, 250}, codes, what)
+	case Outcome{statusRisky, "mailbox_full"}:
+		require.Contains(t, []int{422, 452, 552, 550}, codes[0], what)
+	case Outcome{statusInvalid, "mailbox_not_found"}, Outcome{statusInvalid, "mailbox_disabled"}:
+		require.Equal(t, 5, codes[0]/100, what)
+	}
+}
+
+func TestServerOnLoopback(t *testing.T) {
+	free := netip.MustParseAddrPort("127.0.0.1:0")
+	s, err := Start(t.Context(), Config{Network: netip.MustParsePrefix("127.80.0.0/16"), SMTPPort: AnyPort, DNS: free, HTTP: free}, Loopback{})
+	require.NoError(t, err)
+	m, _, err := new(dns.Client).Exchange(new(dns.Msg).SetQuestion("gmail.com.", dns.TypeMX), s.DNS.String())
+	require.NoError(t, err)
+	require.NotEmpty(t, m.Answer)
+	host := s.World.names[strings.TrimSuffix(m.Answer[0].(*dns.MX).Mx, ".")].addrs[0]
+	conn, err := net.Dial("tcp", netip.AddrPortFrom(host, uint16(s.World.Config().SMTPPort)).String())
+	require.NoError(t, err)
+	gmail, _ := s.World.Domain("gmail.com")
+	codes, _ := converse(conn, addressIn(&gmail, Present), addressIn(&gmail, Absent))
+	require.Equal(t, [2]int{250, 550}, codes)
+	require.NoError(t, conn.Close())
+
+	resp, err := http.Get("http://" + s.HTTP.String() + "/referee")
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	var report map[string]any
+	require.NoError(t, json.Unmarshal(body, &report))
+	for key, want := range map[string]any{"connections": 1.0, "recipients": 2.0, "refused": 1.0, "excesses": 0.0, "by": []any{}} {
+		require.Equal(t, want, report[key], key)
+	}
+	require.NoError(t, s.Close())
+}
+
+func TestStartRefuses(t *testing.T) {
+	for what, c := range map[string]Config{
+		"a small network":     {Network: netip.MustParsePrefix("127.1.0.0/24")},
+		"an IPv6 network":     {Network: netip.MustParsePrefix("::1/64")},
+		"a port out of range": {SMTPPort: 70000},
+		"negative speed":      {Speedup: -1},
+		"an unknown latency":  {Latency: "some"},
+		"no loopback":         {Network: netip.MustParsePrefix("10.0.0.0/8"), SMTPPort: AnyPort},
+	} {
+		_, err := Start(t.Context(), c, Loopback{})
+		require.Error(t, err, what)
+	}
+}

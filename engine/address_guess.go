@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Guess says which address a string that is none was meant to be: did_you_mean for Ann <a@x.com>, mailto:, stray
+// punctuation, a comma for a dot. The guess parses. A string that parses, or that may mean several things, has none.
+func Guess(s string) (string, bool) {
+	if _, err := Parse(s); err == nil || len(s) > 2*maxTyped {
+		return "", false
+	}
+	for _, repair := range repairs {
+		s = repair(s)
+		if _, err := Parse(s); err == nil {
+			return s, true
+		}
+	}
+	return "", false
+}
+
+// repairs are tried in this order, each upon the result of those before it, until the string parses.
+var repairs = [...]func(string) string{
+	Trim, dropInvisible, dropMailto, insideAngles, narrow, dropWrapping, spellAt, dropComments, joinSpaces, mendDots, mendProvider,
+}
+
+// dropInvisible takes out what joinSpaces cannot see.
+func dropInvisible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if isEdge(r) && r != ' ' {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// dropMailto reads the first address of a mailto link (RFC 6068).
+func dropMailto(s string) string {
+	rest, ok := cutPrefixFold(s, "mailto:")
+	if !ok {
+		return s
+	}
+	rest, _, _ = strings.Cut(rest, "?")
+	if plain, err := url.PathUnescape(rest); err == nil {
+		rest = plain
+	}
+	return Trim(strings.TrimPrefix(rest, "//"))
+}
+
+// insideAngles takes the address out of a name-addr (RFC 5322 section 3.4).
+func insideAngles(s string) string {
+	open := strings.LastIndexByte(s, '<')
+	if open < 0 || strings.Count(s, "<") > 1 {
+		return s
+	}
+	inner, _, _ := strings.Cut(s[open+1:], ">")
+	return dropMailto(Trim(inner))
+}
+
+// narrow writes full-width letters and signs, and the full stops of East Asia, as ASCII.
+func narrow(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 0xff01 <= r && r <= 0xff5e:
+			return r - 0xff01 + '!'
+		case r == 0x3002 || r == 0xff61:
+			return '.'
+		case r == 0x3000:
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// dropWrapping takes off the quotes, brackets and marks of the sentence around an address.
+func dropWrapping(s string) string {
+	s = strings.TrimLeft(s, " \t\"'`<([{,;:“”‘’«»„")
+	return strings.TrimRight(s, " \t\"'`>)]},;:.!?/\\“”‘’«»„")
+}
+
+// spellAt reads what people write to hide an address from robots.
+func spellAt(s string) string {
+	if strings.Contains(s, "@") {
+		return s
+	}
+	s = replaceFold(s, "@", "(at)", "[at]", "{at}", "<at>", " at ")
+	return replaceFold(s, ".", " (dot) ", "(dot)", "[dot]", "{dot}", " dot ")
+}
+
+func replaceFold(s, by string, words ...string) string {
+	for _, w := range words {
+		for i := strings.Index(asciiLower(s), w); i >= 0; i = strings.Index(asciiLower(s), w) {
+			s = s[:i] + by + s[i+len(w):]
+		}
+	}
+	return s
+}
+
+// asciiLower keeps every octet in its place.
+func asciiLower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// dropComments takes out comments in parentheses (RFC 5322 section 3.2.2), innermost first.
+func dropComments(s string) string {
+	for {
+		end := strings.IndexByte(s, ')')
+		if end < 0 {
+			return s
+		}
+		open := strings.LastIndexByte(s[:end], '(')
+		if open < 0 {
+			return s
+		}
+		s = s[:open] + s[end+1:]
+	}
+}
+
+// joinSpaces closes the gaps beside an "@", a dot or a comma. A space between words stays: which word was meant is not known.
+func joinSpaces(s string) string {
+	var b strings.Builder
+	for i, f := range strings.Fields(s) {
+		if i > 0 && !strings.ContainsRune("@.,", rune(f[0])) && !strings.ContainsRune("@.,", rune(b.String()[b.Len()-1])) {
+			b.WriteByte(' ')
+		}
+		b.WriteString(f)
+	}
+	return b.String()
+}
+
+// mendDots writes a domain's commas as dots and a doubled "@" or dot once, and drops dots at the edges of both parts.
+func mendDots(s string) string {
+	for strings.Contains(s, "@@") {
+		s = strings.ReplaceAll(s, "@@", "@")
+	}
+	local, domain, ok := strings.Cut(s, "@")
+	if !ok || strings.Contains(domain, "@") || strings.Contains(local, ",") {
+		return s
+	}
+	return mendPart(local) + "@" + mendPart(strings.ReplaceAll(domain, ",", "."))
+}
+
+func mendPart(s string) string {
+	for strings.Contains(s, "..") {
+		s = strings.ReplaceAll(s, "..", ".")
+	}
+	return strings.Trim(s, ".")
+}
+
+// mendProvider completes the bare name of a great provider, and the domain that lost its dot.
+func mendProvider(s string) string {
+	local, domain, ok := strings.Cut(s, "@")
+	if !ok || strings.Contains(domain, ".") {
+		return s
+	}
+	domain = asciiLower(domain)
+	switch domain {
+	case "gmail", "googlemail", "yahoo", "hotmail", "outlook", "icloud", "aol", "msn":
+		return local + "@" + domain + ".com"
+	}
+	if d, ok := Suggest(domain, nil); ok {
+		return local + "@" + d
+	}
+	return s
+}

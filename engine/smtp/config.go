@@ -1,0 +1,75 @@
+package smtp
+
+import (
+	"crypto/tls"
+	"time"
+
+	"probity/engine"
+)
+
+// Config is how a Session presents itself and what it puts up with. EHLO is required; zero elsewhere takes the default.
+type Config struct {
+	EHLO     string // the name we greet with: our FQDN, or an address literal (RFC 5321 section 4.1.3)
+	MailFrom string // reverse-path without brackets; empty is <>
+
+	TLS engine.TLSPolicy
+	// TLSConfig is cloned for each session. By default certificates are not verified: opportunistic TLS hides the
+	// dialogue from listeners, and proves nothing about who answers (RFC 7435).
+	TLSConfig *tls.Config
+
+	Timeouts      Timeouts
+	MaxLine       int // bytes of a reply line, its end included; default 4,096
+	MaxReplyLines int // lines of a reply; default 100
+	MaxReplyBytes int // bytes of a reply; default 16 KiB
+	MaxBytes      int // bytes received in a session; default 1 MiB
+}
+
+// Timeouts bound the wait for one whole reply of each phase, so that a server that drips single bytes gains nothing.
+// They are far below those of RFC 5321 section 4.5.3.2, which are made for mail that must not be lost.
+type Timeouts struct {
+	Banner      time.Duration // default 30 s
+	EHLO        time.Duration // default 30 s
+	TLS         time.Duration // STARTTLS and, once more, the handshake; default 15 s
+	Mail        time.Duration // and RSET; default 30 s
+	Rcpt        time.Duration // default 30 s
+	Transaction time.Duration // all replies of one transaction; default 5 min
+	Quit        time.Duration // default 5 s
+	Linger      time.Duration // for the server's close after ours; default 2 s
+}
+
+func (c Config) withDefaults() Config {
+	t := &c.Timeouts
+	t.Banner = orElse(t.Banner, 30*time.Second)
+	t.EHLO = orElse(t.EHLO, 30*time.Second)
+	t.TLS = orElse(t.TLS, 15*time.Second)
+	t.Mail = orElse(t.Mail, 30*time.Second)
+	t.Rcpt = orElse(t.Rcpt, 30*time.Second)
+	t.Transaction = orElse(t.Transaction, 5*time.Minute)
+	t.Quit = orElse(t.Quit, 5*time.Second)
+	t.Linger = orElse(t.Linger, 2*time.Second)
+	c.MaxLine = orElse(c.MaxLine, 4096)
+	c.MaxReplyLines = orElse(c.MaxReplyLines, 100)
+	c.MaxReplyBytes = orElse(c.MaxReplyBytes, 16<<10)
+	c.MaxBytes = orElse(c.MaxBytes, 1<<20)
+	return c
+}
+
+// orElse is v, or d where v is zero or less.
+func orElse[T int | time.Duration](v, d T) T {
+	if v > 0 {
+		return v
+	}
+	return d
+}
+
+// tlsConfig is the configuration of one handshake with a host.
+func (c *Config) tlsConfig(host string) *tls.Config {
+	if c.TLSConfig == nil {
+		return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, ServerName: host}
+	}
+	conf := c.TLSConfig.Clone()
+	if conf.ServerName == "" {
+		conf.ServerName = host
+	}
+	return conf
+}

@@ -1,0 +1,54 @@
+package smtp
+
+import (
+	"context"
+	"errors"
+
+	"probity/engine"
+)
+
+// Fault is what ended a dialogue before its end. The zero value is no fault.
+//
+// Event is engine.EventReply where a server refused us in so many words (Reply, at the banner, EHLO or STARTTLS); else what
+// happened, and Reply is then the reply that came with it, if any: the 421 before a close, the one that was out of step.
+type Fault struct {
+	Event  engine.Event
+	Stage  engine.Stage
+	Reply  engine.Reply
+	Detail string // for the log, in our words; nothing of the peer's
+	// RetryPlain says that opportunistic TLS failed on this connection: another one with engine.TLSNever may do.
+	RetryPlain bool
+}
+
+// None reports that nothing went wrong.
+func (f Fault) None() bool { return f.Event == engine.EventReply && f.Reply.Code == 0 }
+
+// refused is a reply that ends the dialogue. 421 says that the server closes (RFC 5321 section 3.8).
+func refused(r engine.Reply) Fault { return Fault{Stage: r.Stage, Reply: r} }
+
+// closing is a 421 in mid-session: what was pending was not answered.
+func closing(r engine.Reply) Fault {
+	return Fault{Event: engine.EventClosed, Stage: r.Stage, Reply: r, Detail: "the server closes with 421"}
+}
+
+func outOfStep(stage engine.Stage, detail string) Fault {
+	return Fault{Event: engine.EventOutOfStep, Stage: stage, Detail: detail}
+}
+
+// internal is a fault of ours: nothing was asked of the peer, or its answer was not waited for.
+func internal(stage engine.Stage, detail string) Fault {
+	return Fault{Event: engine.EventInternal, Stage: stage, Detail: detail}
+}
+
+// broken is an error of the connection as a fault. A caller that gives up before its deadline is no fault of the peer.
+func broken(ctx context.Context, stage engine.Stage, err error) Fault {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return internal(stage, "the caller gave up")
+	case ctx.Err() != nil, isTimeout(err):
+		return Fault{Event: engine.EventTimeout, Stage: stage, Detail: "no reply in time"}
+	case stage == engine.StageBanner:
+		return Fault{Event: engine.EventConnectFailed, Stage: stage, Detail: "closed before the banner"}
+	}
+	return Fault{Event: engine.EventClosed, Stage: stage, Detail: "the connection was closed"}
+}

@@ -1,0 +1,170 @@
+package smtp
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"probity/engine"
+)
+
+// Open begins a dialogue on a fresh connection with an MX host, up to the point where MAIL can be sent: it waits for the
+// banner, greets, starts TLS as the policy says and greets again. It owns conn from now on. The session is nil exactly
+// where there is a fault; the connection has then been closed, politely where the server was still in step.
+func Open(ctx context.Context, conn net.Conn, cfg Config, host string) (*Session, Fault) {
+	s := &Session{cfg: cfg.withDefaults(), host: host, raw: conn, conn: conn}
+	s.in = newReplyReader(conn, &s.cfg, s.arm)
+	end := s.begin(ctx, 0)
+	f := s.greet()
+	end()
+	if f.None() && s.botched {
+		f = broken(ctx, engine.StageEHLO, context.Cause(ctx))
+	}
+	if !f.None() {
+		s.Quit(ctx)
+		return nil, f
+	}
+	return s, Fault{}
+}
+
+func (s *Session) greet() (f Fault) {
+	if !sendable(s.cfg.EHLO) || s.cfg.EHLO == "" || !sendable(s.cfg.MailFrom) {
+		return s.fail(internal(engine.StageConnect, "the EHLO name or MAIL FROM cannot be sent"))
+	}
+	if s.banner, f = s.read(engine.StageBanner, s.cfg.Timeouts.Banner); !f.None() {
+		return asRefusal(f)
+	}
+	if !s.banner.Positive() {
+		return refused(s.banner)
+	}
+	if f = s.greetBack(); !f.None() || !s.wantsTLS() {
+		return f
+	}
+	if f = s.startTLS(); !f.None() || !s.secure {
+		return f
+	}
+	return s.greetBack()
+}
+
+// asRefusal gives a 421 before MAIL as the refusal that it is: nothing was pending.
+func asRefusal(f Fault) Fault {
+	if f.Event == engine.EventClosed && f.Reply.Code != 0 {
+		return refused(f.Reply)
+	}
+	return f
+}
+
+// greetBack sends EHLO, and HELO to a server that does not know it (RFC 5321 section 3.2). One that refuses service with
+// 521 or 554 has been heard (RFC 7504, RFC 5321 section 3.1).
+func (s *Session) greetBack() Fault {
+	r, f := s.hail("EHLO ")
+	if f.None() && r.Permanent() && r.Code != 521 && r.Code != 554 {
+		r, f = s.hail("HELO ")
+		r.Lines = r.Lines[:min(len(r.Lines), 1)] // HELO offers nothing
+	}
+	s.hello = r
+	switch {
+	case !f.None():
+		return asRefusal(f)
+	case !r.Positive():
+		return refused(r)
+	}
+	s.offers = readExtensions(r)
+	return Fault{}
+}
+
+func (s *Session) hail(verb string) (engine.Reply, Fault) {
+	s.out = append(append(append(s.out[:0], verb...), s.cfg.EHLO...), "\r\n"...)
+	return s.command(engine.StageEHLO, s.cfg.Timeouts.EHLO)
+}
+
+func (s *Session) wantsTLS() bool {
+	return s.cfg.TLS == engine.TLSRequired || s.cfg.TLS == engine.TLSOpportunistic && s.offers.STARTTLS
+}
+
+// startTLS does what RFC 3207 section 4 says. A server that refuses STARTTLS is spoken to in clear, unless TLS is required.
+func (s *Session) startTLS() Fault {
+	if !s.offers.STARTTLS {
+		return Fault{Event: engine.EventTLSFailed, Stage: engine.StageTLS, Detail: "STARTTLS is not offered"}
+	}
+	s.out = append(s.out[:0], "STARTTLS\r\n"...)
+	r, f := s.command(engine.StageTLS, s.cfg.Timeouts.TLS)
+	switch {
+	case !f.None():
+		return asRefusal(f)
+	case r.Code != 220 && s.cfg.TLS == engine.TLSRequired:
+		return Fault{Event: engine.EventTLSFailed, Stage: engine.StageTLS, Reply: r, Detail: "STARTTLS was refused"}
+	case r.Code != 220:
+		return Fault{}
+	case s.in.unread(): // somebody put words before the handshake, to be taken for words behind it
+		return s.fail(outOfStep(engine.StageTLS, "plain text behind the reply to STARTTLS"))
+	}
+	return s.handshake()
+}
+
+func (s *Session) handshake() Fault {
+	_ = s.raw.SetWriteDeadline(time.Now().Add(s.cfg.Timeouts.TLS))
+	s.arm(s.cfg.Timeouts.TLS)
+	conn := tls.Client(s.raw, s.cfg.tlsConfig(s.host))
+	if err := conn.Handshake(); err != nil {
+		s.botched = true
+		if s.ctx.Err() != nil {
+			return broken(s.ctx, engine.StageTLS, err)
+		}
+		return Fault{Event: engine.EventTLSFailed, Stage: engine.StageTLS, Detail: "the handshake failed",
+			RetryPlain: s.cfg.TLS == engine.TLSOpportunistic}
+	}
+	left := s.in.left
+	s.conn, s.secure, s.offers = conn, true, Extensions{}
+	s.in = newReplyReader(conn, &s.cfg, s.arm)
+	s.in.left = left
+	return Fault{}
+}
+
+// readExtensions reads the keywords of a reply to EHLO (RFC 5321 section 4.1.1.1). Unknown ones are passed over.
+func readExtensions(r engine.Reply) Extensions {
+	var x Extensions
+	for _, line := range r.Lines[min(len(r.Lines), 1):] {
+		keyword, params, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch strings.ToUpper(keyword) {
+		case "PIPELINING":
+			x.Pipelining = true
+		case "SMTPUTF8":
+			x.SMTPUTF8 = true
+		case "STARTTLS":
+			x.STARTTLS = true
+		case "8BITMIME":
+			x.EightBitMIME = true
+		case "ENHANCEDSTATUSCODES":
+			x.EnhancedCodes = true
+		case "SIZE":
+			x.Size, _ = strconv.ParseInt(strings.TrimSpace(params), 10, 64)
+		case "LIMITS":
+			x.readLimits(params)
+		}
+	}
+	x.Size = max(x.Size, 0)
+	return x
+}
+
+// readLimits reads the values of LIMITS (RFC 9422 section 4). What is no positive number is as if it were not told.
+func (x *Extensions) readLimits(params string) {
+	for word := range strings.FieldsSeq(params) {
+		name, value, _ := strings.Cut(word, "=")
+		n, err := strconv.Atoi(value)
+		if err != nil || n <= 0 {
+			continue
+		}
+		switch strings.ToUpper(name) {
+		case "MAILMAX":
+			x.MailMax = n
+		case "RCPTMAX":
+			x.RcptMax = n
+		case "RCPTDOMAINMAX":
+			x.RcptDomainMax = n
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package smtp
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"probity/engine"
+)
+
+// replyReader reads replies from one connection.
+type replyReader struct {
+	src        io.Reader
+	buf        []byte // MaxLine bytes
+	start, end int    // buf[start:end] is unread
+	left       int    // bytes that may still come in this session
+	lines      int    // of a reply at most
+	size       int    // bytes of a reply at most
+
+	arm    func(time.Duration) // sets the deadline of the wait that begins
+	known  [knownTexts]knownText
+	oldest int
+}
+
+// knownTexts is how many texts of a session are recognised: a server that is asked many times says few things.
+const knownTexts = 4
+
+type knownText struct {
+	line  string // as received, with its code
+	reply engine.Reply
+}
+
+func newReplyReader(src io.Reader, cfg *Config, arm func(time.Duration)) replyReader {
+	return replyReader{src: src, buf: make([]byte, cfg.MaxLine), left: cfg.MaxBytes, lines: cfg.MaxReplyLines, size: cfg.MaxReplyBytes, arm: arm}
+}
+
+// unread reports bytes that came and were not read.
+func (r *replyReader) unread() bool { return r.end > r.start }
+
+// reply reads one reply (RFC 5321 section 4.2). The error is that of the connection; the detail says in what the peer broke the protocol.
+func (r *replyReader) reply(stage engine.Stage, timeout time.Duration) (reply engine.Reply, detail string, err error) {
+	armed := false
+	line, detail, err := r.line(timeout, &armed)
+	if err != nil || detail != "" {
+		return engine.Reply{Stage: stage}, detail, err
+	}
+	if reply, ok := r.recall(line); ok {
+		reply.Stage = stage
+		return reply, "", nil
+	}
+	code, more, ok := splitCode(line)
+	if !ok {
+		return engine.Reply{Stage: stage}, "a line without a reply code", nil
+	}
+	reply = engine.Reply{Stage: stage, Code: code, Lines: []string{textOf(line)}}
+	if !more {
+		reply.Enhanced = enhancedOf(reply.Lines)
+		r.remember(line, reply)
+		return reply, "", nil
+	}
+	return r.rest(reply, len(line), timeout, &armed)
+}
+
+// rest reads the lines behind the first of a reply. All bear the same code (RFC 5321 section 4.2.1).
+func (r *replyReader) rest(reply engine.Reply, size int, timeout time.Duration, armed *bool) (engine.Reply, string, error) {
+	for {
+		line, detail, err := r.line(timeout, armed)
+		if err != nil || detail != "" {
+			return reply, detail, err
+		}
+		code, more, ok := splitCode(line)
+		size += len(line)
+		switch {
+		case !ok:
+			return reply, "a line without a reply code", nil
+		case code != reply.Code:
+			return reply, "a reply with two codes", nil
+		case len(reply.Lines) >= r.lines:
+			return reply, "a reply of too many lines", nil
+		case size > r.size:
+			return reply, "a reply of too many bytes", nil
+		}
+		reply.Lines = append(reply.Lines, textOf(line))
+		if !more {
+			reply.Enhanced = enhancedOf(reply.Lines)
+			return reply, "", nil
+		}
+	}
+}
+
+// line gives the next line without its end. It is valid until the next call. A bare LF ends a line too.
+func (r *replyReader) line(timeout time.Duration, armed *bool) (line []byte, detail string, err error) {
+	scanned := 0
+	for {
+		if i := bytes.IndexByte(r.buf[r.start+scanned:r.end], '\n'); i >= 0 {
+			line = r.buf[r.start : r.start+scanned+i]
+			r.start += scanned + i + 1
+			return bytes.TrimSuffix(line, []byte{'\r'}), "", nil
+		}
+		scanned = r.end - r.start
+		if scanned == len(r.buf) {
+			return nil, "a line of too many bytes", nil
+		}
+		if !*armed {
+			*armed = true
+			r.arm(timeout)
+		}
+		if detail, err = r.fill(); err != nil || detail != "" {
+			return nil, detail, err
+		}
+	}
+}
+
+// fill reads once, behind what is unread.
+func (r *replyReader) fill() (detail string, err error) {
+	if r.start > 0 {
+		copy(r.buf, r.buf[r.start:r.end])
+		r.start, r.end = 0, r.end-r.start
+	}
+	if r.left <= 0 {
+		return "a session of too many bytes", nil
+	}
+	n, err := r.src.Read(r.buf[r.end:min(len(r.buf), r.end+r.left)])
+	r.end += n
+	r.left -= n
+	if n > 0 {
+		return "", nil // an error comes again with the next read
+	}
+	if err == nil {
+		return "", io.ErrNoProgress
+	}
+	return "", err
+}
+
+// recall finds a line that came before; no allocation.
+func (r *replyReader) recall(line []byte) (engine.Reply, bool) {
+	for i := range r.known {
+		if k := &r.known[i]; k.reply.Code != 0 && k.line == string(line) {
+			return k.reply, true
+		}
+	}
+	return engine.Reply{}, false
+}
+
+// remember keeps a line in the place of the oldest. Lines that name somebody are not likely to come again.
+func (r *replyReader) remember(line []byte, reply engine.Reply) {
+	if bytes.IndexByte(line, '@') >= 0 {
+		return
+	}
+	r.known[r.oldest] = knownText{string(line), reply}
+	r.oldest = (r.oldest + 1) % knownTexts
+}
+
+// splitCode reads the code of a line and whether more lines follow (RFC 5321 section 4.2).
+func splitCode(line []byte) (code int, more, ok bool) {
+	if len(line) < 3 || line[0] < '2' || line[0] > '5' || !digit(line[1]) || !digit(line[2]) {
+		return 0, false, false
+	}
+	if len(line) > 3 && line[3] != ' ' && line[3] != '-' {
+		return 0, false, false
+	}
+	code = int(line[0]-'0')*100 + int(line[1]-'0')*10 + int(line[2]-'0')
+	return code, len(line) > 3 && line[3] == '-', true
+}
+
+func digit(c byte) bool { return '0' <= c && c <= '9' }
+
+// textOf is the text of a line as a string that can be shown: UTF-8, with a space for each control character.
+func textOf(line []byte) string {
+	if len(line) <= 4 {
+		return ""
+	}
+	text := line[4:]
+	for _, c := range text {
+		if c < ' ' || c >= 0x7f {
+			return strings.Map(printable, strings.ToValidUTF8(string(text), string(utf8.RuneError)))
+		}
+	}
+	return string(text)
+}
+
+func printable(c rune) rune {
+	if c < ' ' || 0x7f <= c && c < 0xa0 {
+		return ' '
+	}
+	return c
+}
+
+// enhancedOf finds the first enhanced status code among the lines (RFC 2034 section 4).
+func enhancedOf(lines []string) engine.Enhanced {
+	for _, text := range lines {
+		if e, ok := readEnhanced(text); ok {
+			return e
+		}
+	}
+	return engine.Enhanced{}
+}
+
+// readEnhanced reads "class.subject.detail" at the beginning of a text (RFC 3463 section 2).
+func readEnhanced(text string) (e engine.Enhanced, ok bool) {
+	if len(text) < 5 || text[0] != '2' && text[0] != '4' && text[0] != '5' || text[1] != '.' {
+		return e, false
+	}
+	subject, rest, ok1 := readNumber(text[2:])
+	if !ok1 || rest == "" || rest[0] != '.' {
+		return e, false
+	}
+	detail, rest, ok2 := readNumber(rest[1:])
+	if !ok2 || rest != "" && rest[0] == '.' && len(rest) > 1 && digit(rest[1]) {
+		return e, false
+	}
+	return engine.Enhanced{Class: uint16(text[0] - '0'), Subject: subject, Detail: detail}, true
+}
+
+// readNumber reads one to three digits.
+func readNumber(text string) (n uint16, rest string, ok bool) {
+	i := 0
+	for ; i < len(text) && digit(text[i]); i++ {
+		if i == 3 {
+			return 0, "", false
+		}
+		n = n*10 + uint16(text[i]-'0')
+	}
+	return n, text[i:], i > 0
+}

@@ -1,0 +1,142 @@
+package smtp
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"probity/engine"
+)
+
+// Session is one dialogue over one connection. It is used by one goroutine at a time.
+type Session struct {
+	cfg  Config
+	host string
+	raw  net.Conn // the connection as it was given
+	conn net.Conn // what is spoken over: raw, or TLS over raw
+	in   replyReader
+	out  []byte // commands of the group being sent
+
+	ctx      context.Context // of the call in progress
+	latest   time.Time       // no wait of the call in progress lasts longer; zero for no bound
+	banner   engine.Reply
+	hello    engine.Reply
+	offers   Extensions
+	secure   bool
+	botched  bool
+	inMail   bool           // a MAIL has been sent since the last RSET: another one needs RSET first
+	answered []engine.Reply // replies of a group, held until the group is known to be in step
+}
+
+// Extensions are what the server offered in its last reply to EHLO.
+type Extensions struct {
+	Pipelining, SMTPUTF8, STARTTLS, EightBitMIME, EnhancedCodes bool
+
+	Size int64 // the largest message taken (RFC 1870); 0 where none is told
+	// What a session may hold (RFC 9422); 0 where it is not told.
+	MailMax, RcptMax, RcptDomainMax int
+}
+
+// Extensions gives what the server offers.
+func (s *Session) Extensions() Extensions { return s.offers }
+
+// Secure reports that the session goes over TLS.
+func (s *Session) Secure() bool { return s.secure }
+
+// Banner is the greeting of the server.
+func (s *Session) Banner() engine.Reply { return s.banner }
+
+// Hello is the reply to EHLO, or to HELO.
+func (s *Session) Hello() engine.Reply { return s.hello }
+
+// Botched reports a session that must not be used again, but for Close and Quit.
+func (s *Session) Botched() bool { return s.botched }
+
+// begin binds the call in progress to its context. The returned function ends the binding; where the context ended first,
+// its late deadline may still strike the connection, which is then not used again.
+func (s *Session) begin(ctx context.Context, bound time.Duration) (end func()) {
+	s.ctx, s.latest = ctx, time.Time{}
+	if bound > 0 {
+		s.latest = time.Now().Add(bound)
+	}
+	if d, ok := ctx.Deadline(); ok && (s.latest.IsZero() || d.Before(s.latest)) {
+		s.latest = d
+	}
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	raw := s.raw
+	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(past()) })
+	return func() {
+		if !stop() {
+			s.botched = true
+		}
+	}
+}
+
+// past is a deadline that has passed, in virtual time too.
+func past() time.Time { return time.Unix(1, 0) }
+
+// arm sets the deadline of a wait that begins. A connection that refuses a deadline is closed, and the read will tell.
+// Should the context end just before, the deadline that its end has set must not be undone.
+func (s *Session) arm(timeout time.Duration) {
+	at := time.Now().Add(timeout)
+	if !s.latest.IsZero() && s.latest.Before(at) {
+		at = s.latest
+	}
+	_ = s.raw.SetReadDeadline(at)
+	if s.ctx.Err() != nil {
+		_ = s.raw.SetReadDeadline(past())
+	}
+}
+
+// fail marks the session botched and passes the fault on.
+func (s *Session) fail(f Fault) Fault {
+	s.botched = true
+	return f
+}
+
+// read reads the reply to a command. Every fault botches the session; a 421 does too, and its reply is given beside it.
+func (s *Session) read(stage engine.Stage, timeout time.Duration) (engine.Reply, Fault) {
+	r, detail, err := s.in.reply(stage, timeout)
+	switch {
+	case err != nil:
+		return engine.Reply{Stage: stage}, s.fail(broken(s.ctx, stage, err))
+	case detail != "":
+		return engine.Reply{Stage: stage}, s.fail(outOfStep(stage, detail))
+	case r.Code == 421:
+		return r, s.fail(closing(r))
+	case r.Code/100 == 3: // only DATA and AUTH are answered so (RFC 5321 section 4.3.2): it waits for what will not come
+		f := outOfStep(stage, "an intermediate reply")
+		f.Reply = r
+		return r, s.fail(f)
+	}
+	return r, Fault{}
+}
+
+// inStep reports a fault where the server said something that nobody asked for. A 421 may come at any time.
+func (s *Session) inStep(stage engine.Stage) Fault {
+	if !s.in.unread() {
+		return Fault{}
+	}
+	s.botched = true
+	if r, detail, err := s.in.reply(stage, time.Millisecond); err == nil && detail == "" && r.Code == 421 {
+		return closing(r)
+	}
+	return outOfStep(stage, "a reply that nobody asked for")
+}
+
+// command sends s.out and reads its one reply. A failed write is told by the read: the server may have said why.
+func (s *Session) command(stage engine.Stage, timeout time.Duration) (engine.Reply, Fault) {
+	if f := s.inStep(stage); !f.None() {
+		return engine.Reply{Stage: stage}, f
+	}
+	_ = s.raw.SetWriteDeadline(time.Now().Add(timeout))
+	if s.ctx.Err() != nil {
+		_ = s.raw.SetWriteDeadline(past())
+	}
+	if _, err := s.conn.Write(s.out); err != nil && isTimeout(err) {
+		return engine.Reply{Stage: stage}, s.fail(broken(s.ctx, stage, err))
+	}
+	return s.read(stage, timeout)
+}

@@ -1,0 +1,236 @@
+package smtp
+
+import (
+	"context"
+	"time"
+
+	"probity/engine"
+)
+
+// Rcpt is a recipient to ask about.
+type Rcpt struct {
+	Local  string // as RCPT carries it
+	Domain string // A-label
+}
+
+// NeedsUTF8 reports a recipient that only a server with SMTPUTF8 can be asked about (RFC 6531 section 3.4).
+func (r Rcpt) NeedsUTF8() bool { return !ascii(r.Local) || !ascii(r.Domain) }
+
+// Outcome is how a transaction ended.
+type Outcome struct {
+	Mail     engine.Reply // to MAIL; Code is 0 where none came. Unless it is positive no recipient was asked
+	Answered int          // recipients that were answered
+	NoUTF8   []int        // recipients that were not asked: they need SMTPUTF8, and the server does not offer it
+	Fault    Fault        // why the others were not answered; zero where all were
+}
+
+// Transaction sends MAIL and a RCPT for each recipient, with RSET before where the session has been used, and calls got
+// with each reply, in order, once the group is known to be in step. Pipelined where the server offers it, else one by one.
+// A recipient whose RCPT met a 421 is told that reply; those behind it were not answered. got must not use the session.
+// Nothing more is sent after the last RCPT: RSET comes with the next transaction, or with Reset.
+func (s *Session) Transaction(ctx context.Context, rcpts []Rcpt, got func(i int, r engine.Reply)) Outcome {
+	var o Outcome
+	if s.botched {
+		o.Fault = internal(engine.StageMail, "the session is botched")
+		return o
+	}
+	asked, ok := s.sort(rcpts, &o)
+	if !ok {
+		o.Fault = internal(engine.StageRcpt, "a recipient cannot be sent")
+		return o
+	}
+	if len(asked) == 0 {
+		return o
+	}
+	defer s.begin(ctx, s.cfg.Timeouts.Transaction)()
+	s.answered = s.answered[:0]
+	if s.offers.Pipelining {
+		s.askTogether(rcpts, asked, &o)
+	} else {
+		s.askEach(rcpts, asked, &o)
+	}
+	if o.Fault.Event == engine.EventOutOfStep {
+		return o
+	}
+	for k, r := range s.answered {
+		got(asked[k], r)
+	}
+	o.Answered = len(s.answered)
+	return o
+}
+
+// sort finds the recipients that this server can be asked about. It reports false where one would break the command line.
+func (s *Session) sort(rcpts []Rcpt, o *Outcome) (asked []int, ok bool) {
+	asked = make([]int, 0, len(rcpts))
+	for i, r := range rcpts {
+		switch {
+		case !r.sendable():
+			return nil, false
+		case r.NeedsUTF8() && !s.offers.SMTPUTF8:
+			o.NoUTF8 = append(o.NoUTF8, i)
+		default:
+			asked = append(asked, i)
+		}
+	}
+	return asked, true
+}
+
+// askTogether sends all commands as one group and reads the replies meanwhile, so that neither side waits for the other
+// with full buffers (RFC 2920 section 3.1).
+func (s *Session) askTogether(rcpts []Rcpt, asked []int, o *Outcome) {
+	if o.Fault = s.inStep(engine.StageMail); !o.Fault.None() {
+		return
+	}
+	reset := s.inMail
+	s.out = s.out[:0]
+	if reset {
+		s.out = append(s.out, "RSET\r\n"...)
+	}
+	s.appendMail(rcpts, asked)
+	for _, i := range asked {
+		s.appendRcpt(rcpts[i])
+	}
+	s.inMail = true
+	written := s.writeBeside()
+	s.readGroup(reset, rcpts, asked, o)
+	if !o.Fault.None() {
+		_ = s.raw.SetWriteDeadline(past())
+	}
+	<-written
+}
+
+// writeBeside writes s.out in a goroutine of its own. Its errors are told by the replies that do not come, and its end is
+// bounded by theirs: the reader's fault sets a deadline.
+func (s *Session) writeBeside() (written chan struct{}) {
+	written = make(chan struct{})
+	_ = s.raw.SetWriteDeadline(time.Time{})
+	if s.ctx.Err() != nil {
+		_ = s.raw.SetWriteDeadline(past())
+	}
+	conn, out := s.conn, s.out
+	go func() {
+		defer close(written)
+		_, _ = conn.Write(out)
+	}()
+	return written
+}
+
+// readGroup reads the replies of a group. Those to RCPT are not held where MAIL was refused: they are about no recipient.
+func (s *Session) readGroup(reset bool, rcpts []Rcpt, asked []int, o *Outcome) {
+	if reset {
+		if o.Fault = s.readReset(); !o.Fault.None() {
+			return
+		}
+	}
+	if o.Mail, o.Fault = s.read(engine.StageMail, s.cfg.Timeouts.Mail); !o.Fault.None() {
+		return
+	}
+	for k := range asked {
+		r, f := s.read(engine.StageRcpt, s.cfg.Timeouts.Rcpt)
+		if o.Mail.Positive() {
+			f = s.hold(rcpts, asked, k, r, f)
+		}
+		if o.Fault = f; !f.None() {
+			return
+		}
+	}
+	s.endGroup(o)
+}
+
+// endGroup looks for replies too many. A 421 behind the last reply comes too late to matter: everyone was answered.
+func (s *Session) endGroup(o *Outcome) {
+	if f := s.inStep(engine.StageRcpt); f.Event == engine.EventOutOfStep {
+		o.Fault = f
+	}
+}
+
+// askEach sends one command at a time.
+func (s *Session) askEach(rcpts []Rcpt, asked []int, o *Outcome) {
+	if s.inMail {
+		if o.Fault = s.reset(); !o.Fault.None() {
+			return
+		}
+	}
+	s.out = s.out[:0]
+	s.appendMail(rcpts, asked)
+	s.inMail = true
+	o.Mail, o.Fault = s.command(engine.StageMail, s.cfg.Timeouts.Mail)
+	if !o.Fault.None() || !o.Mail.Positive() {
+		return
+	}
+	for k, i := range asked {
+		s.out = s.out[:0]
+		s.appendRcpt(rcpts[i])
+		r, f := s.command(engine.StageRcpt, s.cfg.Timeouts.Rcpt)
+		if o.Fault = s.hold(rcpts, asked, k, r, f); !o.Fault.None() {
+			return
+		}
+	}
+	s.endGroup(o)
+}
+
+// hold keeps the reply to a RCPT until the group is known to be in step. A 421 is an answer too, and the last.
+// A reply that quotes the recipient before or behind, and not its own, shows that replies and commands have come apart.
+func (s *Session) hold(rcpts []Rcpt, asked []int, k int, r engine.Reply, f Fault) Fault {
+	if !f.None() && (f.Event != engine.EventClosed || r.Code != 421) || r.Stage != engine.StageRcpt {
+		return f
+	}
+	if !quotes(r, rcpts[asked[k]]) {
+		before, behind := max(k-1, 0), min(k+1, len(asked)-1)
+		if quotes(r, rcpts[asked[before]]) || quotes(r, rcpts[asked[behind]]) {
+			return s.fail(outOfStep(engine.StageRcpt, "a reply that quotes another recipient"))
+		}
+	}
+	s.answered = append(s.answered, r)
+	return f
+}
+
+// Reset sends RSET, which ends the transaction (RFC 5321 section 4.1.1.5).
+func (s *Session) Reset(ctx context.Context) Fault {
+	if s.botched {
+		return internal(engine.StageReset, "the session is botched")
+	}
+	defer s.begin(ctx, 0)()
+	return s.reset()
+}
+
+func (s *Session) reset() Fault {
+	s.out = append(s.out[:0], "RSET\r\n"...)
+	r, f := s.command(engine.StageReset, s.cfg.Timeouts.Mail)
+	return s.afterReset(r, f)
+}
+
+func (s *Session) readReset() Fault {
+	r, f := s.read(engine.StageReset, s.cfg.Timeouts.Mail)
+	return s.afterReset(r, f)
+}
+
+// afterReset takes any reply but 2xx for a server that has lost its place: it must answer 250.
+func (s *Session) afterReset(r engine.Reply, f Fault) Fault {
+	switch {
+	case !f.None():
+		return f
+	case !r.Positive():
+		f = outOfStep(engine.StageReset, "RSET was refused")
+		f.Reply = r
+		return s.fail(f)
+	}
+	s.inMail = false
+	return Fault{}
+}
+
+func (s *Session) appendMail(rcpts []Rcpt, asked []int) {
+	s.out = append(append(append(s.out, "MAIL FROM:<"...), s.cfg.MailFrom...), '>')
+	for _, i := range asked {
+		if rcpts[i].NeedsUTF8() || !ascii(s.cfg.MailFrom) {
+			s.out = append(s.out, " SMTPUTF8"...)
+			break
+		}
+	}
+	s.out = append(s.out, "\r\n"...)
+}
+
+func (s *Session) appendRcpt(r Rcpt) {
+	s.out = append(append(append(s.out, "RCPT TO:<"...), r.Local...), '@')
+	s.out = append(append(s.out, r.Domain...), ">\r\n"...)
+}

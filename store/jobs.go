@@ -1,0 +1,206 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// JobState is where a job is in its life.
+type JobState string
+
+// The states. Running and paused turn into each other; cancelling ends in cancelled; all that is finished ends in expired.
+const (
+	JobQueued     JobState = "queued"
+	JobRunning    JobState = "running"
+	JobPaused     JobState = "paused"
+	JobCancelling JobState = "cancelling"
+	JobFinalizing JobState = "finalizing"
+	JobCompleted  JobState = "completed"
+	JobCancelled  JobState = "cancelled"
+	JobFailed     JobState = "failed"
+	JobExpired    JobState = "expired"
+)
+
+// Finished reports that the job will do no more work; its files may still be there.
+func (s JobState) Finished() bool {
+	return s == JobCompleted || s == JobCancelled || s == JobFailed || s == JobExpired
+}
+
+// Job is what the store knows of a job. It holds no address and no cell of the file but the name of one header.
+type Job struct {
+	ID         string          `json:"id"`
+	Account    string          `json:"account,omitempty"`
+	State      JobState        `json:"state"`
+	Cancelled  bool            `json:"cancelled,omitempty"` // on its way to cancelled through finalizing
+	Name       string          `json:"name,omitempty"`
+	Filename   string          `json:"filename,omitempty"`
+	Sheet      json.RawMessage `json:"sheet"` // the file's dialect, the coordinator's own
+	CreatedAt  time.Time       `json:"created_at"`
+	StartedAt  time.Time       `json:"started_at,omitzero"`
+	PausedAt   time.Time       `json:"paused_at,omitzero"`
+	FinishedAt time.Time       `json:"finished_at,omitzero"`
+
+	Rows       int64 `json:"rows"`
+	Unique     int64 `json:"unique"`     // distinct addresses: what is asked and charged at most
+	Duplicates int64 `json:"duplicates"` // rows whose address stood in an earlier row
+	Blank      int64 `json:"blank"`      // rows without an address
+
+	MaxAge   time.Duration `json:"max_age"`
+	MaxHours int           `json:"max_hours"`
+	NoSMTP   bool          `json:"no_smtp,omitempty"`
+	Test     bool          `json:"test,omitempty"` // of a test key: no prober is asked
+
+	Term      uint32 `json:"term"`       // how often work on it was begun: answers of an earlier term are void
+	SplitDone bool   `json:"split_done"` // every row is answered or in a chunk
+
+	Counts      map[string]int64 `json:"counts,omitempty"`  // rows by status, once finished
+	Reasons     map[string]int64 `json:"reasons,omitempty"` // rows by reason, once finished
+	Charged     int64            `json:"charged,omitempty"` // distinct addresses that cost a credit
+	ResultBytes int64            `json:"result_bytes,omitempty"`
+	ResultSHA   string           `json:"result_sha256,omitempty"`
+	Error       string           `json:"error,omitempty"`
+
+	CallbackURL     string `json:"callback_url,omitempty"`
+	CallbackContent string `json:"callback_content,omitempty"`
+}
+
+// ErrJobExists is the answer to accepting a job under an id that is taken.
+var ErrJobExists = errors.New("a job of this id exists")
+
+// AcceptJob makes a job exist, in one commit with what else its acceptance means (reservation, idempotency).
+// A part's error leaves nothing and is returned as it is.
+func (s *Store) AcceptJob(j *Job, extra ...Part) error {
+	if err := checkName("job id", j.ID); err != nil {
+		return err
+	}
+	put := func(b *pebble.Batch) error {
+		if _, err := get(b, key(tableJob, j.ID)); !errors.Is(err, ErrNotFound) {
+			return errors.Join(err, ErrJobExists)
+		}
+		if err := b.Set(ownerKey(j), nil, nil); err != nil {
+			return err
+		}
+		return setJob(b, j)
+	}
+	return s.Commit(j.Account, append([]Part{put}, extra...)...)
+}
+
+// UpdateJob changes a job in one commit with what else the change means, and gives the job as it is then.
+// An error of change abandons the commit and is returned as it is.
+func (s *Store) UpdateJob(id string, change func(*Job) error, extra ...Part) (*Job, error) {
+	was, err := s.Job(id)
+	if err != nil {
+		return nil, err
+	}
+	var now *Job
+	update := func(b *pebble.Batch) error {
+		if now, err = readJob(b, id); err != nil {
+			return err
+		}
+		if err := change(now); err != nil {
+			return err
+		}
+		return setJob(b, now)
+	}
+	if err := s.Commit(was.Account, append([]Part{update}, extra...)...); err != nil {
+		return nil, err
+	}
+	return now, nil
+}
+
+// Job is the job of an id, or ErrNotFound.
+func (s *Store) Job(id string) (*Job, error) { return readJob(s.db, id) }
+
+// AllJobs calls visit with every job, by id.
+func (s *Store) AllJobs(visit func(*Job) error) error {
+	return scan(s.db, key(tableJob, ""), nil, func(_, v []byte) error {
+		j, err := decodeJob(v)
+		if err != nil {
+			return err
+		}
+		return visit(j)
+	})
+}
+
+// JobsOf is at most limit jobs of an account, newest first, of the given state ("" for any), from cursor on.
+// The next cursor is empty when there are no more.
+func (s *Store) JobsOf(account string, state JobState, limit int, cursor string) (jobs []*Job, next string, err error) {
+	prefix := keyUnder(tableOwner, account)
+	start := append(append([]byte(nil), prefix...), cursor...)
+	err = scan(s.db, prefix, start, func(k, _ []byte) error {
+		id := string(k[len(prefix)+8:])
+		j, err := readJob(s.db, id)
+		if errors.Is(err, ErrNotFound) {
+			return nil // deleted between the two reads
+		}
+		if err != nil {
+			return err
+		}
+		if state != "" && j.State != state {
+			return nil
+		}
+		if len(jobs) == limit {
+			next = string(k[len(prefix):])
+			return errStop
+		}
+		jobs = append(jobs, j)
+		return nil
+	})
+	return jobs, next, err
+}
+
+// DeleteJob forgets a job and its chunks. Its files must be gone.
+func (s *Store) DeleteJob(id string) error {
+	j, err := s.Job(id)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.Commit(j.Account, func(b *pebble.Batch) error {
+		chunks := keyUnder(tableChunk, id)
+		if err := b.DeleteRange(chunks, after(chunks), nil); err != nil {
+			return err
+		}
+		if err := b.Delete(ownerKey(j), nil); err != nil {
+			return err
+		}
+		return b.Delete(key(tableJob, id), nil)
+	})
+}
+
+// ownerKey orders the jobs of an account by time, newest first.
+func ownerKey(j *Job) []byte {
+	k := binary.BigEndian.AppendUint64(keyUnder(tableOwner, j.Account), ^uint64(j.CreatedAt.UnixNano()))
+	return append(k, j.ID...)
+}
+
+func setJob(b *pebble.Batch, j *Job) error {
+	v, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	return b.Set(key(tableJob, j.ID), v, nil)
+}
+
+func readJob(r pebble.Reader, id string) (*Job, error) {
+	v, err := get(r, key(tableJob, id))
+	if err != nil {
+		return nil, err
+	}
+	return decodeJob(v)
+}
+
+func decodeJob(v []byte) (*Job, error) {
+	j := new(Job)
+	if err := json.Unmarshal(v, j); err != nil {
+		return nil, fmt.Errorf("job record: %w", err)
+	}
+	return j, nil
+}

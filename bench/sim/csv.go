@@ -85,9 +85,6 @@ func (r *records) body() []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(r.raw, []byte("\n")), []byte("\r"))
 }
 
-// end is the record's line end.
-func (r *records) end() []byte { return r.raw[len(r.body()):] }
-
 func (r *records) splitPlain() {
 	r.cells = r.cells[:0]
 	rest := r.body()

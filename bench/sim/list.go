@@ -21,6 +21,9 @@ const (
 	spacedOf    = 5 // white space around the address
 )
 
+// foreignOf: one company address in so many has letters beyond ASCII.
+const foreignOf = 1000
+
 // WriteList writes a CSV list of so many rows of w's addresses. The same world,
 // rows and seed give the same bytes. Memory does not grow with rows.
 func WriteList(out io.Writer, w *World, rows int, seed uint64) error {
@@ -128,13 +131,18 @@ func shownName(d *Domain, draw uint64) string {
 }
 
 // appendLocal appends a local part: a role at one company address in 25, else a
-// name and the number of a mailbox of the wanted state.
+// name, which may be written as at home, and the number of a mailbox of the
+// wanted state.
 func appendLocal(b []byte, p person) []byte {
 	if !p.domain.public && p.draw>>16%25 == 0 {
 		return append(b, pick(roleNames, p.draw>>32)...)
 	}
 	at, h := len(b), p.domain.key
-	b = append(b, p.first...)
+	if !p.domain.public && p.draw>>4%foreignOf == 0 {
+		b = append(b, pick(foreignNames, p.draw>>12)...)
+	} else {
+		b = append(b, p.first...)
+	}
 	if p.domain.folds && p.draw>>20%300 == 0 {
 		b = append(b, '_') // gmail.com has no such mailbox names
 	} else if !p.domain.compact {

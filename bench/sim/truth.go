@@ -64,13 +64,30 @@ func (w *World) Truth(address string) []Outcome {
 	}
 	m := w.mailboxOf(d, []byte(local))
 	said := w.outcomes[d.Persona][m]
-	if !plainASCII(local) && !d.Persona.SMTPUTF8 && byDNS[d.Persona.Oddity] == nil {
-		said = []Outcome{{statusUnknown, "smtputf8_unsupported"}}
+	if !plainASCII(local) && !d.Persona.SMTPUTF8 {
+		said = unaskable(said)
 	}
 	if breaksMailboxRule(d, local) {
 		return append([]Outcome{{statusInvalid, "provider_syntax"}}, said...)
 	}
 	return d.byList(said, []byte(local))
+}
+
+// unaskable is what remains of outcomes when the server cannot be asked, for
+// want of SMTPUTF8 (RFC 6531 section 3.1): what needs no answer.
+func unaskable(said []Outcome) []Outcome {
+	left := []Outcome{}
+	for _, o := range said {
+		switch o.Reason {
+		case "", "mailbox_not_found", "mailbox_disabled", "mailbox_full", "catch_all", "accepted_unconfirmed":
+		default:
+			left = append(left, o)
+		}
+	}
+	if len(left) == len(said) && said[0].Status != statusUnknown {
+		return said
+	}
+	return append([]Outcome{{statusUnknown, "smtputf8_unsupported"}}, left...)
 }
 
 // stranger is a name without mailboxes of its own: mostly it does not exist.

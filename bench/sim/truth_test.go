@@ -81,6 +81,24 @@ func TestTruthOfRoles(t *testing.T) {
 	require.Equal(t, map[string]bool{"RISKY/role_account": true, "INVALID/mailbox_not_found": true}, seen)
 }
 
+// A server without SMTPUTF8 cannot be asked for a name beyond ASCII.
+func TestTruthOfForeignNames(t *testing.T) {
+	w := NewWorld(Config{})
+	for _, d := range w.Domains() {
+		said := spell(w.Truth("jörg.lodane@" + d.Name))
+		switch {
+		case d.Persona.Name == "postfix" && !d.typo && d.Persona.SMTPUTF8:
+			require.Equal(t, "INVALID/mailbox_not_found", said)
+		case d.Persona.Oddity == NullMX:
+			require.Equal(t, "INVALID/null_mx", said)
+		case d.Persona.Provider == "docomo":
+			require.Equal(t, "RISKY/accept_all_provider", said)
+		case d.Persona.Name == "exim" && !d.Persona.SMTPUTF8:
+			require.Equal(t, "UNKNOWN/smtputf8_unsupported", said)
+		}
+	}
+}
+
 // Whatever stands in a list has a truth, and only spelled ones.
 func TestTruthIsTotal(t *testing.T) {
 	w := NewWorld(Config{})
@@ -125,4 +143,10 @@ func BenchmarkTruth(b *testing.B) {
 	list := listOf(b, w, b.N, 1)
 	b.ResetTimer()
 	require.NoError(b, WriteTruth(io.Discard, w, bytes.NewReader(list)))
+}
+
+func BenchmarkNewWorld(b *testing.B) {
+	for b.Loop() {
+		NewWorld(Config{})
+	}
 }

@@ -13,6 +13,9 @@ var firstNames = []string{
 	"petra", "rafael", "simon", "tanja", "umar", "vera", "wen", "yara", "zoltan", "aisha",
 }
 
+// foreignNames need SMTPUTF8 (RFC 6531) in a local part.
+var foreignNames = []string{"jörg", "zoë", "núria", "søren", "đorđe"}
+
 // Last names are three syllables of these, so that there are half a million.
 const (
 	consonants = "bdfghklmnprstvwz"

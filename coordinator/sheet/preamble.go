@@ -1,0 +1,213 @@
+package sheet
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"probity/engine"
+)
+
+const delimiters = ",;\t|"
+
+var bom = []byte("\xef\xbb\xbf")
+
+// readPreamble finds the dialect from the first record and takes the header off the pending bytes.
+func (r *Reader) readPreamble(o Options) error {
+	if err := r.fill(BlockBytes); err != nil {
+		return err
+	}
+	if bytes.HasPrefix(r.pending, bom) {
+		r.preamble = append(r.preamble, bom...)
+		r.pending = r.pending[:copy(r.pending, r.pending[len(bom):])]
+	}
+	try := delimiters
+	if d := r.sepLine(); d != 0 {
+		try = string(d)
+	}
+	if len(r.pending) == 0 {
+		return refuse(Unacceptable, 0, "the file is empty")
+	}
+	rec, err := r.choose(o, try)
+	if err != nil {
+		return err
+	}
+	d := &r.dialect
+	d.HasHeader, d.Header, d.Widest = !o.NoHeader, len(rec.cells), len(rec.cells)
+	d.CRLF = bytes.HasSuffix(r.pending[:rec.next], []byte("\r\n"))
+	if d.HasHeader {
+		d.Name, d.HeaderAt = rec.cells[d.Column], len(r.preamble)
+		r.moveToPreamble(rec.next)
+	}
+	return nil
+}
+
+// sepLine takes a leading "sep=;" line, as spreadsheets write it.
+func (r *Reader) sepLine() byte {
+	line := r.pending[:find(r.pending, 0, '\n')]
+	text := bytes.TrimSuffix(line, []byte{'\r'})
+	if len(text) != 5 || !strings.EqualFold(string(text[:4]), "sep=") || strings.IndexByte(delimiters, text[4]) < 0 {
+		return 0
+	}
+	d := text[4]
+	r.moveToPreamble(min(len(line)+1, len(r.pending)))
+	return d
+}
+
+// moveToPreamble takes n pending bytes as part of what stands before the rows.
+func (r *Reader) moveToPreamble(n int) {
+	part := r.pending[:n]
+	r.valid = r.valid && utf8.Valid(part)
+	r.line += int64(bytes.Count(part, newline))
+	r.preamble = append(r.preamble, part...)
+	r.pending = r.pending[:copy(r.pending, r.pending[n:])]
+}
+
+// record is the first record of the file as one delimiter reads it.
+type record struct {
+	cells []string
+	next  int
+}
+
+// choose sets the delimiter and the column: the first delimiter that yields the e-mail column.
+func (r *Reader) choose(o Options, try string) (record, error) {
+	var seen []record
+	for i := range len(try) {
+		rec, err := r.firstRecord(try[i])
+		if err != nil {
+			return rec, err
+		}
+		seen = append(seen, rec)
+	}
+	for _, enough := range []int{2, 1} { // a column by number is in every reading: prefer one that splits the line
+		for i, rec := range seen {
+			if col, ok := findColumn(rec.cells, o, enough); ok {
+				r.dialect.Delimiter, r.dialect.Column = try[i], col
+				return rec, r.checkHeader(rec, o)
+			}
+		}
+	}
+	return record{}, noColumn(seen, try, o)
+}
+
+func (r *Reader) checkHeader(rec record, o Options) error {
+	if len(rec.cells) > MaxColumns {
+		return refuse(TooLarge, r.line, "the file has %d columns; at most %d are accepted", len(rec.cells), MaxColumns)
+	}
+	if o.NoHeader {
+		return nil
+	}
+	if _, err := engine.ParseTrimmed(rec.cells[r.dialect.Column]); err == nil {
+		return refuse(Unacceptable, r.line, "the header of the e-mail column is itself an address: if the file has no header line, say so with has_header=false")
+	}
+	return nil
+}
+
+// firstRecord reads the first record with a delimiter, and more of the source while the record is not whole.
+func (r *Reader) firstRecord(delimiter byte) (record, error) {
+	for {
+		rec, done, err := readRecord(r.pending, delimiter, r.eof)
+		if err != nil {
+			err.Line += r.line
+			return rec, err
+		}
+		if done {
+			return rec, nil
+		}
+		if len(r.pending) >= MaxRow {
+			return rec, refuse(Unacceptable, r.line, "the first line is longer than %d MiB; is the file a CSV?", MaxRow>>20)
+		}
+		if err := r.fill(min(2*len(r.pending), MaxRow)); err != nil {
+			return rec, err
+		}
+	}
+}
+
+// readRecord reads the texts of the cells of the record at the start of buf.
+func readRecord(buf []byte, delimiter byte, final bool) (record, bool, *Error) {
+	var rec record
+	s := rowScan{d: &Dialect{Delimiter: delimiter, Column: -1}, buf: buf, final: final}
+	s.each = func(start, end int, quoted bool) {
+		cell := buf[start:end]
+		if quoted {
+			cell = appendUnquoted(nil, cell)
+		}
+		rec.cells = append(rec.cells, string(cell))
+	}
+	done, err := s.row(0)
+	rec.next = min(s.next, len(buf))
+	return rec, done, err
+}
+
+// findColumn finds the e-mail column among the cells of the first record, if it has enough of them.
+func findColumn(cells []string, o Options, enough int) (int, bool) {
+	if o.NoHeader && o.Column == "" {
+		for i, c := range cells {
+			if _, err := engine.ParseTrimmed(c); err == nil {
+				return i, true
+			}
+		}
+		return 0, false
+	}
+	name := o.Column
+	if name == "" {
+		name = "email"
+	}
+	if !o.NoHeader {
+		if i, ok := findName(cells, name); ok {
+			return i, true
+		}
+	}
+	n, err := strconv.Atoi(name)
+	return n - 1, err == nil && n >= 1 && n <= len(cells) && len(cells) >= enough
+}
+
+// findName prefers the exact name, then the leftmost that equals it without case and spaces.
+func findName(cells []string, name string) (int, bool) {
+	for i, c := range cells {
+		if c == name {
+			return i, true
+		}
+	}
+	for i, c := range cells {
+		if folded(c) == folded(name) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func folded(s string) string {
+	return strings.ToLower(strings.Join(strings.Fields(s), ""))
+}
+
+// noColumn names what was found in the reading that splits the line most.
+func noColumn(seen []record, try string, o Options) error {
+	best := 0
+	for i, rec := range seen {
+		if len(rec.cells) > len(seen[best].cells) {
+			best = i
+		}
+	}
+	var names []string
+	for i, c := range seen[best].cells {
+		if i == 20 {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, strconv.Quote(c[:min(len(c), 64)]))
+	}
+	found := strings.Join(names, ", ")
+	if strings.IndexByte(found, 0) >= 0 || strings.Contains(found, `\x00`) {
+		return refuse(Unacceptable, 1, "the file does not look like text; send a CSV file in UTF-8, or UTF-16 with a byte order mark")
+	}
+	if o.NoHeader {
+		return refuse(Unacceptable, 1, "no e-mail column in the first row, which has %s (delimiter %q); give its number as email_column", found, try[best])
+	}
+	want := o.Column
+	if want == "" {
+		want = "email"
+	}
+	return refuse(Unacceptable, 1, "no column named %q; found %s (delimiter %q); name yours, or give its number, as email_column", want, found, try[best])
+}

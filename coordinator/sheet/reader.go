@@ -1,0 +1,192 @@
+package sheet
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// Options are what the sender says of the file. The zero value is a file with a header and a column named email.
+type Options struct {
+	Column   string // header name, or 1-based number, of the e-mail column; empty: email
+	NoHeader bool   // the first line is a row
+	Limits   Limits
+}
+
+// Limits are the bounds that differ between installations. Zero means the default.
+type Limits struct {
+	Addresses int64 // non-blank e-mail cells: 5,000,000
+	Bytes     int64 // of the unpacked file: 8 GiB
+}
+
+func (l Limits) orDefault() Limits {
+	if l.Addresses == 0 {
+		l.Addresses = 5_000_000
+	}
+	if l.Bytes == 0 {
+		l.Bytes = 8 << 30
+	}
+	return l
+}
+
+// Reader reads a file once, block by block, in flat memory.
+type Reader struct {
+	src      io.Reader
+	closeSrc func()
+	limits   Limits
+	dialect  Dialect
+	preamble []byte // what stands before the first row: byte order mark, sep line, header; as it was sent, in UTF-8 if that was UTF-16
+	pending  []byte // read and not yet given out
+	eof      bool
+	wide     bool // the source was UTF-16
+	valid    bool // all that was read is UTF-8
+	rows     int64
+	mails    int64
+	line     int64
+}
+
+// NewReader reads the preamble of a file: how it is packed, encoded and delimited, and its header.
+// An error that is not an *Error is one of src.
+func NewReader(src io.Reader, o Options) (*Reader, error) {
+	p, err := unpack(bufio.NewReaderSize(src, 64<<10))
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{closeSrc: p.close, limits: o.Limits.orDefault(), valid: true, line: 1}
+	raw := bufio.NewReaderSize(&limited{r: p.r, left: r.limits.Bytes, max: r.limits.Bytes}, 64<<10)
+	if err := r.open(raw, o); err != nil {
+		p.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Reader) open(raw *bufio.Reader, o Options) error {
+	bom, err := raw.Peek(2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	r.src = raw
+	if bytes.Equal(bom, []byte{0xff, 0xfe}) || bytes.Equal(bom, []byte{0xfe, 0xff}) {
+		r.wide = true
+		r.src = transform.NewReader(raw, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
+	}
+	return r.readPreamble(o)
+}
+
+// Close frees what unpacking holds. It does not close the source.
+func (r *Reader) Close() { r.closeSrc() }
+
+// Preamble is what stands before the first row, in the encoding of Dialect.
+func (r *Reader) Preamble() []byte { return r.preamble }
+
+// Dialect is how the file is written; Widest and Encoding are final only after Next gave io.EOF.
+func (r *Reader) Dialect() Dialect {
+	d := r.dialect
+	switch {
+	case r.wide:
+		d.Encoding = UTF16
+	case r.valid:
+		d.Encoding = UTF8
+	default:
+		d.Encoding = Windows1252
+		d.Name = string(d.AppendUTF8(nil, []byte(d.Name)))
+	}
+	return d
+}
+
+// Next fills b with the next rows, io.EOF after the last. b.Buf holds the bytes as sent (UTF-16 as UTF-8).
+func (r *Reader) Next(b *Block) error {
+	if err := r.fill(BlockBytes); err != nil {
+		return err
+	}
+	for {
+		b.Buf = append(b.Buf[:0], r.pending...)
+		b.Rows, b.First, b.Line = b.Rows[:0], uint32(r.rows), r.line
+		n, err := r.dialect.scan(b, r.eof)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return r.take(b, n)
+		}
+		if r.eof {
+			return r.end()
+		}
+		if len(r.pending) >= MaxRow {
+			return refuse(Unacceptable, r.line, "this row is longer than %d MiB; is the file a CSV?", MaxRow>>20)
+		}
+		if err := r.fill(min(2*len(r.pending), MaxRow)); err != nil {
+			return err
+		}
+	}
+}
+
+// take hands out the first n pending bytes as b.
+func (r *Reader) take(b *Block, n int) error {
+	b.Buf = b.Buf[:n]
+	r.pending = r.pending[:copy(r.pending, r.pending[n:])]
+	if r.valid && !utf8.Valid(b.Buf) {
+		r.valid = false
+	}
+	r.rows += int64(len(b.Rows))
+	r.line += int64(bytes.Count(b.Buf, newline))
+	for i := range b.Rows {
+		if !b.Rows[i].Blank {
+			r.mails++
+		}
+	}
+	if r.mails > r.limits.Addresses {
+		return refuse(TooLarge, 0, "the file has more than %d addresses; send it in parts", r.limits.Addresses)
+	}
+	if r.rows > MaxRows {
+		return refuse(TooLarge, 0, "the file has more than %d rows; send it in parts", MaxRows)
+	}
+	return nil
+}
+
+// end is the end of the file.
+func (r *Reader) end() error {
+	if r.rows == 0 {
+		return refuse(Unacceptable, 0, "the file has no rows below its header; nothing to verify")
+	}
+	return io.EOF
+}
+
+// fill reads until n bytes are pending or the source ends.
+func (r *Reader) fill(n int) error {
+	if cap(r.pending) < n {
+		r.pending = append(make([]byte, 0, n), r.pending...)
+	}
+	for !r.eof && len(r.pending) < n {
+		m, err := r.src.Read(r.pending[len(r.pending):n])
+		r.pending = r.pending[:len(r.pending)+m]
+		if errors.Is(err, io.EOF) {
+			r.eof = true
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AppendUTF8 appends text of the dialect's encoding as UTF-8. UTF-8 text, and UTF-16 which was turned when it was read, stays as it is.
+func (d *Dialect) AppendUTF8(dst, text []byte) []byte {
+	if d.Encoding != Windows1252 {
+		return append(dst, text...)
+	}
+	for _, c := range text {
+		if c < utf8.RuneSelf {
+			dst = append(dst, c)
+		} else {
+			dst = utf8.AppendRune(dst, charmap.Windows1252.DecodeByte(c))
+		}
+	}
+	return dst
+}

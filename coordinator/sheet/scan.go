@@ -1,0 +1,240 @@
+package sheet
+
+import "bytes"
+
+// Parse finds the rows of a block that holds whole rows of this dialect, as Reader.Next gave it.
+func (d *Dialect) Parse(b *Block) error {
+	b.Rows = b.Rows[:0]
+	consumed, err := d.scan(b, true)
+	if err != nil {
+		return err
+	}
+	if consumed != len(b.Buf) {
+		return refuse(Unacceptable, b.Line, "a stored block holds more than %d rows", MaxBlockRows)
+	}
+	return nil
+}
+
+// scan appends the whole rows of b.Buf to b.Rows and says how many bytes they take. When final, the last row needs no
+// line end. Plain rows cost three vectorised searches; a row with a quote anywhere is read cell by cell.
+func (d *Dialect) scan(b *Block, final bool) (int, error) {
+	buf, pos := b.Buf, 0
+	quote := find(buf, 0, '"')
+	for pos < len(buf) && len(b.Rows) < MaxBlockRows {
+		if quote < pos {
+			quote = find(buf, pos, '"')
+		}
+		end := find(buf, pos, '\n')
+		var row Row
+		next := end + 1
+		switch {
+		case quote < end:
+			s := rowScan{d: d, buf: buf, final: final}
+			done, err := s.row(pos)
+			if err != nil {
+				err.Line += b.Line + int64(bytes.Count(buf[:pos], newline))
+				return pos, err
+			}
+			if !done {
+				return pos, nil
+			}
+			row, next = s.out, s.next
+		case end == len(buf) && !final:
+			return pos, nil
+		default:
+			row = d.plainRow(buf, pos, end)
+		}
+		if err := d.checkRow(b, &row); err != nil {
+			return pos, err
+		}
+		b.Rows = append(b.Rows, row)
+		pos = min(next, len(buf))
+	}
+	return pos, nil
+}
+
+var newline = []byte{'\n'}
+
+// find is the index of c in buf at or after pos, len(buf) where there is none.
+func find(buf []byte, pos int, c byte) int {
+	if i := bytes.IndexByte(buf[pos:], c); i >= 0 {
+		return pos + i
+	}
+	return len(buf)
+}
+
+// plainRow is the row buf[pos:end], which holds no quote.
+func (d *Dialect) plainRow(buf []byte, pos, end int) Row {
+	r := Row{Start: uint32(pos), end: endLF}
+	if end == len(buf) {
+		r.end = endNone
+	}
+	if end > pos && buf[end-1] == '\r' {
+		end--
+		if r.end == endLF {
+			r.end = endCRLF
+		}
+	}
+	r.End = uint32(end)
+	line := buf[pos:end]
+	r.Cells = clampCells(bytes.Count(line, []byte{d.Delimiter}) + 1)
+	from := 0
+	for range d.Column {
+		i := bytes.IndexByte(line[from:], d.Delimiter)
+		if i < 0 {
+			from = -1
+			break
+		}
+		from += i + 1
+	}
+	if from < 0 {
+		r.Mail, r.MailEnd = r.End, r.End
+		return r
+	}
+	r.Mail = uint32(pos + from)
+	r.MailEnd = uint32(pos + find(line, from, d.Delimiter))
+	return r
+}
+
+// clampCells keeps a count that is refused anyway within its type.
+func clampCells(n int) uint16 { return uint16(min(n, 1<<16-1)) }
+
+// checkRow refuses what is over a bound, and sees whether the row is blank.
+func (d *Dialect) checkRow(b *Block, r *Row) error {
+	line := func() int64 { return b.Line + int64(bytes.Count(b.Buf[:r.Start], newline)) }
+	if d.Header > 0 && int(r.Cells) > d.Header+MaxWider {
+		return refuse(Unacceptable, line(), "this row has %d cells and the first has %d: at most %d more are accepted; "+
+			"quote cells that contain the delimiter %q", r.Cells, d.Header, MaxWider, d.Delimiter)
+	}
+	if r.End-r.Start > MaxField && d.longField(b.Buf[r.Start:r.End]) {
+		return refuse(Unacceptable, line(), "a cell of this row is longer than %d KiB; shorten it or close its quote", MaxField>>10)
+	}
+	d.Widest = max(d.Widest, int(r.Cells))
+	r.Blank = blank(b.Buf[r.Mail:r.MailEnd], r.Quoted)
+	return nil
+}
+
+// longField looks for a plain cell over the bound; quoted ones are measured as they are read.
+func (d *Dialect) longField(line []byte) bool {
+	if bytes.IndexByte(line, '"') >= 0 {
+		return false
+	}
+	for len(line) > MaxField {
+		i := bytes.IndexByte(line, d.Delimiter)
+		if i < 0 || i > MaxField {
+			return true
+		}
+		line = line[i+1:]
+	}
+	return false
+}
+
+// rowScan reads one row cell by cell.
+type rowScan struct {
+	d     *Dialect
+	buf   []byte
+	final bool
+	out   Row
+	next  int
+	each  func(start, end int, quoted bool) // called with every cell, when not nil
+}
+
+// row reads the row at pos; false when the buffer ends before the row does and more may come.
+// An error's Line counts from the row's own line.
+func (s *rowScan) row(pos int) (bool, *Error) {
+	s.out = Row{Start: uint32(pos)}
+	for cells := 1; ; cells++ {
+		start, quoted := pos, pos < len(s.buf) && s.buf[pos] == '"'
+		if quoted {
+			closed := s.closing(pos + 1)
+			if closed < 0 {
+				return false, s.unclosed(start)
+			}
+			pos = closed
+		}
+		body := pos
+		for pos < len(s.buf) && s.buf[pos] != s.d.Delimiter && s.buf[pos] != '\n' {
+			pos++
+		}
+		if pos == len(s.buf) && !s.final {
+			return false, s.tooLong(start, pos)
+		}
+		if err := s.tooLong(start, pos); err != nil {
+			return false, err
+		}
+		atEnd := pos == len(s.buf) || s.buf[pos] == '\n'
+		cellEnd := pos
+		if atEnd {
+			cellEnd = s.finish(body, pos)
+		}
+		if s.each != nil {
+			s.each(start, cellEnd, quoted)
+		}
+		if cells-1 == s.d.Column {
+			s.out.Mail, s.out.MailEnd, s.out.Quoted = uint32(start), uint32(cellEnd), quoted
+		}
+		if atEnd {
+			s.out.Cells = clampCells(cells)
+			if cells <= s.d.Column {
+				s.out.Mail, s.out.MailEnd = s.out.End, s.out.End
+			}
+			return true, nil
+		}
+		pos++
+	}
+}
+
+// finish sets the row's end at pos, where its last cell's unquoted part began at body.
+func (s *rowScan) finish(body, pos int) int {
+	s.next = pos + 1
+	s.out.end = endLF
+	if pos == len(s.buf) {
+		s.out.end = endNone
+	}
+	if pos > body && s.buf[pos-1] == '\r' {
+		pos--
+		if s.out.end == endLF {
+			s.out.end = endCRLF
+		}
+	}
+	s.out.End = uint32(pos)
+	return pos
+}
+
+// closing is the index after the closing quote of a cell whose text begins at pos, -1 when it is not in the buffer.
+func (s *rowScan) closing(pos int) int {
+	for {
+		i := bytes.IndexByte(s.buf[pos:], '"')
+		if i < 0 {
+			return -1
+		}
+		pos += i + 1
+		if pos == len(s.buf) && !s.final {
+			return -1 // the next byte may double this quote
+		}
+		if pos == len(s.buf) || s.buf[pos] != '"' {
+			return pos
+		}
+		pos++
+	}
+}
+
+func (s *rowScan) unclosed(start int) *Error {
+	if !s.final && len(s.buf)-start <= MaxField {
+		return nil
+	}
+	return refuse(Unacceptable, s.lines(start), "a quote opens here and is not closed within %d KiB; close it, or double quotes inside cells",
+		MaxField>>10)
+}
+
+func (s *rowScan) tooLong(start, pos int) *Error {
+	if pos-start <= MaxField {
+		return nil
+	}
+	return refuse(Unacceptable, s.lines(start), "a cell that begins here is longer than %d KiB; shorten it or close its quote", MaxField>>10)
+}
+
+// lines counts the line ends between the row's start and pos.
+func (s *rowScan) lines(pos int) int64 {
+	return int64(bytes.Count(s.buf[s.out.Start:pos], newline))
+}

@@ -1,0 +1,132 @@
+package sheet
+
+import (
+	"bytes"
+	"fmt"
+
+	"probity/engine"
+)
+
+// The bounds of a file. Those that an operator may want to change are in Limits.
+const (
+	MaxColumns   = 1000       // cells of the header
+	MaxWider     = 64         // cells by which a row may exceed the header
+	MaxField     = 64 << 10   // bytes of one cell as it stands in the file, quotes included
+	MaxRow       = 8 << 20    // bytes of one row
+	MaxRows      = 20_000_000 // rows, blank ones included: tables by row number stay small
+	BlockBytes   = 1 << 20    // bytes of one block, unless a single row is longer
+	MaxBlockRows = 1 << 16    // rows of one block
+)
+
+// Kind says which refusal an Error is.
+type Kind uint8
+
+// The kinds.
+const (
+	Unacceptable Kind = iota // well-formed enough to read, and not what is wanted
+	TooLarge                 // over a limit
+)
+
+// Error is a refusal of the file. Detail says what is wrong and what to do; Line is 1-based, 0 where no line is to blame.
+type Error struct {
+	Kind   Kind
+	Line   int64
+	Detail string
+}
+
+func (e *Error) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("line %d: %s", e.Line, e.Detail)
+	}
+	return e.Detail
+}
+
+func refuse(kind Kind, line int64, format string, args ...any) *Error {
+	return &Error{Kind: kind, Line: line, Detail: fmt.Sprintf(format, args...)}
+}
+
+// The encodings a file can be in.
+const (
+	UTF8        = "utf-8"
+	UTF16       = "utf-16"
+	Windows1252 = "windows-1252"
+)
+
+// Dialect is how one file is written. It is complete once the file was read to its end.
+type Dialect struct {
+	Delimiter byte   `json:"delimiter"`
+	Encoding  string `json:"encoding"`
+	HasHeader bool   `json:"has_header"`
+	Column    int    `json:"column"`      // of the e-mail cell, 0-based
+	Name      string `json:"column_name"` // its header cell; empty without a header
+	HeaderAt  int    `json:"header_at"`   // where the header begins in the preamble, after byte order mark and sep line
+	Header    int    `json:"header"`      // cells of the header, or of the first row where there is none
+	Widest    int    `json:"widest"`      // cells of the widest row, header included
+	CRLF      bool   `json:"crlf"`        // the line end of the first line, for what has none of its own
+}
+
+// The ends a row can have in the file.
+const (
+	endNone = iota // the last line, unfinished
+	endLF
+	endCRLF
+)
+
+// Row is one row as offsets into its block's bytes.
+type Row struct {
+	Start, End    uint32 // the cells, without the line end
+	Mail, MailEnd uint32 // the e-mail cell as it stands, quotes included; empty when the row is too short
+	Cells         uint16
+	Quoted        bool // the e-mail cell is quoted
+	Blank         bool // the e-mail cell holds nothing but what is trimmed from an address
+	end           uint8
+}
+
+// Block is a run of whole rows. Its memory belongs to whoever made it, and is reused by the next call that fills it.
+type Block struct {
+	Buf   []byte
+	Rows  []Row
+	First uint32 // number of the first row, counted from 0
+	Line  int64  // line of the first row, counted from 1
+}
+
+// Mail is the text of a row's e-mail cell, unquoted. It borrows from the block or from scratch: valid until either changes.
+func (b *Block) Mail(i int, scratch []byte) []byte {
+	r := &b.Rows[i]
+	cell := b.Buf[r.Mail:r.MailEnd]
+	if !r.Quoted {
+		return cell
+	}
+	return appendUnquoted(scratch[:0], cell)
+}
+
+// appendUnquoted appends the text of a quoted cell: doubled quotes are one, text after the closing quote stays.
+func appendUnquoted(dst, cell []byte) []byte {
+	cell = cell[1:]
+	for {
+		i := bytes.IndexByte(cell, '"')
+		if i < 0 {
+			return append(dst, cell...)
+		}
+		dst = append(dst, cell[:i]...)
+		if i+1 >= len(cell) || cell[i+1] != '"' {
+			return append(dst, cell[i+1:]...)
+		}
+		dst = append(dst, '"')
+		cell = cell[i+2:]
+	}
+}
+
+// blank reports that a cell holds no address at all.
+func blank(cell []byte, quoted bool) bool {
+	if quoted {
+		cell = appendUnquoted(nil, cell)
+	}
+	if len(cell) == 0 {
+		return true
+	}
+	if c := cell[0]; c > ' ' && c < 0x7f {
+		return false
+	}
+	return engine.Trim(string(cell)) == ""
+}

@@ -1,0 +1,97 @@
+package sheet
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// AppendRow appends row i as UTF-8 with its own cells untouched, padded to the widest row, then ours, then its own line end.
+// The block's bytes must be UTF-8: see AppendUTF8.
+func (d *Dialect) AppendRow(dst []byte, b *Block, i int, ours [][]byte) []byte {
+	r := &b.Rows[i]
+	dst = append(dst, b.Buf[r.Start:r.End]...)
+	dst = d.pad(dst, int(r.Cells))
+	for _, cell := range ours {
+		dst = append(dst, d.Delimiter)
+		dst = d.AppendCell(dst, cell)
+	}
+	return d.appendEnd(dst, r.end)
+}
+
+// AppendPreamble appends what stood before the rows, with the names of our columns at the end of the header.
+// A name that the file has already becomes name_2, or the next number that is free.
+func (d *Dialect) AppendPreamble(dst, preamble []byte, names []string) []byte {
+	if !d.HasHeader {
+		return append(dst, preamble...)
+	}
+	dst = append(dst, preamble[:d.HeaderAt]...)
+	text := d.AppendUTF8(nil, preamble[d.HeaderAt:])
+	s := rowScan{d: &Dialect{Delimiter: d.Delimiter, Column: -1}, buf: text, final: true}
+	rec, _, err := readRecord(text, d.Delimiter, true)
+	if _, again := s.row(0); err != nil || again != nil {
+		panic("BUG: a header that was accepted cannot be read again: " + err.Error())
+	}
+	ours := make([][]byte, len(names))
+	for i, name := range names {
+		ours[i] = []byte(freeName(rec.cells, name))
+	}
+	return d.AppendRow(dst, &Block{Buf: text, Rows: []Row{s.out}}, 0, ours)
+}
+
+func freeName(taken []string, name string) string {
+	candidate := name
+	for n := 2; ; n++ {
+		if !contains(taken, candidate) {
+			return candidate
+		}
+		candidate = name + "_" + strconv.Itoa(n)
+	}
+}
+
+func contains(names []string, name string) bool {
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// AppendCell appends a cell of ours: guarded against being read as a formula, quoted when it must be.
+func (d *Dialect) AppendCell(dst, cell []byte) []byte {
+	if len(cell) == 0 {
+		return dst
+	}
+	formula := bytes.IndexByte([]byte("=+-@\t\r"), cell[0]) >= 0
+	if bytes.IndexByte(cell, d.Delimiter) < 0 && !bytes.ContainsAny(cell, "\"\r\n") {
+		if formula {
+			dst = append(dst, '\'')
+		}
+		return append(dst, cell...)
+	}
+	dst = append(dst, '"')
+	if formula {
+		dst = append(dst, '\'')
+	}
+	for _, c := range cell {
+		if c == '"' {
+			dst = append(dst, '"')
+		}
+		dst = append(dst, c)
+	}
+	return append(dst, '"')
+}
+
+func (d *Dialect) pad(dst []byte, cells int) []byte {
+	for ; cells < d.Widest; cells++ {
+		dst = append(dst, d.Delimiter)
+	}
+	return dst
+}
+
+func (d *Dialect) appendEnd(dst []byte, end uint8) []byte {
+	if end == endCRLF || end == endNone && d.CRLF {
+		dst = append(dst, '\r')
+	}
+	return append(dst, '\n')
+}

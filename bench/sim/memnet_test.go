@@ -1,0 +1,209 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var there = netip.MustParseAddrPort("127.16.0.9:25")
+
+// memPair connects a client to a listener and accepts it.
+func memPair(t *testing.T) (near, far net.Conn) {
+	t.Helper()
+	n := NewMemNet()
+	ln, err := n.Listen(there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err = n.DialFrom(netip.MustParseAddr("127.0.0.7"))(t.Context(), "tcp", there.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err = ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return near, far
+}
+
+func TestMemNetTellsTheSource(t *testing.T) {
+	near, far := memPair(t)
+	if got := addrOf(far.RemoteAddr()).String(); got != "127.0.0.7" {
+		t.Error(got)
+	}
+	if got := far.LocalAddr().String(); got != there.String() || near.RemoteAddr().String() != got {
+		t.Error(got)
+	}
+}
+
+func TestMemNetRefuses(t *testing.T) {
+	n := NewMemNet()
+	if _, err := n.Dial(t.Context(), "tcp", there.String()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Error(err)
+	}
+	ln, _ := n.Listen(there)
+	if _, err := n.Listen(there); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Error(err)
+	}
+	waiting, _ := n.Dial(t.Context(), "tcp", there.String())
+	ln.Close()
+	if _, err := ln.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	if _, err := waiting.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
+	}
+	if _, err := n.Dial(t.Context(), "tcp", there.String()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Error(err)
+	}
+}
+
+func TestMemConnDeliversWhatWasWrittenBeforeClose(t *testing.T) {
+	near, far := memPair(t)
+	near.Write([]byte("last words"))
+	near.Close()
+	if got, err := io.ReadAll(far); string(got) != "last words" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := far.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+		t.Error(err)
+	}
+	if _, err := near.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestMemConnReset(t *testing.T) {
+	near, far := memPair(t)
+	near.Write([]byte("lost words"))
+	near.(*memConn).SetLinger(0)
+	near.Close()
+	if _, err := far.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
+	}
+	if _, err := far.Write([]byte("x")); !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
+	}
+}
+
+func TestMemConnCarriesMoreThanItHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := memPair(t)
+		sent := bytes.Repeat([]byte("0123456789abcdef"), memBuffer/4)
+		go func() {
+			near.Write(sent)
+			near.Close()
+		}()
+		got, err := io.ReadAll(far)
+		if err != nil || !bytes.Equal(got, sent) {
+			t.Errorf("%d of %d bytes, %v", len(got), len(sent), err)
+		}
+	})
+}
+
+func TestMemConnDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := memPair(t)
+		start := time.Now()
+		near.SetReadDeadline(start.Add(3 * time.Second))
+		_, err := near.Read(make([]byte, 1))
+		var timeout net.Error
+		if !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() || time.Since(start) != 3*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		// A deadline moved while a read waits counts for that read.
+		near.SetReadDeadline(time.Time{})
+		go func() {
+			time.Sleep(time.Second)
+			near.SetReadDeadline(time.Now())
+		}()
+		if _, err := near.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != 4*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		near.SetWriteDeadline(time.Now().Add(time.Second))
+		if n, err := near.Write(make([]byte, memBuffer+1)); n != memBuffer || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%d, %v", n, err)
+		}
+		near.SetReadDeadline(time.Now().Add(time.Minute))
+		far.Write([]byte("x"))
+		if n, err := near.Read(make([]byte, 9)); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+	})
+}
+
+func TestMemNetDialWaitsForRoomOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := NewMemNet()
+		ln, _ := n.Listen(there)
+		defer ln.Close()
+		for range memBacklog {
+			if _, err := n.Dial(t.Context(), "tcp", there.String()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := n.Dial(ctx, "tcp", there.String()); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestMemSocketExchange(t *testing.T) {
+	n := NewMemNet()
+	server, err := n.ListenPacket(there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asker, err := n.Dial(t.Context(), "udp", there.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asker.Write([]byte("question"))
+	buf := make([]byte, 64)
+	k, from, err := server.ReadFrom(buf)
+	if err != nil || string(buf[:k]) != "question" || from.String() != asker.LocalAddr().String() {
+		t.Errorf("%q from %v, %v", buf[:k], from, err)
+	}
+	stranger, _ := n.ListenPacket(netip.MustParseAddrPort("127.0.0.9:0"))
+	stranger.WriteTo([]byte("forged"), from)
+	server.WriteTo([]byte("answer"), from)
+	if k, err = asker.Read(buf); err != nil || string(buf[:k]) != "answer" {
+		t.Errorf("%q, %v", buf[:k], err)
+	}
+	if _, ok := asker.(net.PacketConn); !ok {
+		t.Error("a connected socket is no PacketConn: DNS clients would frame it as TCP")
+	}
+	server.Close()
+	if _, err := asker.Write([]byte("anyone?")); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Error(err)
+	}
+}
+
+func TestMemSocketDeadlineAndLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := NewMemNet()
+		s, _ := n.ListenPacket(there)
+		s.SetReadDeadline(time.Now().Add(time.Second))
+		if _, _, err := s.ReadFrom(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+		s.SetReadDeadline(time.Time{})
+		for range memDatagrams + 10 {
+			s.WriteTo([]byte("x"), s.LocalAddr())
+		}
+		if got := len(s.(*memSocket).queue); got != memDatagrams {
+			t.Error(got)
+		}
+	})
+}

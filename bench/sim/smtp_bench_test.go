@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"bytes"
+	"net"
+	"testing"
+)
+
+// BenchmarkRcpt measures one pipelined recipient, both sides of the
+// conversation included: batches of fifty, RSET, again.
+func BenchmarkRcpt(b *testing.B) {
+	for _, network := range []string{"memory", "loopback"} {
+		for _, m := range []Mailbox{Present, Absent} {
+			b.Run(network+"/"+map[Mailbox]string{Present: "accepted", Absent: "refused"}[m], func(b *testing.B) {
+				benchmarkRcpt(b, network, m)
+			})
+		}
+	}
+}
+
+func benchmarkRcpt(b *testing.B, network string, m Mailbox) {
+	const batch = 50
+	w := NewWorld(Config{})
+	server, err := newSMTP(w, NewReferee(0))
+	if err != nil {
+		b.Fatal(err)
+	}
+	h := &harness{world: w}
+	d, host := h.domainOf("postfix", Primary)
+	near, far := wire(b, network, host)
+	go server.handle(b.Context(), far)
+	defer near.Close()
+
+	hello := []byte("EHLO probe.example\r\nNOOP\r\n")
+	near.Write(hello)
+	readUntil(b, near, []byte("Nothing done\r\n"))
+	var order bytes.Buffer
+	order.WriteString("MAIL FROM:<ask@probe.example>\r\n")
+	for range batch {
+		order.WriteString("RCPT TO:<" + mailbox(d, "ann", m) + ">\r\n")
+	}
+	order.WriteString("RSET\r\n")
+	b.ReportAllocs()
+	for done := 0; done < b.N; done += batch {
+		near.Write(order.Bytes())
+		readUntil(b, near, []byte("2.0.0 Reset\r\n"))
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rcpt/s")
+}
+
+// wire makes a connection to the host's address, in memory or for real.
+func wire(b *testing.B, network string, host *Host) (near, far net.Conn) {
+	if network == "memory" {
+		at := net.TCPAddr{IP: host.Addrs[0].AsSlice(), Port: 25}
+		return newMemPair(there, at.AddrPort())
+	}
+	ln, err := net.Listen("tcp", host.Addrs[0].String()+":0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ln.Close()
+	if near, err = net.Dial("tcp", ln.Addr().String()); err != nil {
+		b.Fatal(err)
+	}
+	if far, err = ln.Accept(); err != nil {
+		b.Fatal(err)
+	}
+	return near, far
+}
+
+// readUntil reads up to the end of a batch, which is the end of what there is.
+func readUntil(b *testing.B, conn net.Conn, end []byte) {
+	buf := make([]byte, 0, 64<<10)
+	for !bytes.HasSuffix(buf, end) {
+		n, err := conn.Read(buf[len(buf):cap(buf)])
+		if err != nil {
+			b.Fatal(err)
+		}
+		buf = buf[:len(buf)+n]
+	}
+}

@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// harness is a pretend internet in memory with every host listening, to be made
+// inside a bubble.
+type harness struct {
+	t       *testing.T
+	world   *World
+	referee *Referee
+	net     *MemNet
+	port    uint16
+}
+
+// inBubble runs f with a harness inside a synctest bubble.
+func inBubble(t *testing.T, c Config, f func(*harness)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := NewWorld(c)
+		h := &harness{t: t, world: w, referee: NewReferee(c.Speedup), net: NewMemNet(), port: uint16(w.config.SMTPPort)}
+		server, err := newSMTP(w, h.referee)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer stop()
+		for _, host := range w.Hosts() {
+			for _, addr := range host.Addrs {
+				if host.Role == Dead {
+					continue
+				}
+				ln, err := h.net.Listen(netip.AddrPortFrom(addr, h.port))
+				if err != nil {
+					t.Fatal(err)
+				}
+				go server.serve(ctx, ln)
+			}
+		}
+		f(h)
+	})
+}
+
+// domainOf finds a domain of a persona that has hosts, and the host with that role.
+func (h *harness) domainOf(persona string, role Role) (*Domain, *Host) {
+	for _, host := range h.world.byAddr {
+		if host.Persona.Name != persona || host.Role != role {
+			continue
+		}
+		for i := range h.world.domains {
+			d := &h.world.domains[i]
+			if d.Persona == host.Persona && !d.folds {
+				return d, host
+			}
+		}
+	}
+	h.t.Fatalf("no host of %s", persona)
+	return nil, nil
+}
+
+// mailbox makes the address of a mailbox in state m.
+func mailbox(d *Domain, name string, m Mailbox) string {
+	key := d.key
+	for i := range len(name) {
+		key = step(key, name[i])
+	}
+	return name + strconv.Itoa(numberFor(key, m, 0)) + "@" + d.Name
+}
+
+// caller is a client that speaks line by line.
+type caller struct {
+	h    *harness
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func (h *harness) call(host *Host) *caller {
+	conn, err := h.net.Dial(h.t.Context(), "tcp", netip.AddrPortFrom(host.Addrs[0], h.port).String())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return &caller{h: h, conn: conn, in: bufio.NewReader(conn)}
+}
+
+// reply reads one reply with all its lines; what went wrong stands in brackets.
+func (c *caller) reply() string {
+	c.conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
+	var lines []string
+	for {
+		line, err := c.in.ReadString('\n')
+		if err != nil {
+			return strings.Join(append(lines, "["+err.Error()+"]"), "\n")
+		}
+		line = strings.TrimRight(line, "\r\n")
+		lines = append(lines, line)
+		if len(line) < 4 || line[3] != '-' {
+			return strings.Join(lines, "\n")
+		}
+	}
+}
+
+func (c *caller) send(lines ...string) {
+	c.conn.Write([]byte(strings.Join(lines, "\r\n") + "\r\n"))
+}
+
+// ask sends one command and returns its reply.
+func (c *caller) ask(line string) string {
+	c.send(line)
+	return c.reply()
+}
+
+// open does all that comes before the recipient, with TLS where it must be. It
+// returns the first reply that is not as it should be, else "".
+func (c *caller) open() string {
+	if banner := c.reply(); !strings.HasPrefix(banner, "220") {
+		return banner
+	}
+	c.ask("EHLO probe.example")
+	said := c.ask("MAIL FROM:<ask@probe.example>")
+	if strings.HasPrefix(said, "530") {
+		c.startTLS()
+		c.ask("EHLO probe.example")
+		said = c.ask("MAIL FROM:<ask@probe.example>")
+	}
+	if !strings.HasPrefix(said, "250") {
+		return said
+	}
+	return ""
+}
+
+func (c *caller) startTLS() string {
+	said := c.ask("STARTTLS")
+	if !strings.HasPrefix(said, "220") {
+		return said
+	}
+	secured := tls.Client(c.conn, &tls.Config{InsecureSkipVerify: true})
+	if err := secured.Handshake(); err != nil {
+		return "[" + err.Error() + "]"
+	}
+	c.conn, c.in = secured, bufio.NewReader(secured)
+	return ""
+}
+
+// bye ends the call as one should, and waits until the server has seen it.
+func (c *caller) bye() {
+	c.ask("QUIT")
+	c.conn.Close()
+	synctest.Wait()
+}

@@ -1,0 +1,351 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// served lists the personas that answer recipients with their own opinion.
+func served() []*Persona {
+	var out []*Persona
+	for _, p := range Personas() {
+		if p.habit.fault == faultNone && p.habit.refuseAt == stageNone && (hasHosts(p.Oddity) || p.Oddity == ImplicitMX) &&
+			p.Oddity != Unroutable && p.Oddity != DanglingMX && p.Oddity != HostServFail {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// wantCode is the class of the RCPT reply that leads an honest verifier to the
+// first expected outcome.
+func wantCode(p *Persona, m Mailbox) string {
+	switch o := p.Expect(m)[0]; {
+	case o.Status == "VALID", o.Status == "RISKY" && o.Reason != "mailbox_full":
+		return "2"
+	case o.Reason == "mailbox_full":
+		return ".52"
+	case o.Status == "INVALID":
+		return "5"
+	default:
+		return "4"
+	}
+}
+
+func matches(reply, want string) bool {
+	return len(reply) >= len(want) && (want == reply[:len(want)] || want == ".52" && reply[1:3] == "52")
+}
+
+// What a host says must be what the truth expects a verifier to conclude from.
+func TestHostsSayWhatIsExpected(t *testing.T) {
+	inBubble(t, Config{Speedup: 1}, func(h *harness) {
+		for _, p := range served() {
+			role := Primary
+			if p.habit.busyFirst || p.Oddity == DeadPrimary {
+				role = Backup
+			}
+			d, host := h.domainOf(p.Name, role)
+			for m := range mailboxes {
+				h.checkMailbox(p, host, mailbox(d, "ann", m), m)
+			}
+		}
+		if rep := h.referee.Report(); rep.Excesses != 0 {
+			t.Errorf("excesses in a polite run: %+v", rep.By)
+		}
+	})
+}
+
+func (h *harness) checkMailbox(p *Persona, host *Host, address string, m Mailbox) {
+	said := h.askOnce(host, address)
+	if p.habit.grey != greyNone {
+		if said[0] != '4' {
+			h.t.Errorf("%s: first contact: %s", p.Name, said)
+		}
+		time.Sleep(p.habit.greyWait)
+		said = h.askOnce(host, address)
+	}
+	if !matches(said, wantCode(p, m)) {
+		h.t.Errorf("%s: mailbox state %d, expecting %v: %s", p.Name, m, p.Expect(m), said)
+	}
+}
+
+// askOnce gives what a host says of one recipient, on a connection of its own.
+func (h *harness) askOnce(host *Host, address string) string {
+	c := h.call(host)
+	defer c.bye()
+	if said := c.open(); said != "" {
+		return said
+	}
+	return c.ask("RCPT TO:<" + address + ">")
+}
+
+func TestRefusersAndBrokenHosts(t *testing.T) {
+	tests := map[string]string{ // persona -> how the conversation ends
+		"blocked-banner": "554 5.7.1",
+		"blocked-rcpt":   "554 5.7.1",
+		"sender-verify":  "550-Verification failed for <ask@probe.example>",
+		"sender-refused": "550 5.1.8 <ask@probe.example>",
+		"relay-denied":   "554 5.7.1",
+		"temporary":      "451 4.3.0",
+		"garbage":        "\x16\x03",
+		"out-of-step":    "250 2.0.0 Still here",
+		"reset":          "[read tcp",
+		"silent":         "[read tcp",
+		"mute":           "[read tcp",
+	}
+	inBubble(t, Config{Speedup: 1}, func(h *harness) {
+		for persona, want := range tests {
+			d, host := h.domainOf(persona, Primary)
+			c := h.call(host)
+			said := c.open()
+			if said == "" {
+				said = c.ask("RCPT TO:<" + mailbox(d, "ann", Present) + ">")
+			}
+			if !strings.HasPrefix(said, want) {
+				t.Errorf("%s: %q, want %q", persona, said, want)
+			}
+			c.conn.Close()
+		}
+	})
+}
+
+func TestMidCloseAnswersTwo(t *testing.T) {
+	inBubble(t, Config{}, func(h *harness) {
+		d, host := h.domainOf("mid-close", Primary)
+		c := h.call(host)
+		c.open()
+		var got []string
+		for range 3 {
+			got = append(got, c.ask("RCPT TO:<"+mailbox(d, "ann", Present)+">")[:4])
+		}
+		if want := []string{"250 ", "250 ", "[EOF"}; !slices.Equal(got, want) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func TestEndlessBannerEndsSomeTime(t *testing.T) {
+	inBubble(t, Config{}, func(h *harness) {
+		_, host := h.domainOf("endless", Primary)
+		if said := h.call(host).reply(); strings.Count(said, "\n") != rambleLines {
+			t.Errorf("%d lines", strings.Count(said, "\n"))
+		}
+	})
+}
+
+func TestWaits(t *testing.T) {
+	for _, tt := range []struct {
+		persona string
+		speedup float64
+		want    time.Duration
+	}{
+		{"slow-banner", 1, 6 * time.Second}, {"slow-banner", 6, time.Second}, {"slow-banner", 0, 0}, {"postfix", 1, 0},
+	} {
+		inBubble(t, Config{Speedup: tt.speedup}, func(h *harness) {
+			_, host := h.domainOf(tt.persona, Primary)
+			start := time.Now()
+			h.call(host).reply()
+			if took := time.Since(start); took != tt.want {
+				t.Errorf("%s at %g: banner after %v", tt.persona, tt.speedup, took)
+			}
+		})
+	}
+}
+
+func TestEarlyTalkerIsSentAway(t *testing.T) {
+	inBubble(t, Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("early-talker", Primary)
+		c := h.call(host)
+		if said := c.ask("EHLO hasty.example"); !strings.HasPrefix(said, "554") {
+			t.Error(said)
+		}
+	})
+}
+
+func TestAWaitEndsWhenTheClientHangsUp(t *testing.T) {
+	inBubble(t, Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("mute", Primary)
+		for range 3 * host.Persona.Limits.Connections {
+			c := h.call(host)
+			time.Sleep(time.Second)
+			c.conn.Close()
+			synctest.Wait()
+		}
+		if rep := h.referee.Report(); rep.Excesses != 0 {
+			t.Errorf("%+v", rep.By)
+		}
+	})
+}
+
+func TestGreylistTripleIsOfSenderAndRecipient(t *testing.T) {
+	inBubble(t, Config{Speedup: 60}, func(h *harness) {
+		d, host := h.domainOf("greylist-triple", Primary)
+		c := h.call(host)
+		c.open()
+		to := "RCPT TO:<" + mailbox(d, "ann", Present) + ">"
+		ask := func(from string) string {
+			c.ask("RSET")
+			c.ask("MAIL FROM:<" + from + ">")
+			return c.ask(to)[:3]
+		}
+		got := []string{c.ask(to)[:3], ask("ask@probe.example")}
+		time.Sleep(5 * time.Second) // five minutes, sixty times as fast
+		got = append(got, ask("other@probe.example"), ask("ask@probe.example"))
+		if want := []string{"450", "450", "450", "250"}; !slices.Equal(got, want) {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// Each row goes too far in one way, and gets what the persona deals out.
+func TestExcessIsPunished(t *testing.T) {
+	for _, tt := range []struct {
+		persona string
+		rcpts   int
+		state   Mailbox
+		group   int // recipients of a transaction
+		kind    string
+		last    string
+	}{
+		{"outlook", 2, Present, 2, "rcpts_per_transaction", "452 4.5.3"},
+		{"outlook", 3, Absent, 1, "refusals_per_connection", "421 RP-002"},
+		{"icloud", 6, Present, 1, "transactions_per_connection", "421 4.7.1"},
+		{"google", 51, Present, 100, "rcpts_per_connection", "421-4.7.0"},
+		{"strict", 6, Absent, 20, "refusals_per_connection", "421 4.7.0"},
+		{"cisco", 26, Absent, 50, "refusals_per_hour", "550 #5.7.1 Too many invalid"},
+		{"cisco", 32, Absent, 50, "refusals_per_hour", "250 recipient"},
+		{"godaddy", 51, Absent, 100, "refusals_per_hour", "554 This IP has been temporarily blocked"},
+	} {
+		inBubble(t, Config{Speedup: 1}, func(h *harness) {
+			d, host := h.domainOf(tt.persona, Primary)
+			c := h.call(host)
+			c.open()
+			said := ""
+			for i := range tt.rcpts {
+				if i > 0 && i%tt.group == 0 {
+					c.ask("RSET")
+					said = c.ask("MAIL FROM:<ask@probe.example>")
+				}
+				if !strings.HasPrefix(said, "421") {
+					said = c.ask(fmt.Sprintf("RCPT TO:<%s>", mailbox(d, fmt.Sprintf("ann.%c%c", 'a'+i/26, 'a'+i%26), tt.state)))
+				}
+			}
+			if !strings.HasPrefix(said, tt.last) {
+				t.Errorf("%s after %d: %s, want %s", tt.persona, tt.rcpts, said, tt.last)
+			}
+			if excesses(h.referee)[tt.kind] == 0 {
+				t.Errorf("%s: no excess of %s: %+v", tt.persona, tt.kind, h.referee.Report())
+			}
+		})
+	}
+}
+
+func TestTooManyConnections(t *testing.T) {
+	inBubble(t, Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("too-many-connections", Primary)
+		a, b := h.call(host), h.call(host)
+		a.reply()
+		b.reply()
+		c := h.call(host)
+		if said := c.reply(); !strings.HasPrefix(said, "421") {
+			t.Error(said)
+		}
+		c.conn.Close()
+		a.bye()
+		if said := h.call(host).reply(); !strings.HasPrefix(said, "220") {
+			t.Error(said)
+		}
+		if got := excesses(h.referee); got["connections"] != 1 || len(got) != 1 {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// A client that closes and opens at once has not had too many connections,
+// even if the server learns of the end after the beginning.
+func TestClosingThenOpeningIsNoExcess(t *testing.T) {
+	inBubble(t, Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("outlook", Primary)
+		c := h.call(host)
+		c.reply()
+		for range 20 {
+			c.conn.Close()
+			c = h.call(host)
+			if said := c.reply(); !strings.HasPrefix(said, "220") {
+				t.Fatal(said)
+			}
+		}
+		if rep := h.referee.Report(); rep.Excesses != 0 {
+			t.Errorf("%+v", rep.By)
+		}
+	})
+}
+
+func TestNoLimitsWithoutSpeed(t *testing.T) {
+	inBubble(t, Config{Speedup: 0}, func(h *harness) {
+		d, host := h.domainOf("strict", Primary)
+		c := h.call(host)
+		c.open()
+		for range 200 {
+			if said := c.ask("RCPT TO:<" + mailbox(d, "ann", Absent) + ">"); !strings.HasPrefix(said, "550 5.1.1") {
+				t.Fatal(said)
+			}
+		}
+		if rep := h.referee.Report(); rep.Excesses != 0 || rep.Refused != 200 || rep.Recipients != 200 {
+			t.Errorf("%+v", rep)
+		}
+	})
+}
+
+func TestLatency(t *testing.T) {
+	inBubble(t, Config{Speedup: 1, Latency: "realistic"}, func(h *harness) {
+		_, host := h.domainOf("postfix", Primary)
+		c := h.call(host)
+		start := time.Now()
+		c.reply()
+		once := time.Since(start)
+		c.send("EHLO probe.example", "MAIL FROM:<a@probe.example>", "RSET")
+		for range 3 {
+			c.reply()
+		}
+		if once < latencyLeast || once > latencyLeast+latencySpread || time.Since(start) != 2*once {
+			t.Errorf("banner after %v, a batch after %v", once, time.Since(start)-once)
+		}
+	})
+}
+
+func TestOneDomainATransaction(t *testing.T) {
+	inBubble(t, Config{}, func(h *harness) {
+		d, host := h.domainOf("google", Primary)
+		c := h.call(host)
+		c.open()
+		got := []string{c.ask("RCPT TO:<" + mailbox(d, "ann", Present) + ">")[:9]}
+		for i := range h.world.domains {
+			if e := &h.world.domains[i]; e.Persona == d.Persona && e.Name != d.Name {
+				got = append(got, c.ask("RCPT TO:<" + mailbox(e, "ann", Present) + ">")[:9])
+				break
+			}
+		}
+		if want := []string{"250 2.1.5", "451-4.3.0"}; !slices.Equal(got, want) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func TestBrokenTLSLeavesThePlainWay(t *testing.T) {
+	inBubble(t, Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("starttls-broken", Primary)
+		c := h.call(host)
+		c.reply()
+		if said := c.ask("EHLO probe.example"); !strings.Contains(said, "STARTTLS") {
+			t.Error(said)
+		}
+		if said := c.startTLS(); !strings.HasPrefix(said, "[") {
+			t.Errorf("handshake: %q", said)
+		}
+	})
+}

@@ -13,16 +13,36 @@ type rates struct {
 	connectionsPerMinute, rcptsPerMinute, refusalsPerHour int
 }
 
-// Budgets, per source address. usualRates hold for unknown routes and for every
-// provider that has no line of its own.
+// Budgets per source address, as the shipped provider table has them.
+// usualRates hold for unknown routes.
 var (
-	usualRates = rates{connectionsPerMinute: 10, rcptsPerMinute: 60, refusalsPerHour: 20}
+	usualRates = rates{10, 60, 20}
 	ratesOf    = map[string]rates{
-		"google":       {connectionsPerMinute: 30, rcptsPerMinute: 600, refusalsPerHour: 200},
-		"microsoft365": {connectionsPerMinute: 30, rcptsPerMinute: 600, refusalsPerHour: 200},
-		"outlook":      {connectionsPerMinute: 6, rcptsPerMinute: 20, refusalsPerHour: 20},
+		"google":       {30, 300, 200},
+		"microsoft365": {30, 300, 200},
+		"outlook":      {5, 10, 20},
+		"yahoo":        {10, 60, 20},
+		"icloud":       {15, 60, 50},
+		"mimecast":     {10, 60, 30},
+		"proofpoint":   {10, 60, 30},
+		"barracuda":    {10, 60, 30},
+		"cisco":        {10, 60, 20},
+		"gmx":          {12, 60, 20},
+		"qq":           {6, 30, 20},
+		"netease":      {6, 30, 20},
+		"zoho":         {6, 30, 20},
+		"mailru":       {6, 30, 20},
+		"orange":       {6, 30, 20},
+		"laposte":      {6, 30, 20},
+		"tonline":      {5, 20, 20},
+		"godaddy":      {6, 30, 20},
+		"docomo":       {4, 20, 20},
+		"comcast":      {20, 60, 30},
 	}
 )
+
+// budgetAtMost is the highest figure that a provider table takes.
+const budgetAtMost = 1_000_000
 
 // retrySchedule is when a deferred address is asked again, each after the
 // attempt before.
@@ -85,7 +105,9 @@ func writeLimits(b *strings.Builder, id string, speedup float64) {
 }
 
 // scale rounds down, so that a budget never passes what is tolerated.
-func scale(limit int, speedup float64) int { return max(int(float64(limit)*speedup), 1) }
+func scale(limit int, speedup float64) int {
+	return int(min(max(float64(limit)*speedup, 1), budgetAtMost))
+}
 
 // writeNoLimits lifts every budget. Outlook.com answers a second recipient of a
 // transaction with 452 4.5.3 whatever the speed.

@@ -50,11 +50,22 @@ func TestProvidersWithoutLimits(t *testing.T) {
 	}
 }
 
+func TestProvidersStayInRange(t *testing.T) {
+	for _, speedup := range []float64{0.001, 1, 3600, 1e9} {
+		for _, p := range readOverrides(t, speedup).Provider {
+			for key, limit := range p.Limits {
+				require.True(t, 1 <= limit && limit <= budgetAtMost, "%s %s %d", p.ID, key, limit)
+			}
+		}
+	}
+}
+
 // Whoever keeps the budgets exceeds no persona's limit.
 func TestProvidersStayWithinPersonas(t *testing.T) {
 	within := func(budget, limit int) bool { return limit == 0 || budget <= limit }
 	for _, p := range Personas() {
 		r, known := ratesOf[p.Provider]
+		require.Equal(t, p.Provider != "", known, p.Name)
 		if !known {
 			r = usualRates
 		}

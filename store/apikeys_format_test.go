@@ -1,0 +1,86 @@
+package store
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestWellFormedKey(t *testing.T) {
+	const live = "prb_live_0123456789ABCDEFGHIJKLMNOPQRSTUV"
+	good := live + keySum(live)
+	for _, c := range []struct {
+		in       string
+		test, ok bool
+	}{
+		{good, false, true},
+		{"prb_test_0123456789ABCDEFGHIJKLMNOPQRSTUV" + keySum("prb_test_0123456789ABCDEFGHIJKLMNOPQRSTUV"), true, true},
+		{"", false, false},
+		{"prb_live_", false, false},
+		{strings.ToLower(good), false, false},
+		{" " + good, false, false},
+		{good + " ", false, false},
+		{strings.Replace(good, "live", "prod", 1), false, false},
+		{strings.Replace(good, "live", "test", 1), true, false},
+		{strings.Replace(good, "0", "-", 1), false, false},
+	} {
+		test, ok := WellFormedKey(c.in)
+		require.Equal(t, c.ok, ok, c.in)
+		if ok {
+			require.Equal(t, c.test, test, c.in)
+		}
+	}
+}
+
+func TestKeySum(t *testing.T) {
+	// 0xCBF43926 is the check value that every description of this CRC gives for these nine digits.
+	require.Equal(t, fixedBase62(0xCBF43926), keySum("123456789"))
+	require.Equal(t, "000000", keySum(""))
+}
+
+func fixedBase62(n uint32) string {
+	out := ""
+	for range keyChecksum {
+		out = string(base62[n%62]) + out
+		n /= 62
+	}
+	return out
+}
+
+func TestMintedKeysAreWellFormedAndOneWrongCharacterIsNoticed(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		want := rapid.Bool().Draw(rt, "test")
+		secret := mintKey(want)
+		test, ok := WellFormedKey(secret)
+		require.True(rt, ok)
+		require.Equal(rt, want, test)
+		i := rapid.IntRange(0, len(secret)-1).Draw(rt, "at")
+		c := rapid.SampledFrom([]byte(base62)).Draw(rt, "becomes")
+		if secret[i] == c {
+			return
+		}
+		_, ok = WellFormedKey(secret[:i] + string(c) + secret[i+1:])
+		require.False(rt, ok)
+	})
+}
+
+func TestMintedKeysDiffer(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		secret := mintKey(false)
+		require.False(t, seen[secret])
+		seen[secret] = true
+	}
+}
+
+func FuzzWellFormedKey(f *testing.F) {
+	f.Add(mintKey(false))
+	f.Add("prb_test_")
+	f.Fuzz(func(t *testing.T, s string) {
+		if _, ok := WellFormedKey(s); ok && len(s) != len(LivePrefix)+keyRandom+keyChecksum {
+			t.Fatalf("%q taken for a key", s)
+		}
+	})
+}

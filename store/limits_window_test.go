@@ -1,0 +1,114 @@
+package store
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func TestWindowByExample(t *testing.T) {
+	l := Limit{N: 3, Per: time.Minute}
+	var w window
+	at := func(seconds int) Decision { return w.allow(l, start.Add(time.Duration(seconds)*time.Second)) }
+	require.Equal(t, Decision{OK: true, Limit: 3, Remaining: 2, Reset: 60 * time.Second}, at(0))
+	require.Equal(t, Decision{OK: true, Limit: 3, Remaining: 1, Reset: 50 * time.Second}, at(10))
+	require.Equal(t, Decision{OK: true, Limit: 3, Remaining: 0, Reset: 40 * time.Second}, at(20))
+	require.Equal(t, Decision{Limit: 3, Reset: 30 * time.Second, RetryAfter: 30 * time.Second}, at(30))
+	require.Equal(t, Decision{Limit: 3, Reset: time.Second, RetryAfter: time.Second}, at(59))
+	require.Equal(t, Decision{OK: true, Limit: 3, Remaining: 0, Reset: 10 * time.Second}, at(60), "the first has left, and refusals did not count")
+	require.False(t, at(61).OK)
+}
+
+func TestWindowSaysTheWholeTruthAboutRetry(t *testing.T) {
+	var w window
+	wide := Limit{N: 5, Per: time.Minute}
+	for i := range 5 {
+		w.allow(wide, start.Add(time.Duration(i)*time.Second))
+	}
+	// The limit was lowered: two must be free of five that count, so four have to leave.
+	d := w.allow(Limit{N: 2, Per: time.Minute}, start.Add(10*time.Second))
+	require.Equal(t, 53*time.Second, d.RetryAfter)
+	d = w.allow(Limit{N: 0, Per: time.Minute}, start.Add(10*time.Second))
+	require.False(t, d.OK)
+	require.Equal(t, 0, d.Remaining)
+	require.GreaterOrEqual(t, d.RetryAfter, time.Second)
+	require.GreaterOrEqual(t, w.allow(wide, start.Add(time.Minute-1)).RetryAfter, time.Second, "never 0")
+}
+
+func TestWindowSurvivesAClockThatIsSetBack(t *testing.T) {
+	l := Limit{N: 2, Per: time.Minute}
+	var w window
+	w.allow(l, start.Add(365*24*time.Hour))
+	w.allow(l, start.Add(365*24*time.Hour))
+	require.False(t, w.allow(l, start).OK)
+	require.True(t, w.allow(l, start.Add(time.Minute)).OK, "no longer than a span")
+}
+
+// TestWindowIsExact holds the window against the list of all acts.
+func TestWindowIsExact(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		l := Limit{N: rapid.IntRange(1, 12).Draw(rt, "limit"), Per: time.Minute}
+		var w window
+		var counted []time.Time
+		now := start
+		for range rapid.IntRange(1, 80).Draw(rt, "acts") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 9000).Draw(rt, "ms")) * time.Millisecond)
+			counted = slices.DeleteFunc(counted, func(at time.Time) bool { return !at.Add(l.Per).After(now) })
+			d := w.allow(l, now)
+			require.Equal(rt, len(counted) < l.N, d.OK)
+			if d.OK {
+				counted = append(counted, now)
+				require.Zero(rt, d.RetryAfter)
+			} else {
+				free := counted[len(counted)-l.N].Add(l.Per).Sub(now)
+				require.Equal(rt, max(free, time.Second), d.RetryAfter)
+			}
+			require.Equal(rt, l.N-len(counted), d.Remaining)
+			require.Equal(rt, len(counted), w.count())
+			again, err := readWindow(w.appendTo(nil))
+			require.NoError(rt, err)
+			require.Equal(rt, w.count(), again.count())
+		}
+	})
+}
+
+// TestWideWindowNeverLetsTooManyThrough and stays small.
+func TestWideWindowNeverLetsTooManyThrough(t *testing.T) {
+	l := Limit{N: 5000, Per: time.Minute}
+	var w window
+	var counted []time.Time
+	now, refused := start, 0
+	for i := range 40_000 {
+		now = now.Add(time.Duration(i%7) * time.Millisecond)
+		counted = slices.DeleteFunc(counted, func(at time.Time) bool { return !at.Add(l.Per).After(now) })
+		if w.allow(l, now).OK {
+			counted = append(counted, now)
+		} else {
+			refused++
+		}
+		if len(counted) > l.N || len(w.marks) > exactMarks+1 {
+			t.Fatalf("%d acts in %d marks", len(counted), len(w.marks))
+		}
+	}
+	require.NotZero(t, refused)
+	require.True(t, w.allow(l, now.Add(l.Per+l.Per/exactMarks)).OK)
+}
+
+func FuzzReadWindow(f *testing.F) {
+	var w window
+	for range 3 {
+		w.add(Limit{N: 3, Per: time.Hour}, start)
+	}
+	f.Add(w.appendTo(nil))
+	f.Fuzz(func(t *testing.T, v []byte) {
+		w, err := readWindow(v)
+		if err == nil && string(w.appendTo(nil)) != string(v) {
+			t.Fatalf("%x read as %v", v, w)
+		}
+	})
+}

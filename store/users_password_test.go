@@ -1,0 +1,88 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var cheap = hashCost{time: 1, memoryKiB: 64, threads: 1}
+
+func TestPasswordHash(t *testing.T) {
+	ctx, p := t.Context(), newPasswords(cheap)
+	hash, err := p.hash(ctx, "correct horse")
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(hash, "$argon2id$v=19$m=64,t=1,p=1$"), hash)
+	again, err := p.hash(ctx, "correct horse")
+	require.NoError(t, err)
+	require.NotEqual(t, hash, again, "salted")
+
+	// A hash made at another cost still matches: the cost is read from the hash.
+	p = newPasswords(hashCost{time: 2, memoryKiB: 128, threads: 1})
+	for password, want := range map[string]bool{"correct horse": true, "Correct horse": false, "": false} {
+		ok, err := p.matches(ctx, hash, password)
+		require.NoError(t, err)
+		require.Equal(t, want, ok, password)
+	}
+}
+
+func TestParseHashRefuses(t *testing.T) {
+	for _, h := range []string{
+		"", "$", "plain", "$2b$10$abc", "$argon2i$v=19$m=64,t=1,p=1$c2FsdA$c3Vt",
+		"$argon2id$v=18$m=64,t=1,p=1$c2FsdA$c3Vt",
+		"$argon2id$v=19$m=64,t=1,p=1$c2FsdA$c3Vt",                                               // too short a sum
+		"$argon2id$v=19$m=4000000000,t=1,p=1$c2FsdA$" + strings.Repeat("A", 43),                 // 4 TB
+		"$argon2id$v=19$m=64,t=0,p=1$c2FsdA$" + strings.Repeat("A", 43),                         // no pass
+		"$argon2id$v=19$m=64,t=1,p=0$c2FsdA$" + strings.Repeat("A", 43),                         // no thread
+		"$argon2id$v=19$m=64,t=1,p=1$c2FsdA$" + strings.Repeat("A", 43) + "$" + "one more part", // too long
+	} {
+		_, err := parseHash(h)
+		require.ErrorIs(t, err, errHashForm, h)
+	}
+}
+
+func FuzzParseHash(f *testing.F) {
+	f.Add("$argon2id$v=19$m=64,t=1,p=1$c2FsdA$" + strings.Repeat("A", 43))
+	f.Fuzz(func(t *testing.T, s string) {
+		h, err := parseHash(s)
+		if err == nil && (h.cost.memoryKiB > maxCostKiB || h.cost.time < 1 || h.cost.threads < 1 || len(h.sum) != 32) {
+			t.Fatalf("%q gives %+v", s, h)
+		}
+	})
+}
+
+func TestHashingWaitsForASlotAndGivesUpWithItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPasswords(cheap)
+		for range hashesAtOnce {
+			p.slots <- struct{}{}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		var late error
+		wg.Go(func() { _, late = p.hash(t.Context(), "waits") })
+		_, err := p.hash(ctx, "gives up")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		<-p.slots
+		wg.Wait()
+		require.NoError(t, late)
+	})
+}
+
+func TestLockout(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var l login
+	for i, want := range []time.Duration{0, 0, 0, 0, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 15 * time.Minute, 15 * time.Minute} {
+		l = l.next(now)
+		require.Equal(t, want, l.Until.Sub(now), "attempt %d", i+1)
+	}
+	l = l.next(now.Add(forgetFailure + time.Second))
+	require.Equal(t, 1, l.Failures, "a day later all is forgotten")
+	require.Equal(t, maxLockout, lockout(1<<30))
+}

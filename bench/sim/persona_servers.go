@@ -132,7 +132,7 @@ func exchange() *Persona {
 			sayEhlo:    "{host} Hello [{ip}]",
 			sayMail:    "250 2.1.0 Sender OK",
 			sayRcpt:    "250 2.1.5 Recipient OK",
-			sayAbsent:  "550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient {to} not found by SMTP address lookup",
+			sayAbsent:  "550 5.1.10 RESOLVER.ADR.RecipientNotFound; {to} is in no directory of ours",
 			sayRelay:   "550 5.7.54 SMTP; Unable to relay recipient in non-accepted domain",
 			sayCrowded: "421 4.3.2 The maximum number of concurrent connections from {ip} has been reached",
 		}},

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -40,14 +41,27 @@ func (s *smtpServer) serve(ctx context.Context, ln net.Listener) error {
 	defer sessions.Wait()
 	for {
 		conn, err := ln.Accept()
-		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-				return nil
-			}
+		switch {
+		case err == nil:
+		case ctx.Err() != nil || errors.Is(err, net.ErrClosed):
+			return nil
+		case passing(err):
+			time.Sleep(acceptPause)
+			continue
+		default:
 			return err
 		}
 		sessions.Go(func() { s.handle(ctx, conn) })
 	}
+}
+
+// acceptPause is how long a listener rests when the machine is short of something.
+const acceptPause = 10 * time.Millisecond
+
+// passing tells whether Accept may succeed later: the client has gone away, or
+// there are no files left for now.
+func passing(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
 }
 
 // handle serves one accepted connection and closes it.
@@ -67,7 +81,8 @@ func (s *smtpServer) handle(ctx context.Context, conn net.Conn) {
 	c := &session{
 		server: s, host: &host, habit: &host.Persona.habit, visit: visit, wire: conn, conn: conn, done: ctx.Done(),
 		in: make([]byte, inputSize), now: time.Now(),
-		fill: fillings{ip: source, host: host.Name, id: s.serial.Add(1)},
+		// Real servers' ids look like noise, and grow with each reply.
+		fill: fillings{ip: source, host: host.Name, id: mix(s.serial.Add(1)) >> 40},
 	}
 	c.latency = s.latency(&host)
 	c.run()

@@ -51,17 +51,18 @@ func inBubble(t *testing.T, c Config, f func(*harness)) {
 	})
 }
 
-// domainOf finds a domain of a persona that has hosts, and the host with that role.
+// domainOf finds a persona's host of that role, the one with the lowest
+// address, and a domain that it serves.
 func (h *harness) domainOf(persona string, role Role) (*Domain, *Host) {
+	var found *Host
 	for _, host := range h.world.byAddr {
-		if host.Persona.Name != persona || host.Role != role {
-			continue
+		if host.Persona.Name == persona && host.Role == role && (found == nil || host.Addrs[0].Less(found.Addrs[0])) {
+			found = host
 		}
-		for i := range h.world.domains {
-			d := &h.world.domains[i]
-			if d.Persona == host.Persona && !d.folds {
-				return d, host
-			}
+	}
+	for i := range h.world.domains {
+		if d := &h.world.domains[i]; found != nil && d.Persona == found.Persona && !d.folds {
+			return d, found
 		}
 	}
 	h.t.Fatalf("no host of %s", persona)
@@ -139,10 +140,14 @@ func (c *caller) open() string {
 }
 
 func (c *caller) startTLS() string {
-	said := c.ask("STARTTLS")
-	if !strings.HasPrefix(said, "220") {
+	if said := c.ask("STARTTLS"); !strings.HasPrefix(said, "220") {
 		return said
 	}
+	return c.secure()
+}
+
+// secure does the handshake.
+func (c *caller) secure() string {
 	secured := tls.Client(c.conn, &tls.Config{InsecureSkipVerify: true})
 	if err := secured.Handshake(); err != nil {
 		return "[" + err.Error() + "]"

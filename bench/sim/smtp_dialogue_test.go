@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the servers' side of the dialogues anew")
+
+// TestDialogues plays the client's side of each file in testdata/dialogues and
+// compares what the server says. The first line names the persona; {present ann}
+// and the like in a client's line stand for that mailbox.
+func TestDialogues(t *testing.T) {
+	files, err := filepath.Glob("testdata/dialogues/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no dialogues: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			inBubble(t, Config{Speedup: 1}, func(h *harness) { got = h.play(string(raw)) })
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != string(raw) {
+				t.Errorf("the server now says:\n%s", got)
+			}
+		})
+	}
+}
+
+var mailboxWord = regexp.MustCompile(`\{(absent|present|full|disabled|moved) ([a-z]+)\}`)
+
+// play holds the dialogue and writes it down.
+func (h *harness) play(script string) string {
+	lines := strings.Split(script, "\n")
+	persona := strings.TrimPrefix(lines[0], "persona: ")
+	d, host := h.domainOf(persona, Primary)
+	c := h.call(host)
+	var out strings.Builder
+	out.WriteString(lines[0] + "\n")
+	note := func(said string) {
+		for line := range strings.SplitSeq(said, "\n") {
+			out.WriteString("S: " + line + "\n")
+		}
+	}
+	note(c.reply())
+	for _, line := range lines[1:] {
+		said, ok := strings.CutPrefix(line, "C: ")
+		if !ok {
+			continue
+		}
+		out.WriteString(line + "\n")
+		note(c.ask(mailboxWord.ReplaceAllStringFunc(said, func(word string) string {
+			state, name, _ := strings.Cut(strings.Trim(word, "{}"), " ")
+			return mailbox(d, name, mailboxState(state))
+		})))
+		if said == "STARTTLS" {
+			c.secure()
+		}
+	}
+	return out.String()
+}
+
+func mailboxState(name string) Mailbox {
+	return map[string]Mailbox{"absent": Absent, "present": Present, "full": Full, "disabled": Disabled, "moved": Moved}[name]
+}

@@ -1,0 +1,49 @@
+package sim
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"testing"
+)
+
+// FuzzSession sends anything at all: the server must answer with reply lines
+// only, and end when the client does.
+func FuzzSession(f *testing.F) {
+	f.Add([]byte("EHLO a\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<x@y.example>\r\nDATA\r\nQUIT\r\n"))
+	f.Add([]byte("ehlo a\nmail from:<>\nrcpt to:<\"a>b\"@c>\nrset\n\n\x00\xff\n"))
+	f.Add(bytes.Repeat([]byte("X"), inputSize+1))
+	w := NewWorld(Config{})
+	server, err := newSMTP(w, NewReferee(0))
+	if err != nil {
+		f.Fatal(err)
+	}
+	var host Host
+	for _, h := range w.Hosts() {
+		if h.Persona.Name == "few-recipients" && h.Role == Primary {
+			host = h
+		}
+	}
+	at := net.TCPAddr{IP: host.Addrs[0].AsSlice(), Port: 25}
+	f.Fuzz(func(t *testing.T, input []byte) {
+		if bytes.Contains(bytes.ToUpper(input), []byte("STARTTLS")) {
+			return // what follows is no text
+		}
+		near, far := newMemPair(there, at.AddrPort())
+		go server.handle(t.Context(), far)
+		go func() {
+			near.Write(input)
+			near.CloseWrite()
+		}()
+		said, _ := io.ReadAll(near)
+		near.Close()
+		for _, line := range bytes.SplitAfter(said, []byte("\r\n")) {
+			if len(line) == 0 {
+				continue
+			}
+			if len(line) < 6 || line[0] < '2' || line[0] > '5' || line[3] != ' ' && line[3] != '-' || line[len(line)-1] != '\n' {
+				t.Fatalf("%q", line)
+			}
+		}
+	})
+}

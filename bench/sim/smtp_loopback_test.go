@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// onLoopback serves the first host of a persona on a real socket.
+func onLoopback(t *testing.T, persona string, speedup float64) (dial func() *caller, d *Domain, ref *Referee) {
+	t.Helper()
+	w := NewWorld(Config{Speedup: speedup})
+	h := &harness{t: t, world: w, referee: NewReferee(speedup)}
+	server, err := newSMTP(w, h.referee)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, host := h.domainOf(persona, Primary)
+	ln, err := Loopback{}.Listen(netip.AddrPortFrom(host.Addrs[0], 0))
+	if err != nil {
+		t.Skip("this machine does not listen on all of 127.0.0.0/8: ", err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	ended.Go(func() { server.serve(ctx, ln) })
+	t.Cleanup(func() { stop(); ended.Wait() })
+	return func() *caller {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &caller{h: h, conn: conn, in: bufio.NewReader(conn)}
+	}, d, h.referee
+}
+
+func TestLoopbackClosingThenOpeningIsNoExcess(t *testing.T) {
+	dial, _, ref := onLoopback(t, "outlook", 1)
+	for i := range 100 {
+		c := dial()
+		if said := c.reply(); !strings.HasPrefix(said, "220") {
+			t.Fatal(said)
+		}
+		if i%2 == 0 {
+			c.ask("QUIT")
+		}
+		c.conn.Close()
+	}
+	if rep := ref.Report(); rep.Excesses != 0 || rep.Connections != 100 {
+		t.Errorf("%+v", rep)
+	}
+}
+
+func TestLoopbackLastWordsArrive(t *testing.T) {
+	dial, d, ref := onLoopback(t, "strict", 1)
+	c := dial()
+	c.open()
+	for range 10 { // five more than it bears, at once
+		c.send("RCPT TO:<" + mailbox(d, "ann", Absent) + ">")
+	}
+	last := ""
+	for said := c.reply(); !strings.HasPrefix(said, "["); said = c.reply() {
+		last = said
+	}
+	if !strings.HasPrefix(last, "421 4.7.0") || ref.Report().Excesses != 1 {
+		t.Errorf("%q, %+v", last, ref.Report())
+	}
+}
+
+func TestLoopbackReset(t *testing.T) {
+	dial, d, _ := onLoopback(t, "reset", 1)
+	c := dial()
+	c.open()
+	c.send("RCPT TO:<" + mailbox(d, "ann", Present) + ">")
+	if _, err := io.ReadAll(c.conn); !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
+	}
+}

@@ -120,7 +120,7 @@ func TestMidCloseAnswersTwo(t *testing.T) {
 		c.open()
 		var got []string
 		for range 3 {
-			got = append(got, c.ask("RCPT TO:<"+mailbox(d, "ann", Present)+">")[:4])
+			got = append(got, c.ask("RCPT TO:<" + mailbox(d, "ann", Present) + ">")[:4])
 		}
 		if want := []string{"250 ", "250 ", "[EOF"}; !slices.Equal(got, want) {
 			t.Errorf("%q", got)

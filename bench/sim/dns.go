@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"time"
@@ -51,8 +52,8 @@ func (n *nameServer) serve(ctx context.Context, packets net.PacketConn, listener
 	case first = <-ended:
 		running--
 	}
-	_ = packets.Close()
-	_ = listener.Close()
+	end(udp, packets)
+	end(tcp, listener)
 	for range running {
 		<-ended
 	}
@@ -60,6 +61,14 @@ func (n *nameServer) serve(ctx context.Context, packets net.PacketConn, listener
 		return nil
 	}
 	return fmt.Errorf("dns: %w", first)
+}
+
+// end stops a server and lets its handlers finish; idle TCP clients are not
+// waited for. One that has not begun to serve finds its socket closed.
+func end(s *dns.Server, socket io.Closer) {
+	if s.Shutdown() != nil {
+		_ = socket.Close()
+	}
 }
 
 // ServeDNS answers one query.

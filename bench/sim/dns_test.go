@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
@@ -116,8 +117,13 @@ func TestDNSServesBothTransports(t *testing.T) {
 		require.Equal(t, network == "udp", m.Truncated)
 		require.Equal(t, network == "tcp", len(m.Answer) > 0)
 	}
+	idle, err := net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	defer idle.Close()
 	cancel()
+	begun := time.Now()
 	require.NoError(t, <-ended)
+	require.Less(t, time.Since(begun), 2*time.Second, "idle clients hold nothing up")
 }
 
 func FuzzReverse(f *testing.F) {

@@ -135,3 +135,13 @@ func FuzzRecords(f *testing.F) {
 		require.True(t, bytes.Equal(in, whole))
 	})
 }
+
+func BenchmarkScore(b *testing.B) {
+	w := NewWorld(Config{})
+	var truth bytes.Buffer
+	require.NoError(b, WriteTruth(&truth, w, bytes.NewReader(listOf(b, w, b.N, 1))))
+	result := bytes.Replace(truth.Bytes(), []byte(StatusColumn+","+ReasonColumn), []byte("verify_status,verify_reason"), 1)
+	b.ResetTimer()
+	_, err := Score(bytes.NewReader(truth.Bytes()), bytes.NewReader(result))
+	require.NoError(b, err)
+}

@@ -1,0 +1,132 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/store"
+)
+
+// stands asserts where an account stands, and that its ledger adds up to it.
+func stands(t require.TestingT, s accounts, account string, balance, reserved int64) {
+	if h, ok := t.(interface{ Helper() }); ok {
+		h.Helper()
+	}
+	c, err := s.Credits(account)
+	require.NoError(t, err)
+	require.Equal(t, store.Credits{Balance: balance, Reserved: reserved}, c)
+	require.NoError(t, s.CheckLedger(account))
+	var sum int64
+	for before := uint64(0); before != 1; {
+		entries, err := s.Ledger(account, before, 0)
+		require.NoError(t, err)
+		if len(entries) == 0 {
+			break
+		}
+		for _, e := range entries {
+			sum += e.Amount
+			before = e.Number
+		}
+	}
+	require.Equal(t, balance, sum, "the balance is the sum of the ledger")
+}
+
+func conformLedger(t *testing.T, s accounts) {
+	ann := someone(t, s, "ann@example.com", 10)
+	stands(t, s, ann, 10, 0)
+	require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
+	stands(t, s, ann, 9, 1)
+	require.NoError(t, s.Settle(ann, "r1", 1, noon))
+	stands(t, s, ann, 9, 0)
+	require.NoError(t, s.ReserveSingle(ann, "r2", 1, noon))
+	require.NoError(t, s.Settle(ann, "r2", 0, noon))
+	stands(t, s, ann, 9, 0)
+	require.NoError(t, s.Charge(ann, "r3", 1, noon))
+	stands(t, s, ann, 8, 0)
+
+	require.NoError(t, s.ReserveJob(ann, "j1", 8, noon))
+	stands(t, s, ann, 0, 8)
+	var short *store.ErrInsufficientCredits
+	for _, err := range []error{
+		s.ReserveSingle(ann, "r4", 1, noon), s.Charge(ann, "r5", 1, noon), s.ReserveJob(ann, "j2", 1, noon),
+	} {
+		require.ErrorAs(t, err, &short)
+		require.Equal(t, store.ErrInsufficientCredits{Balance: 0, Needed: 1}, *short)
+	}
+	_, err := s.GrantCredits(ann, "", -1, "test", "taken back", noon)
+	require.ErrorAs(t, err, &short)
+	s = s.Reopen(t)
+	stands(t, s, ann, 0, 8)
+	require.ErrorIs(t, s.SettleJob(ann, "j1", 9, noon), store.ErrOverspent)
+	require.ErrorIs(t, s.SettleJob(ann, "j1", -1, noon), store.ErrOverspent)
+	require.NoError(t, s.SettleJob(ann, "j1", 5, noon))
+	stands(t, s, ann, 3, 0)
+
+	c, err := s.GrantCredits(ann, "", 7, "test", "paid", noon)
+	require.NoError(t, err)
+	require.Equal(t, int64(10), c.Balance)
+	_, err = s.GrantCredits(ann, "", -4, "test", "taken back", noon)
+	require.NoError(t, err)
+	_, err = s.GrantCredits(ann, "", store.MaxCredits, "test", "too much", noon)
+	require.ErrorIs(t, err, store.ErrCreditsRange)
+	_, err = s.GrantCredits("u_nobody", "", 7, "test", "paid", noon)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	require.ErrorIs(t, s.ReserveJob(ann, "j3", -1, noon), store.ErrCreditsRange)
+	stands(t, s, ann, 6, 0)
+
+	entries, err := s.Ledger(ann, 0, 3)
+	require.NoError(t, err)
+	require.Len(t, entries, 3)
+	require.Equal(t, "taken back", entries[0].Cause)
+	older, err := s.Ledger(ann, entries[2].Number, 2)
+	require.NoError(t, err)
+	require.Equal(t, entries[2].Number-1, older[0].Number)
+	require.Equal(t, store.Charge, older[0].Kind)
+	require.Equal(t, int64(5), older[0].Credits)
+	require.Equal(t, "job j1", older[0].Cause)
+	require.Zero(t, older[0].Amount)
+}
+
+func conformSettlingAgain(t *testing.T, s accounts) {
+	ann := someone(t, s, "ann@example.com", 100)
+	for range 2 {
+		_, err := s.GrantCredits(ann, "voucher", 50, "test", "", noon)
+		require.NoError(t, err)
+		require.NoError(t, s.ReserveJob(ann, "j1", 60, noon))
+		require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
+	}
+	stands(t, s, ann, 89, 61)
+	_, err := s.GrantCredits(ann, "voucher", 51, "test", "", noon)
+	require.ErrorIs(t, err, store.ErrLedgerConflict)
+	require.ErrorIs(t, s.ReserveJob(ann, "j1", 61, noon), store.ErrLedgerConflict)
+	for range 2 {
+		require.NoError(t, s.SettleJob(ann, "j1", 20, noon))
+		require.NoError(t, s.Settle(ann, "r1", 1, noon))
+		require.NoError(t, s.Charge(ann, "r2", 1, noon))
+		s = s.Reopen(t)
+	}
+	stands(t, s, ann, 128, 0)
+	require.ErrorIs(t, s.SettleJob(ann, "j1", 21, noon), store.ErrLedgerConflict)
+	require.ErrorIs(t, s.Settle(ann, "r1", 0, noon), store.ErrLedgerConflict)
+	require.NoError(t, s.ReserveJob(ann, "j1", 60, noon), "its acceptance repeated after its end")
+	stands(t, s, ann, 128, 0)
+	require.NoError(t, s.ReserveJob(ann, "free", 0, noon))
+	require.NoError(t, s.SettleJob(ann, "free", 0, noon))
+	require.NoError(t, s.SettleJob(ann, "never reserved", 0, noon))
+	require.ErrorIs(t, s.SettleJob(ann, "never reserved", 1, noon), store.ErrLedgerConflict)
+	stands(t, s, ann, 128, 0)
+}
+
+func conformDeadSingles(t *testing.T, s accounts) {
+	ann, bob := someone(t, s, "ann@example.com", 1000), someone(t, s, "bob@example.com", 5)
+	for i := range 600 {
+		require.NoError(t, s.ReserveSingle(ann, "r"+string(rune('0'+i)), 1, noon))
+	}
+	require.NoError(t, s.ReserveSingle(bob, "r1", 1, noon))
+	require.NoError(t, s.ReserveJob(bob, "j1", 3, noon))
+	stands(t, s, ann, 400, 600)
+	s = s.Reopen(t)
+	stands(t, s, ann, 1000, 0)
+	stands(t, s, bob, 2, 3)
+}

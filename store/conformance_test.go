@@ -1,0 +1,181 @@
+package store_test
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/store"
+)
+
+// accounts is what any implementation of the account verbs must be able to do. It is declared here, where it is used:
+// the program itself has one implementation and needs no interface. Verbs that are parts of another commit in ours
+// appear as whole verbs.
+type accounts interface {
+	AddUser(ctx context.Context, n store.NewUser, by string, now time.Time) (store.User, string, error)
+	FirstAdmin(ctx context.Context, email string, credits int64, now time.Time) (store.User, string, bool, error)
+	CheckPassword(ctx context.Context, email, password string, now time.Time) (store.User, error)
+	SetPassword(ctx context.Context, account, password, keep, by string, now time.Time) error
+	DisableUser(account, by string, now time.Time) error
+	EnableUser(account, by string, now time.Time) error
+	SetLimits(account string, l store.Limits, by string, now time.Time) error
+	User(account string) (store.User, error)
+	UserByEmail(email string) (store.User, error)
+	Users() []store.User
+
+	CreateKey(account, name string, test bool, by string, now time.Time) (string, store.APIKey, error)
+	RevokeKey(account, id, by string, now time.Time) error
+	Keys(account string) ([]store.APIKey, error)
+	Authenticate(secret string, now time.Time) (store.Identity, error)
+	WriteLastUsed() error
+
+	GrantCredits(account, id string, credits int64, by, note string, now time.Time) (store.Credits, error)
+	Credits(account string) (store.Credits, error)
+	Ledger(account string, before uint64, limit int) ([]store.Entry, error)
+	CheckLedger(account string) error
+	ReserveSingle(account, request string, credits int64, now time.Time) error
+	Settle(account, request string, used int64, now time.Time) error
+	Charge(account, request string, used int64, now time.Time) error
+	SettleAndKeep(account, request string, used int64, r store.Request, a store.Answer, now time.Time) error
+	ReserveJob(account, job string, credits int64, now time.Time) error
+	SettleJob(account, job string, used int64, now time.Time) error
+
+	AllowSingle(account string, now time.Time) store.Decision
+	AllowBulk(account string, now time.Time) (store.Decision, error)
+	AllowPublic(client netip.Addr, l store.PublicLimits, now time.Time) (store.Decision, error)
+	SweepWindows(now time.Time) (int, error)
+
+	BeginRequest(r store.Request, now time.Time) (store.Answer, bool, error)
+	EndRequest(r store.Request)
+	SweepAnswers(now time.Time) (int, error)
+
+	CreateSession(account, agent string, ttl time.Duration, now time.Time) (string, store.Session, error)
+	Session(token string, now time.Time) (store.Session, store.User, error)
+	Sessions(account string, now time.Time) ([]store.Session, error)
+	EndSession(account, id string) error
+	EndSessions(account, keep string) error
+	SweepSessions(now time.Time) (int, error)
+
+	Suppress(x store.Suppression, now time.Time) error
+	Unsuppress(kind store.StopKind, name, by string, now time.Time) error
+	Suppressions() ([]store.Suppression, error)
+	SuppressedDomain(domain string, hosts []string) (store.Suppression, bool)
+	SuppressedAddress(folded string) (store.Suppression, bool)
+
+	ScheduleCallback(account, job string, now time.Time) error
+	DropCallback(account, job string) error
+	Callback(job string) (store.Callback, error)
+	DueCallbacks(now time.Time, limit int) ([]store.Callback, error)
+	NextCallback() (time.Time, bool, error)
+	RecordAttempt(job string, a store.Attempt, o store.Outcome, now time.Time) (store.Callback, error)
+	ResendCallback(job string, now time.Time) (store.Callback, error)
+	CallbackLog(job string) ([]store.Attempt, error)
+
+	Secret(name string) ([]byte, error)
+	NewCallbackSecret(account, by string, now time.Time) (string, error)
+	SetCallbackSecret(account, secret, by string, now time.Time) error
+	CallbackSecret(account string) (string, error)
+	Audit(a store.Act) error
+	Acts(cursor string, limit int) ([]store.Act, error)
+
+	// Reopen is a restart of the program: what it returns has forgotten everything but what was stored.
+	Reopen(t *testing.T) accounts
+}
+
+// Conformance holds an implementation to the behaviour of the account verbs. open returns a new, empty one.
+func Conformance(t *testing.T, open func(t *testing.T) accounts) {
+	for _, c := range []struct {
+		name string
+		run  func(t *testing.T, s accounts)
+	}{
+		{"users", conformUsers},
+		{"the first admin", conformFirstAdmin},
+		{"lock-out", conformLockout},
+		{"keys", conformKeys},
+		{"ledger", conformLedger},
+		{"settling again", conformSettlingAgain},
+		{"singles of a dead process", conformDeadSingles},
+		{"account limits", conformAccountLimits},
+		{"public limits", conformPublicLimits},
+		{"idempotency", conformIdempotency},
+		{"sessions", conformSessions},
+		{"suppress list", conformSuppress},
+		{"callbacks", conformCallbacks},
+		{"settings", conformSettings},
+		{"audit log", conformAudit},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
+	}
+}
+
+func TestConformance(t *testing.T) {
+	Conformance(t, func(t *testing.T) accounts { return openMem(t, vfs.NewMem()) })
+}
+
+// embedded is our store, with its parts as whole verbs.
+type embedded struct {
+	*store.Store
+	fs vfs.FS
+}
+
+func openMem(t *testing.T, fs vfs.FS) *embedded {
+	t.Helper()
+	s, err := store.Open(fs, "state")
+	require.NoError(t, err)
+	e := &embedded{s, fs}
+	t.Cleanup(func() {
+		if e.Store != nil {
+			require.NoError(t, e.Close())
+		}
+	})
+	return e
+}
+
+func (e *embedded) Reopen(t *testing.T) accounts {
+	t.Helper()
+	require.NoError(t, e.Close())
+	e.Store = nil
+	return openMem(t, e.fs)
+}
+
+func (e *embedded) Settle(account, request string, used int64, now time.Time) error {
+	return e.SettleSingle(account, request, used, now)
+}
+
+func (e *embedded) Charge(account, request string, used int64, now time.Time) error {
+	return e.ChargeSingle(account, request, used, now)
+}
+
+func (e *embedded) SettleAndKeep(account, request string, used int64, r store.Request, a store.Answer, now time.Time) error {
+	return e.SettleSingle(account, request, used, now, store.KeepAnswer(r, a, now))
+}
+
+func (e *embedded) ReserveJob(account, job string, credits int64, now time.Time) error {
+	return e.Commit(account, store.ReserveJob(account, job, credits, now))
+}
+
+func (e *embedded) SettleJob(account, job string, used int64, now time.Time) error {
+	return e.Commit(account, store.SettleJob(account, job, used, now))
+}
+
+func (e *embedded) ScheduleCallback(account, job string, now time.Time) error {
+	return e.Commit(account, store.ScheduleCallback(account, job, now))
+}
+
+func (e *embedded) DropCallback(account, job string) error {
+	return e.Commit(account, store.DropCallback(job))
+}
+
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+// someone is a customer with credits.
+func someone(t *testing.T, s accounts, email string, credits int64) string {
+	t.Helper()
+	u, _, err := s.AddUser(t.Context(), store.NewUser{Email: email, Password: "long enough", Credits: credits}, "test", noon)
+	require.NoError(t, err)
+	return u.ID
+}

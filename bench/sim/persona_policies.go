@@ -19,10 +19,11 @@ func house(name string, expect expectation, h habit) *Persona {
 	}
 }
 
-// strict tolerates what a stranger should dare and nothing more.
+// strict tolerates what a stranger should dare and nothing more; of rates,
+// twice that, as a client may rest for a minute and then make up for it.
 func strict() *Persona {
 	p := house("strict", candid, habit{})
-	p.Limits = Limits{Connections: 2, RcptsPerConnection: 20, RefusalsPerConnection: 5, RefusalsPerHour: 20}
+	p.Limits = Limits{Connections: 2, ConnectionsPerMinute: 20, RcptsPerMinute: 120, RcptsPerConnection: 20, RefusalsPerConnection: 5, RefusalsPerHour: 20}
 	p.hosts = under("mx")
 	return p
 }

@@ -78,7 +78,7 @@ func checkReply(t *testing.T, name, text string) {
 // No persona tolerates less than a careful stranger may dare.
 func TestLimitsAreNotBelowBudgets(t *testing.T) {
 	budgets := map[string]Limits{
-		"":             {Connections: 2, RcptsPerConnection: 20, RefusalsPerConnection: 5, RefusalsPerHour: 20},
+		"":             {Connections: 2, ConnectionsPerMinute: 10, RcptsPerMinute: 60, RcptsPerConnection: 20, RefusalsPerConnection: 5, RefusalsPerHour: 20},
 		"google":       {Connections: 5, RcptsPerConnection: 50, RefusalsPerConnection: 10, RefusalsPerHour: 200},
 		"microsoft365": {Connections: 5, RcptsPerConnection: 50, RefusalsPerConnection: 10, RefusalsPerHour: 200},
 		"outlook":      {Connections: 1, RcptsPerConnection: 10, RefusalsPerConnection: 2, RefusalsPerHour: 20, RcptsPerTransaction: 1},

@@ -5,6 +5,14 @@ import (
 	"strings"
 )
 
+// ParseDomain reads a domain alone as strictly as Parse does, and gives its lower-case A-label form.
+func ParseDomain(s string) (string, error) {
+	if len(s) > maxTyped {
+		return "", domainTooLong()
+	}
+	return canonicalDomain(s)
+}
+
 // canonicalDomain checks a domain (RFC 5321 section 2.3.5, RFC 5890) and gives its lower-case A-label form.
 // The result is s itself when nothing changes.
 func canonicalDomain(s string) (string, error) {
@@ -32,7 +40,7 @@ func canonicalDomain(s string) (string, error) {
 // checkLDH checks a lower-case ASCII domain: two labels or more of letters, digits and inner hyphens (RFC 1123 section 2.1).
 func checkLDH(s string) error {
 	if len(s) > maxDomain {
-		return bad(KindLength, "the domain is longer than 253 octets (RFC 1035 section 2.3.4)")
+		return domainTooLong()
 	}
 	labels, start, digits := 0, 0, true
 	for i := 0; i <= len(s); i++ {
@@ -75,6 +83,10 @@ func checkLabel(l string) error {
 		return hyphensError()
 	}
 	return nil
+}
+
+func domainTooLong() error {
+	return bad(KindLength, "the domain is longer than 253 octets (RFC 1035 section 2.3.4)")
 }
 
 // hyphensError is for reserved LDH labels (RFC 5890 section 2.3.1).

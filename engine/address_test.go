@@ -143,3 +143,13 @@ func TestGuess(t *testing.T) {
 		require.Equal(t, want != "", ok, "%q", in)
 	}
 }
+
+func TestParseDomain(t *testing.T) {
+	d, err := ParseDomain("BÜCHER.example")
+	require.NoError(t, err)
+	require.Equal(t, "xn--bcher-kva.example", d)
+	for _, in := range []string{"", "x", "x.com.", "a@x.com", "[1.2.3.4]", strings.Repeat("a.", 3000) + "com"} {
+		_, err := ParseDomain(in)
+		require.Error(t, err, in)
+	}
+}

@@ -1,0 +1,204 @@
+package lists
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"probity/engine"
+)
+
+//go:generate sh -c "cd ../../tools/lists && npm ci && node generate.mjs"
+
+//go:embed lists.bin.zst
+var embedded string
+
+// maxText bounds a file of lists, unpacked: a hundred times what is shipped, and within the reach of an index.
+const maxText = 64 << 20
+
+const version = "probity-lists 1"
+
+// ErrRefused is the sentinel of a file that is not taken: broken, or not to be believed.
+var ErrRefused = errors.New("lists refused")
+
+// Default reads the embedded lists. It takes some 5 ms; call it once and share the Set.
+func Default() (*Set, error) { return Load(strings.NewReader(embedded), nil) }
+
+// Load reads lists, packed with zstd or plain. With an old Set it is a reload: it is refused when it loses a fifth or
+// more of any list. It is refused too when a great provider is disposable in it or not free. Every refusal is ErrRefused.
+func Load(r io.Reader, old *Set) (*Set, error) {
+	text, err := unpack(r)
+	if err != nil {
+		return nil, err
+	}
+	s, err := read(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.believable(); err != nil {
+		return nil, err
+	}
+	if old != nil {
+		if err := old.keptBy(s); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func unpack(r io.Reader) (string, error) {
+	raw, err := io.ReadAll(io.LimitReader(r, maxText+1))
+	if err != nil {
+		return "", fmt.Errorf("lists: %w", err)
+	}
+	if len(raw) > maxText {
+		return "", refuse("more than %d octets", maxText)
+	}
+	if !bytes.HasPrefix(raw, []byte{0x28, 0xb5, 0x2f, 0xfd}) { // RFC 8878 section 3.1.1
+		return string(raw), nil
+	}
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxText), zstd.WithDecoderMaxWindow(maxText))
+	if err != nil {
+		return "", fmt.Errorf("lists: %w", err)
+	}
+	defer d.Close()
+	text, err := d.DecodeAll(raw, nil)
+	if err != nil {
+		return "", refuse("not unpacked: %v", err)
+	}
+	return string(text), nil
+}
+
+// read parses a text of the format in doc.go.
+func read(text string) (*Set, error) {
+	p := parser{text: text}
+	if p.next() != version {
+		return nil, refuse("the first line is not %q; this version reads no other", version)
+	}
+	s := &Set{}
+	for line := p.next(); line != ""; line = p.next() {
+		if hash, ok := strings.CutPrefix(line, "inputs "); ok {
+			s.stamp = strings.Clone(hash)
+			continue
+		}
+		if strings.HasPrefix(line, "from ") {
+			continue
+		}
+		if err := p.section(s, line); err != nil {
+			return nil, err
+		}
+	}
+	if p.at < len(text) {
+		return nil, refuse("line %d is blank, and more follows", p.line)
+	}
+	if s.disposable == nil || s.free == nil || s.role == nil || s.qualifier == nil {
+		return nil, refuse("a section is missing; it needs [disposable], [free], [role] and [qualifier]")
+	}
+	return s, nil
+}
+
+// parser walks the lines of a text.
+type parser struct {
+	text string
+	at   int // where the next line begins
+	line int
+}
+
+// next is the next line, "" at the end. A last line without its newline is not a line.
+func (p *parser) next() string {
+	n := strings.IndexByte(p.text[p.at:], '\n')
+	if n < 0 {
+		return ""
+	}
+	start := p.at
+	p.at += n + 1
+	p.line++
+	return p.text[start : start+n]
+}
+
+func (p *parser) section(s *Set, header string) error {
+	name, number, _ := strings.Cut(header, " ")
+	count, err := strconv.Atoi(number)
+	if err != nil || count < 0 || count > len(p.text)-p.at {
+		return refuse("line %d: %.40q is no header of a section", p.line, header)
+	}
+	var into **index
+	valid := isWord
+	switch name {
+	case "[disposable]":
+		into, valid = &s.disposable, isDomain
+	case "[free]":
+		into, valid = &s.free, isDomain
+	case "[role]":
+		into = &s.role
+	case "[qualifier]":
+		into = &s.qualifier
+	default:
+		return refuse("line %d: %.40q is no section that this version knows", p.line, header)
+	}
+	if *into != nil {
+		return refuse("line %d: section %s comes twice", p.line, name)
+	}
+	*into = newIndex(p.text, count)
+	return p.entries(*into, count, valid)
+}
+
+func (p *parser) entries(x *index, count int, valid func(string) bool) error {
+	for range count {
+		line := p.next()
+		if !valid(line) {
+			return refuse("line %d: %.40q is no entry of its section", p.line, line)
+		}
+		if !x.add(p.at-1-len(line), p.at-1) {
+			return refuse("line %d: %.40q comes twice", p.line, line)
+		}
+	}
+	return nil
+}
+
+func isDomain(s string) bool {
+	d, err := engine.ParseDomain(s)
+	return err == nil && d == s
+}
+
+func isWord(s string) bool {
+	for i := range len(s) {
+		if s[i] < 'a' || s[i] > 'z' {
+			return false
+		}
+	}
+	return len(s) > 1 && len(s) <= 64
+}
+
+// believable holds a Set to what everybody knows.
+func (s *Set) believable() error {
+	for d := range engine.Great() {
+		if s.Disposable(d) || !s.Free(d) {
+			return refuse("%s is disposable or not free in it, which cannot be", d)
+		}
+	}
+	return nil
+}
+
+// keptBy refuses a next Set that lost a fifth of what s has: a broken generator loses, the world hardly does.
+func (s *Set) keptBy(next *Set) error {
+	for _, l := range []struct {
+		name     string
+		old, new *index
+	}{{"disposable", s.disposable, next.disposable}, {"free", s.free, next.free}, {"role", s.role, next.role}} {
+		if lost := l.old.missingFrom(l.new); lost > 0 && lost*5 >= l.old.n {
+			return refuse("it loses %d of the %d entries of the %s list, a fifth or more", lost, l.old.n, l.name)
+		}
+	}
+	return nil
+}
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
+}

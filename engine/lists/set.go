@@ -1,0 +1,77 @@
+package lists
+
+import (
+	"strings"
+
+	"probity/engine"
+)
+
+// Set is all lists of one file. Immutable.
+type Set struct {
+	stamp      string
+	disposable *index
+	free       *index
+	role       *index
+	qualifier  *index
+}
+
+// Stamp is the hash of what the lists were generated from, "sha256:" and hexadecimal.
+func (s *Set) Stamp() string { return s.stamp }
+
+// Counts are the entries of each list.
+func (s *Set) Counts() (disposable, free, role int) { return s.disposable.n, s.free.n, s.role.n }
+
+// Flags are what the lists say of an address: those of its domain, and FlagRole.
+func (s *Set) Flags(a engine.Address) engine.Flags {
+	if a.IsZero() {
+		return 0
+	}
+	fl := s.DomainFlags(a.Domain())
+	if s.Role(a.Local()) {
+		fl |= engine.FlagRole
+	}
+	return fl
+}
+
+// DomainFlags is the part of Flags that all addresses of a domain share: callers with many of them ask once.
+func (s *Set) DomainFlags(domain string) (fl engine.Flags) {
+	if s.free.has(domain) {
+		return engine.FlagFree // no domain is both, and a known domain is no slip
+	}
+	if s.Disposable(domain) {
+		fl |= engine.FlagDisposable
+	}
+	if _, ok := engine.Suggest(domain, s.Known); ok {
+		fl |= engine.FlagTypo
+	}
+	return fl
+}
+
+// Disposable reports a lower-case A-label domain that is listed, or lies under one that is.
+func (s *Set) Disposable(domain string) bool {
+	for {
+		if s.disposable.has(domain) {
+			return true
+		}
+		dot := strings.IndexByte(domain, '.')
+		if dot < 0 {
+			return false
+		}
+		domain = domain[dot+1:]
+	}
+}
+
+// Free reports a domain whose mailboxes anyone can have for nothing.
+func (s *Set) Free(domain string) bool { return s.free.has(domain) }
+
+// Known reports a domain of a mailbox provider: such a domain is no slip, however near it is to a greater one's.
+// Every great provider's domain is on the free list.
+func (s *Set) Known(domain string) bool { return s.free.has(domain) }
+
+// Suggest is the address that was probably meant, "" when nothing better is known.
+func (s *Set) Suggest(a engine.Address) string {
+	if d, ok := engine.Suggest(a.Domain(), s.Known); ok {
+		return a.Local() + "@" + d
+	}
+	return ""
+}

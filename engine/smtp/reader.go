@@ -56,7 +56,7 @@ func (r *replyReader) reply(stage engine.Stage, timeout time.Duration) (reply en
 	}
 	reply = engine.Reply{Stage: stage, Code: code, Lines: []string{textOf(line)}}
 	if !more {
-		reply.Enhanced = enhancedOf(reply.Lines)
+		reply.Enhanced = enhancedOf(reply.Lines, code)
 		r.remember(line, reply)
 		return reply, "", nil
 	}
@@ -84,7 +84,7 @@ func (r *replyReader) rest(reply engine.Reply, size int, timeout time.Duration, 
 		}
 		reply.Lines = append(reply.Lines, textOf(line))
 		if !more {
-			reply.Enhanced = enhancedOf(reply.Lines)
+			reply.Enhanced = enhancedOf(reply.Lines, code)
 			return reply, "", nil
 		}
 	}
@@ -188,10 +188,10 @@ func printable(c rune) rune {
 	return c
 }
 
-// enhancedOf finds the first enhanced status code among the lines (RFC 2034 section 4).
-func enhancedOf(lines []string) engine.Enhanced {
+// enhancedOf finds the first enhanced status code at the beginning of a line that agrees with the reply code (RFC 2034 section 4).
+func enhancedOf(lines []string, code int) engine.Enhanced {
 	for _, text := range lines {
-		if e, ok := readEnhanced(text); ok {
+		if e, ok := readEnhanced(text); ok && int(e.Class) == code/100 {
 			return e
 		}
 	}

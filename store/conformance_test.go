@@ -122,11 +122,17 @@ type embedded struct {
 	fs vfs.FS
 }
 
-func openMem(t *testing.T, fs vfs.FS) *embedded {
-	t.Helper()
+// openOn opens a store that hashes passwords cheaply, and leaves its closing to the caller.
+func openOn(t require.TestingT, fs vfs.FS) *embedded {
 	s, err := store.Open(fs, "state")
 	require.NoError(t, err)
-	e := &embedded{s, fs}
+	store.HashCheaply(s)
+	return &embedded{s, fs}
+}
+
+func openMem(t *testing.T, fs vfs.FS) *embedded {
+	t.Helper()
+	e := openOn(t, fs)
 	t.Cleanup(func() {
 		if e.Store != nil {
 			require.NoError(t, e.Close())

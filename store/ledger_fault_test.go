@@ -1,0 +1,174 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"math/rand/v2"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/store"
+)
+
+// failing is a disk whose write-ahead log fails from the n-th operation of a kind on, once armed.
+type failing struct {
+	disk  *vfs.MemFS
+	kind  errorfs.OpKind
+	left  atomic.Int64
+	armed atomic.Bool
+	hit   atomic.Bool
+}
+
+func (f *failing) fs() vfs.FS {
+	return errorfs.Wrap(f.disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if f.armed.Load() && op.Kind == f.kind && strings.HasSuffix(op.Path, ".log") && f.left.Add(-1) < 0 {
+			f.hit.Store(true)
+			return errorfs.ErrInjected
+		}
+		return nil
+	}))
+}
+
+// faultSteps is a life of an account in which every step can be done again with the same words.
+func faultSteps(account string) []func(e *embedded) error {
+	r := store.Request{Account: account, Endpoint: "single", Key: "k", Digest: store.KeyHash{1}}
+	return []func(e *embedded) error{
+		func(e *embedded) error {
+			_, err := e.GrantCredits(account, "g1", 100, "test", "", noon)
+			return err
+		},
+		func(e *embedded) error { return e.ReserveJob(account, "j1", 50, noon) },
+		func(e *embedded) error {
+			return e.ChargeSingle(account, "r1", 1, noon, store.KeepAnswer(r, store.Answer{Status: 200}, noon))
+		},
+		func(e *embedded) error {
+			return e.Commit(account, store.SettleJob(account, "j1", 20, noon), store.ScheduleCallback(account, "j1", noon))
+		},
+		func(e *embedded) error {
+			_, err := e.RecordAttempt("j1", store.Attempt{Number: 1, At: noon}, store.Outcome{State: store.CallbackPending}, noon)
+			return err
+		},
+		func(e *embedded) error { return e.DisableUser(account, "test", noon) },
+		func(e *embedded) error {
+			return e.Suppress(store.Suppression{Kind: store.StopDomain, Name: "example.com"}, noon)
+		},
+		func(e *embedded) error { _, err := e.Secret("links"); return err },
+	}
+}
+
+// TestEveryCommitFailed lets the n-th write or sync of the log fail, throws the process away, and goes on from what the
+// disk has: all that was written (failed, but persisted), only what was synced (failed), or a mixture. Done again from
+// the step that failed, the account must come to the same end.
+func TestEveryCommitFailed(t *testing.T) {
+	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
+		for _, percent := range []int{0, 50, 100} {
+			failures := 0
+			for n := int64(0); ; n++ {
+				if !faultRun(t, kind, percent, n) {
+					break
+				}
+				failures++
+			}
+			t.Logf("operation %d, %d%% of the unsynced kept: %d failures", kind, percent, failures)
+			require.GreaterOrEqual(t, failures, len(faultSteps("")), "each step is a commit")
+		}
+	}
+}
+
+// faultRun is one life with one failure; it tells whether the failure happened.
+func faultRun(t *testing.T, kind errorfs.OpKind, percent int, n int64) bool {
+	disk := &failing{disk: vfs.NewCrashableMem(), kind: kind}
+	disk.left.Store(n)
+	e := openOn(t, disk.fs())
+	account := someone(t, e, "ann@example.com", 10)
+	disk.armed.Store(true)
+	steps := faultSteps(account)
+	done := 0
+	for done < len(steps) && attempt(e, steps[done]) == nil {
+		done++
+	}
+	hit := disk.hit.Load()
+	if hit {
+		require.Less(t, done, len(steps), "a failure of the disk is never hidden")
+	} else {
+		disk.armed.Store(false)
+		require.NoError(t, e.Close())
+	}
+	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(n), uint64(kind)))}
+	after := openMem(t, disk.disk.CrashClone(cfg))
+	require.NoError(t, after.CheckLedger(account))
+	for _, step := range steps[done:] {
+		require.NoError(t, step(after), "%d steps done before", done)
+	}
+	ends(t, after, account)
+	ends(t, after.Reopen(t), account)
+	return hit
+}
+
+// attempt runs one step; a database that cannot go on panics, which is the end of that process.
+func attempt(e *embedded, step func(*embedded) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New(fmt.Sprint(p))
+		}
+	}()
+	return step(e)
+}
+
+// ends asserts the end of the life that faultSteps tells.
+func ends(t *testing.T, s accounts, account string) {
+	t.Helper()
+	stands(t, s, account, 89, 0)
+	c, err := s.Callback("j1")
+	require.NoError(t, err)
+	require.Equal(t, 1, c.Attempts)
+	require.Equal(t, noon.Add(5*time.Second), c.Next)
+	due, err := s.DueCallbacks(noon.Add(time.Hour), 0)
+	require.NoError(t, err)
+	require.Len(t, due, 1)
+	u, err := s.User(account)
+	require.NoError(t, err)
+	require.True(t, u.Disabled)
+	_, ok := s.SuppressedDomain("example.com", nil)
+	require.True(t, ok)
+	_, kept, err := s.BeginRequest(store.Request{Account: account, Endpoint: "single", Key: "k", Digest: store.KeyHash{1}}, noon)
+	require.NoError(t, err)
+	require.True(t, kept)
+}
+
+// TestSettlementThatFailed: a single that was reserved, and whose settlement met a failing disk, is after the restart
+// either charged with its answer kept, or released without: never one without the other.
+func TestSettlementThatFailed(t *testing.T) {
+	seen := map[bool]bool{}
+	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
+		for _, percent := range []int{0, 100} {
+			disk := &failing{disk: vfs.NewCrashableMem(), kind: kind}
+			e := openOn(t, disk.fs())
+			account := someone(t, e, "ann@example.com", 10)
+			require.NoError(t, e.ReserveSingle(account, "r1", 1, noon))
+			disk.armed.Store(true)
+			r := store.Request{Account: account, Endpoint: "single", Key: "k"}
+			err := attempt(e, func(e *embedded) error {
+				return e.SettleAndKeep(account, "r1", 1, r, store.Answer{Status: 200}, noon)
+			})
+			require.Error(t, err)
+			after := openMem(t, disk.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 2))}))
+			_, kept, err := after.BeginRequest(r, noon)
+			require.NoError(t, err)
+			if kept {
+				stands(t, after, account, 9, 0)
+			} else {
+				stands(t, after, account, 10, 0)
+			}
+			seen[kept] = true
+		}
+	}
+	require.Len(t, seen, 2, "failed, and failed but persisted")
+}

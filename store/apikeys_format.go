@@ -36,7 +36,7 @@ func (h *KeyHash) UnmarshalText(text []byte) error {
 	return err
 }
 
-// hashSecret is the remembered form of a secret that we made.
+// hashSecret is the remembered form of a secret that we made, and of a name that must not be a key in clear.
 func hashSecret(secret string) KeyHash { return sha256.Sum256([]byte(secret)) }
 
 // mintKey makes a new API key.

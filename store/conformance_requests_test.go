@@ -152,22 +152,31 @@ func conformIdempotency(t *testing.T, s accounts) {
 	n, err = s.SweepAnswers(noon.Add(24 * time.Hour))
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
+
+	require.NoError(t, s.ReserveSingle(bob, "r2", 1, noon))
+	r.Account = bob
+	require.NoError(t, s.SettleAndKeep(bob, "r2", 1, r, answer, noon))
+	n, err = s.EraseAnswers(func(body []byte) bool { return string(body) == "another" })
+	require.NoError(t, err)
+	require.Zero(t, n)
+	n, err = s.EraseAnswers(func(body []byte) bool { return string(body) == string(answer.Body) })
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	claimed(r, noon)
 }
 
 func conformSuppress(t *testing.T, s accounts) {
-	for _, x := range []store.Suppression{
+	require.NoError(t, s.Suppress([]store.Suppression{
 		{Kind: store.StopDomain, Name: "Example.COM.", Note: "asked by mail", By: "test"},
 		{Kind: store.StopMX, Name: "mx.example.net"},
 		{Kind: store.StopAddress, Name: "Ann@Example.org"},
-	} {
-		require.NoError(t, s.Suppress(x, noon))
-	}
+	}, noon))
 	for _, x := range []store.Suppression{
 		{Kind: store.StopDomain, Name: "com"}, {Kind: store.StopDomain, Name: ""}, {Kind: store.StopDomain, Name: "a@example.com"},
 		{Kind: store.StopAddress, Name: "example.com"}, {Kind: store.StopAddress, Name: "@example.com"}, {Kind: "host", Name: "example.com"},
 		{Kind: store.StopMX, Name: "mx example.net"},
 	} {
-		require.ErrorIs(t, s.Suppress(x, noon), store.ErrBadSuppression, "%+v", x)
+		require.ErrorIs(t, s.Suppress([]store.Suppression{{Kind: store.StopDomain, Name: "good.example"}, x}, noon), store.ErrBadSuppression, "%+v", x)
 	}
 	for range 2 {
 		for _, c := range []struct {

@@ -52,6 +52,7 @@ type accounts interface {
 	BeginRequest(r store.Request, now time.Time) (store.Answer, bool, error)
 	EndRequest(r store.Request)
 	SweepAnswers(now time.Time) (int, error)
+	EraseAnswers(match func(body []byte) bool) (int, error)
 
 	CreateSession(account, agent string, ttl time.Duration, now time.Time) (string, store.Session, error)
 	Session(token string, now time.Time) (store.Session, store.User, error)
@@ -60,7 +61,7 @@ type accounts interface {
 	EndSessions(account, keep string) error
 	SweepSessions(now time.Time) (int, error)
 
-	Suppress(x store.Suppression, now time.Time) error
+	Suppress(wishes []store.Suppression, now time.Time) error
 	Unsuppress(kind store.StopKind, name, by string, now time.Time) error
 	Suppressions() ([]store.Suppression, error)
 	SuppressedDomain(domain string, hosts []string) (store.Suppression, bool)

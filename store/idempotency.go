@@ -149,3 +149,33 @@ func (s *Store) SweepAnswers(now time.Time) (int, error) {
 		return stale{lock: account}
 	})
 }
+
+// EraseAnswers deletes the kept answers that match, and tells how many: an answer to a single verification bears the
+// address in clear. The body is valid until match returns. A request whose answer is gone is a new request.
+func (s *Store) EraseAnswers(match func(body []byte) bool) (n int, err error) {
+	found := make(map[string][][]byte)
+	err = scan(s.db, []byte{tableAnswer}, nil, func(k, v []byte) error {
+		var a Answer
+		if len(v) < expirySize || json.Unmarshal(v[expirySize:], &a) != nil || !match(a.Body) {
+			return nil
+		}
+		account, _, _ := cutName(k)
+		found[account] = append(found[account], append([]byte(nil), k...))
+		return nil
+	})
+	for account, keys := range found {
+		if err != nil {
+			break
+		}
+		err = s.Commit(account, func(b *pebble.Batch) error {
+			for _, k := range keys {
+				if err := b.Delete(k, nil); err != nil {
+					return err
+				}
+			}
+			n += len(keys)
+			return nil
+		})
+	}
+	return n, err
+}

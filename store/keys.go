@@ -19,7 +19,7 @@ const (
 	tableOwner = 'o' // account, 0, ^created, job id      empty: newest first   jobs.go
 
 	tableUser    = 'u' // account                         user as JSON          users.go
-	tableEmail   = 'e' // folded e-mail of a login        account               users.go
+	tableEmail   = 'e' // hash of a folded login e-mail   account               users.go
 	tableLogin   = 'n' // account                         login as JSON         users_login.go
 	tableAPIKey  = 'k' // account, 0, key id              apiKey as JSON        apikeys.go
 	tableKeyUsed = 't' // account, 0, key id              unix seconds uint64   apikeys.go
@@ -34,7 +34,7 @@ const (
 	tableSetting = 'f' // name                            bytes                 settings.go
 	tableAccount = 'g' // account, 0, name                bytes                 settings.go
 	tableAudit   = 'z' // time uint64, random             Act as JSON           settings_audit.go
-	tableStop    = 'p' // kind, name                      Suppression as JSON   suppress.go
+	tableStop    = 'p' // kind, 0, hash of the name       Suppression as JSON   suppress.go
 	tableCall    = 'v' // job id                          Callback as JSON      callbacks.go
 	tableCallDue = 'y' // time uint64, job id             empty                 callbacks.go
 	tableAttempt = 'q' // job id, 0, number uint64        Attempt as JSON       callbacks.go

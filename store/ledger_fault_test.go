@@ -57,7 +57,7 @@ func faultSteps(account string) []func(e *embedded) error {
 		},
 		func(e *embedded) error { return e.DisableUser(account, "test", noon) },
 		func(e *embedded) error {
-			return e.Suppress(store.Suppression{Kind: store.StopDomain, Name: "example.com"}, noon)
+			return e.Suppress([]store.Suppression{{Kind: store.StopDomain, Name: "example.com"}}, noon)
 		},
 		func(e *embedded) error { _, err := e.Secret("links"); return err },
 	}

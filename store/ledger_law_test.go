@@ -216,7 +216,7 @@ func TestAccountsUnderContention(t *testing.T) {
 	wg.Go(func() {
 		for i := range 20 {
 			require.NoError(t, s.SetLimits(ann, store.Limits{SinglePerMinute: i + 1}, "test", noon))
-			require.NoError(t, s.Suppress(store.Suppression{Kind: store.StopDomain, Name: fmt.Sprintf("d%d.example.com", i)}, noon))
+			require.NoError(t, s.Suppress([]store.Suppression{{Kind: store.StopDomain, Name: fmt.Sprintf("d%d.example.com", i)}}, noon))
 			require.NoError(t, s.WriteLastUsed())
 			_, err := s.Keys("")
 			require.NoError(t, err)

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +45,8 @@ type stopList struct {
 	domains, hosts, addresses map[string]Suppression
 }
 
+func (l *stopList) size() int { return len(l.domains) + len(l.hosts) + len(l.addresses) }
+
 func (l *stopList) table(kind StopKind) map[string]Suppression {
 	switch kind {
 	case StopDomain:
@@ -78,26 +82,38 @@ func (x *Suppression) fold() error {
 	return nil
 }
 
-func stopKey(kind StopKind, name string) []byte {
-	return append([]byte{tableStop}, string(kind)+" "+name...)
+// note is what the audit log, which nothing is erased from, may know of the wish.
+func (x Suppression) note() string {
+	if x.Kind == StopAddress {
+		return "an address"
+	}
+	return x.Name
 }
 
-// Suppress adds a wish, which holds from the moment this returns. Adding it again changes its note.
-func (s *Store) Suppress(x Suppression, now time.Time) error {
-	if err := x.fold(); err != nil {
-		return err
-	}
-	x.Since = now.UTC()
-	full := func(*pebble.Batch) error {
-		l := s.live.stops.Load()
-		if len(l.domains)+len(l.hosts)+len(l.addresses) >= MaxSuppressions {
+// stopKey holds the hash of the name: an address in clear is never a key.
+func stopKey(kind StopKind, name string) []byte {
+	hash := hashSecret(name)
+	return append(keyUnder(tableStop, string(kind)), hash[:]...)
+}
+
+// Suppress adds wishes, all or none, which hold from the moment this returns. Adding one again changes its note.
+func (s *Store) Suppress(wishes []Suppression, now time.Time) error {
+	parts := []Part{func(*pebble.Batch) error {
+		if s.live.stops.Load().size()+len(wishes) > MaxSuppressions {
 			return ErrSuppressFull
 		}
 		return nil
+	}}
+	for _, x := range wishes {
+		if err := x.fold(); err != nil {
+			return fmt.Errorf("%s %q: %w", x.Kind, x.Name, err)
+		}
+		x.Since = now.UTC()
+		set := func(b *pebble.Batch) error { return setJSON(b, stopKey(x.Kind, x.Name), x) }
+		act := Act{At: now, By: x.By, Act: "suppress", Target: string(x.Kind), Note: x.note()}
+		parts = append(parts, set, act.write)
 	}
-	set := func(b *pebble.Batch) error { return setJSON(b, stopKey(x.Kind, x.Name), x) }
-	act := Act{At: now, By: x.By, Act: "suppress", Target: string(x.Kind), Note: x.Name}
-	if err := s.Commit("", full, set, act.write); err != nil {
+	if err := s.Commit("", parts...); err != nil {
 		return err
 	}
 	return s.live.loadStops(s)
@@ -115,7 +131,7 @@ func (s *Store) Unsuppress(kind StopKind, name, by string, now time.Time) error 
 		}
 		return b.Delete(stopKey(x.Kind, x.Name), nil)
 	}
-	act := Act{At: now, By: by, Act: "unsuppress", Target: string(kind), Note: x.Name}
+	act := Act{At: now, By: by, Act: "unsuppress", Target: string(kind), Note: x.note()}
 	if err := s.Commit("", drop, act.write); err != nil {
 		return err
 	}
@@ -151,6 +167,9 @@ func (s *Store) Suppressions() ([]Suppression, error) {
 		err := json.Unmarshal(v, &x)
 		all = append(all, x)
 		return err
+	})
+	slices.SortFunc(all, func(a, b Suppression) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	return all, err
 }

@@ -131,7 +131,7 @@ func (s *Store) newRecord(ctx context.Context, n NewUser, now time.Time) (userRe
 }
 
 func (rec userRecord) insert(b *pebble.Batch) error {
-	k := key(tableEmail, foldEmail(rec.Email))
+	k := emailKey(rec.Email)
 	if _, err := get(b, k); err == nil {
 		return ErrEmailTaken
 	} else if !errors.Is(err, ErrNotFound) {
@@ -203,7 +203,7 @@ func (s *Store) User(account string) (User, error) {
 
 // UserByEmail is the account that logs in with an e-mail address, or ErrNotFound.
 func (s *Store) UserByEmail(email string) (User, error) {
-	id, err := get(s.db, key(tableEmail, foldEmail(email)))
+	id, err := get(s.db, emailKey(email))
 	if err != nil {
 		return User{}, fmt.Errorf("account of that e-mail address: %w", err)
 	}
@@ -222,6 +222,12 @@ func (s *Store) Users() []User {
 // foldEmail is the form in which two spellings of one login are the same. It knows nothing of mailboxes: dots and tags
 // stay, for a login is only ever compared with a login.
 func foldEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
+
+// emailKey holds the hash of a login: an address in clear is never a key.
+func emailKey(email string) []byte {
+	hash := hashSecret(foldEmail(email))
+	return key(tableEmail, string(hash[:]))
+}
 
 func checkEmail(email string) error {
 	local, domain, ok := strings.Cut(email, "@")

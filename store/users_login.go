@@ -63,7 +63,7 @@ func (s *Store) CheckPassword(ctx context.Context, email, password string, now t
 	if len(password) > MaxPassword {
 		return User{}, ErrBadCredentials
 	}
-	id, err := get(s.db, key(tableEmail, foldEmail(email)))
+	id, err := get(s.db, emailKey(email))
 	if errors.Is(err, ErrNotFound) {
 		return User{}, errors.Join(ErrBadCredentials, s.live.passwords.waste(ctx, password))
 	}

@@ -1,0 +1,105 @@
+package shard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Key is what is owned: a narrow route, or a share of a wide provider.
+type Key uint64
+
+// Seeds of the kinds of key.
+const (
+	seedRoute = iota
+	seedDomain
+	seedAddress
+)
+
+// Route is the key of a narrow route: all its rows have one owner.
+func Route(routeKey string) Key { return Key(xxh3.HashStringSeed(routeKey, seedRoute)) }
+
+// Domain is the key of one domain of a wide provider.
+func Domain(domain string) Key { return Key(xxh3.HashStringSeed(domain, seedDomain)) }
+
+// Address is the key of one folded address at a consumer domain of a wide provider.
+func Address(folded string) Key { return Key(xxh3.HashStringSeed(folded, seedAddress)) }
+
+// Identity is an egress identity that may own keys.
+type Identity struct {
+	Name string // stable across restarts, one of its kind in the cluster
+	Node string // the node that has it
+}
+
+// Set is an immutable set of identities, safe for any number of readers. The zero value is empty.
+type Set struct {
+	identities []Identity // by name
+	hashes     []uint64   // of the names, in the same order
+}
+
+// New makes a set. Two identities of one name are refused: they would share a receiver's budget without knowing.
+func New(identities []Identity) (*Set, error) {
+	s := &Set{identities: slices.Clone(identities), hashes: make([]uint64, len(identities))}
+	slices.SortFunc(s.identities, func(a, b Identity) int { return strings.Compare(a.Name, b.Name) })
+	for i, id := range s.identities {
+		if i > 0 && s.identities[i-1].Name == id.Name {
+			return nil, fmt.Errorf("identity %s: both %s and %s claim it", id.Name, s.identities[i-1].Node, id.Node)
+		}
+		s.hashes[i] = nameHash(id.Name)
+	}
+	return s, nil
+}
+
+// Len is the number of identities.
+func (s *Set) Len() int { return len(s.identities) }
+
+// All lists the identities by name. It is the set's own memory: read only.
+func (s *Set) All() []Identity { return s.identities }
+
+// Owner is the identity that owns the key; false where the set is empty. It does not allocate.
+func (s *Set) Owner(k Key) (Identity, bool) {
+	i := s.Index(k)
+	if i < 0 {
+		return Identity{}, false
+	}
+	return s.identities[i], true
+}
+
+// Index is the owner's place in All, -1 where the set is empty.
+func (s *Set) Index(k Key) int {
+	best, at := uint64(0), -1
+	for i, h := range s.hashes {
+		if score := weigh(k, h); at < 0 || score > best {
+			best, at = score, i
+		}
+	}
+	return at
+}
+
+// Owner is the index of the identity that owns a narrow route, -1 when there is none: what a Set of these names says of
+// Route(key). Of equal names the first wins.
+func Owner(key string, names []string) int {
+	best, at, k := uint64(0), -1, Route(key)
+	for i, name := range names {
+		score := weigh(k, nameHash(name))
+		if at < 0 || score > best || score == best && name < names[at] {
+			best, at = score, i
+		}
+	}
+	return at
+}
+
+func nameHash(name string) uint64 { return xxh3.HashString(name) }
+
+// weigh is an identity's weight for a key. It is the 64-bit finalizer of MurmurHash3, a bijection: two identities tie only
+// where their names' hashes are equal.
+func weigh(k Key, name uint64) uint64 {
+	h := uint64(k) ^ name
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}

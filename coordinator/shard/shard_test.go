@@ -1,0 +1,156 @@
+package shard
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// drawSet draws a set of 1 to 24 identities; two of a node are common.
+func drawSet(t *rapid.T) []Identity {
+	names := rapid.SliceOfNDistinct(rapid.StringN(1, 20, -1), 1, 24, rapid.ID).Draw(t, "names")
+	ids := make([]Identity, len(names))
+	for i, name := range names {
+		ids[i] = Identity{Name: name, Node: "node" + strconv.Itoa(i/2)}
+	}
+	return ids
+}
+
+func drawKey(t *rapid.T) Key {
+	return rapid.OneOf(rapid.Map(rapid.String(), Route), rapid.Map(rapid.String(), Domain), rapid.Map(rapid.String(), Address)).Draw(t, "key")
+}
+
+func mustSet(t require.TestingT, ids []Identity) *Set {
+	s, err := New(ids)
+	require.NoError(t, err)
+	return s
+}
+
+func owner(t require.TestingT, s *Set, k Key) Identity {
+	id, ok := s.Owner(k)
+	require.True(t, ok)
+	return id
+}
+
+func TestOrderDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ids, k := drawSet(t), drawKey(t)
+		want := owner(t, mustSet(t, ids), k)
+		shuffled := rapid.Permutation(ids).Draw(t, "shuffled")
+		require.Equal(t, want, owner(t, mustSet(t, shuffled), k))
+	})
+}
+
+func TestOnlyTheKeysOfWhoComesOrGoesMove(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, k := drawSet(t), drawKey(t)
+		i := rapid.IntRange(0, len(all)-1).Draw(t, "who")
+		who, rest := all[i], slices.Delete(slices.Clone(all), i, i+1)
+		if len(rest) == 0 {
+			return
+		}
+		with, without := owner(t, mustSet(t, all), k), owner(t, mustSet(t, rest), k)
+		if with != who && with != without {
+			t.Fatalf("a key of %q went to %q though %q came or went", with.Name, without.Name, who.Name)
+		}
+	})
+}
+
+func TestOwnerOfNamesAgreesWithASet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ids, key := drawSet(t), rapid.String().Draw(t, "key")
+		names := make([]string, len(ids))
+		for i := range ids {
+			names[i] = ids[i].Name
+		}
+		require.Equal(t, owner(t, mustSet(t, ids), Route(key)).Name, names[Owner(key, names)])
+	})
+}
+
+// Each identity's share of n keys is binomial: five standard deviations are a bound that a fair hash keeps.
+func TestSharesAreEven(t *testing.T) {
+	const n = 100_000
+	kinds := map[string]func(string) Key{"route": Route, "domain": Domain, "address": Address}
+	for kind, key := range kinds {
+		for _, members := range []int{2, 3, 4, 8, 24} {
+			ids := make([]Identity, members)
+			for i := range ids {
+				ids[i] = Identity{Name: fmt.Sprintf("192.0.2.%d", i+1)}
+			}
+			set, share := mustSet(t, ids), make([]int, members)
+			for i := range n {
+				share[set.Index(key("mx"+strconv.Itoa(i)+".example"))]++
+			}
+			p := 1 / float64(members)
+			for i, got := range share {
+				require.InDelta(t, n*p, got, 5*math.Sqrt(n*p*(1-p)), "%s: share of %s among %d", kind, ids[i].Name, members)
+			}
+		}
+	}
+}
+
+// What an identity that comes takes, it takes evenly from the others.
+func TestNewcomerTakesItsShareFromAll(t *testing.T) {
+	const n, members = 100_000, 5
+	ids := make([]Identity, members+1)
+	for i := range ids {
+		ids[i] = Identity{Name: fmt.Sprintf("node%d/198.51.100.%d", i, i)}
+	}
+	before, after := mustSet(t, ids[:members]), mustSet(t, ids)
+	taken := map[string]int{}
+	for i := range n {
+		k := Domain("d" + strconv.Itoa(i) + ".example")
+		was, is := owner(t, before, k), owner(t, after, k)
+		if was != is {
+			require.Equal(t, ids[members], is)
+			taken[was.Name]++
+		}
+	}
+	each := n / (members * (members + 1.0))
+	for _, id := range ids[:members] {
+		require.InDelta(t, each, taken[id.Name], 5*math.Sqrt(each))
+	}
+}
+
+func TestKindsOfKeyDoNotMeet(t *testing.T) {
+	require.NotEqual(t, Route("a.example"), Domain("a.example"))
+	require.NotEqual(t, Domain("a.example"), Address("a.example"))
+}
+
+func TestEmptyAndDoubleSets(t *testing.T) {
+	var empty Set
+	_, ok := empty.Owner(Route("x"))
+	require.False(t, ok)
+	require.Equal(t, -1, Owner("x", nil))
+	_, err := New([]Identity{{"192.0.2.1", "a"}, {"192.0.2.1", "b"}})
+	require.ErrorContains(t, err, "identity 192.0.2.1: both")
+}
+
+// Owners must not change between releases: a restart with a new version would move every route to another source.
+func TestOwnersAreStable(t *testing.T) {
+	ids := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}
+	var got []int
+	for i := range 12 {
+		got = append(got, Owner(fmt.Sprintf("mx%d.example", i), ids))
+	}
+	require.Equal(t, stableOwners, got)
+}
+
+var stableOwners = []int{0, 2, 2, 0, 1, 0, 0, 0, 0, 1, 0, 0}
+
+func BenchmarkOwnerByAddress(b *testing.B) {
+	ids := make([]Identity, 16)
+	for i := range ids {
+		ids[i] = Identity{Name: fmt.Sprintf("192.0.2.%d", i)}
+	}
+	set := mustSet(b, ids)
+	b.ReportAllocs()
+	for b.Loop() {
+		set.Owner(Address("somebody.somewhere@gmail.com"))
+	}
+}

@@ -9,7 +9,7 @@ import (
 // lookup asks until an answer says what is there: an alias that a server leaves open is asked for in turn, boundedly.
 func (r *Resolver) lookup(ctx context.Context, q question) answer {
 	ttl := uint32(math.MaxUint32)
-	seen := [maxAliases]string{}
+	seen := [maxAliases + 1]string{}
 	for i := range seen {
 		seen[i] = q.name
 		a := r.ask(ctx, q)

@@ -190,6 +190,9 @@ func (a *answer) addMX(preference uint16, host *wireName) {
 	if at > 0 && a.mx[at-1].Preference == preference && host.is(a.mx[at-1].Host) || at >= maxMX {
 		return
 	}
+	if a.mx == nil {
+		a.mx = make([]engine.MX, 0, 4) // few domains have more
+	}
 	a.mx = append(a.mx, engine.MX{})
 	copy(a.mx[at+1:], a.mx[at:])
 	a.mx[at] = engine.MX{Preference: preference, Host: host.String()}

@@ -160,8 +160,8 @@ type records struct {
 }
 
 // recordsOf starts a walk behind the question.
-func recordsOf(msg []byte) *records {
-	rs := &records{msg: msg, off: headerLen}
+func recordsOf(msg []byte) records {
+	rs := records{msg: msg, off: headerLen}
 	rs.left = [2]int{int(binary.BigEndian.Uint16(msg[6:])), int(binary.BigEndian.Uint16(msg[8:]))}
 	rs.bad = rs.left[0]+rs.left[1] > maxRecords
 	if binary.BigEndian.Uint16(msg[4:]) == 1 && !rs.bad {

@@ -1,0 +1,138 @@
+package dns
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+	"pgregory.net/rapid"
+
+	"probity/engine"
+)
+
+// Whatever name is asked for, the query is one that another implementation reads back.
+func TestQueryIsReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.StringMatching(`[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63}){0,3}`).Filter(validName).Draw(t, "name")
+		id := rapid.Uint16().Draw(t, "id")
+		edns := rapid.Bool().Draw(t, "edns")
+		var m dns.Msg
+		if err := m.Unpack(appendQuery(nil, id, question{name, typeMX}, edns)); err != nil {
+			t.Fatal(err)
+		}
+		if m.Id != id || m.Response || !m.RecursionDesired || len(m.Question) != 1 ||
+			m.Question[0] != (dns.Question{Name: name + ".", Qtype: dns.TypeMX, Qclass: dns.ClassINET}) {
+			t.Fatal(m.String())
+		}
+		if opt := m.IsEdns0(); edns != (opt != nil) || edns && (opt.UDPSize() != udpSize || opt.Do()) {
+			t.Fatal(m.String())
+		}
+	})
+}
+
+func seeds() [][]byte {
+	z := parseZone(examples)
+	var out [][]byte
+	for _, name := range []string{"plain", "null", "alias", "loop1", "self", "escaped", "absent", "nothing", "lame", "refused", "both", "c0"} {
+		for _, kind := range []uint16{dns.TypeMX, dns.TypeA} {
+			q := new(dns.Msg).SetQuestion(name+".example.", kind)
+			q.Id = 0
+			out = append(out, z.handle(q, true))
+		}
+	}
+	return out
+}
+
+// FuzzParse: any bytes give an answer within the bounds, whose host names are host names; and what another implementation
+// reads as plain MX records, we read alike.
+func FuzzParse(f *testing.F) {
+	for _, msg := range seeds() {
+		f.Add(msg)
+	}
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		q, ok := questionOf(msg)
+		if !ok {
+			return
+		}
+		if !answers(msg, q) {
+			return
+		}
+		a := parse(msg, q)
+		if len(a.mx) > maxMX || len(a.addrs) > maxAddrs || a.outcome > nxDomain {
+			t.Fatalf("%+v", a)
+		}
+		if a.outcome != found && (len(a.mx) > 0 || len(a.addrs) > 0 || a.alias != "") {
+			t.Fatalf("not found, yet %+v", a)
+		}
+		for _, m := range a.mx {
+			if m.Host != "." && !validName(m.Host) {
+				t.Fatalf("%q", m.Host)
+			}
+		}
+		if a.alias != "" && !validName(a.alias) {
+			t.Fatalf("%q", a.alias)
+		}
+		compare(t, msg, q, a)
+	})
+}
+
+// questionOf reads the question of a message by the other implementation.
+func questionOf(msg []byte) (question, bool) {
+	if len(msg) < headerLen {
+		return question{}, false
+	}
+	name, off, err := dns.UnpackDomainName(msg, headerLen)
+	if err != nil || off+2 > len(msg) {
+		return question{}, false
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	return question{name, uint16(msg[off])<<8 | uint16(msg[off+1])}, validName(name)
+}
+
+// compare holds a found answer without aliases against the other implementation's reading.
+func compare(t *testing.T, msg []byte, q question, a answer) {
+	var m dns.Msg
+	if a.outcome != found || a.alias != "" || m.Unpack(msg) != nil {
+		return
+	}
+	want := map[engine.MX]bool{}
+	for _, rr := range m.Answer {
+		if mx, ok := rr.(*dns.MX); ok {
+			want[engine.MX{Preference: mx.Preference, Host: trimRoot(mx.Mx)}] = true
+		}
+	}
+	for _, got := range a.mx {
+		if !want[got] {
+			t.Fatalf("%+v is not among %+v", got, want)
+		}
+	}
+}
+
+func trimRoot(name string) string {
+	if name == "." {
+		return name
+	}
+	return strings.ToLower(strings.TrimSuffix(name, "."))
+}
+
+func TestAnswerCostsLittle(t *testing.T) {
+	q := new(dns.Msg).SetQuestion("plain.example.", dns.TypeMX)
+	msg := parseZone(examples).handle(q, false)
+	n := testing.AllocsPerRun(100, func() {
+		if a := parse(msg, question{"plain.example", typeMX}); len(a.mx) != 2 {
+			t.Fatal(a)
+		}
+	})
+	if n > 3 { // two names, and the slice that holds them
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	q := new(dns.Msg).SetQuestion("plain.example.", dns.TypeMX)
+	msg := parseZone(examples).handle(q, false)
+	b.ReportAllocs()
+	for b.Loop() {
+		parse(msg, question{"plain.example", typeMX})
+	}
+}

@@ -26,7 +26,7 @@ type Store struct {
 	db   *pebble.DB
 	live *live // accounts, as requests see them
 	seed maphash.Seed
-	// Each guards the read-decide-write of the accounts that hash to it, and is held over their commit:
+	// Each guards the read-decide-write of the accounts that hash to it, until their batch is in the log:
 	// that is what makes a commit serial within its account.
 	serial [stripes]sync.Mutex
 }
@@ -79,11 +79,24 @@ type Part func(*pebble.Batch) error
 // Commit runs the parts in order on one batch and commits it, synced. Commits of one account are serial;
 // a commit that concerns no account passes "".
 func (s *Store) Commit(account string, parts ...Part) error {
+	b := s.db.NewIndexedBatch()
+	defer b.Close()
+	if err := s.apply(account, b, parts); err != nil || b.Empty() {
+		return err
+	}
+	if err := b.SyncWait(); err != nil {
+		panic("state store cannot go on: " + err.Error())
+	}
+	return nil
+}
+
+// apply runs the parts and puts the batch in the log, under the account's lock. The sync is waited for outside of it, so
+// that the commits of a busy account share one: a later commit builds on what is not durable yet, but it comes later in
+// the log too, and so is durable only with it. When a sync fails the process must end, as others have seen what is lost.
+func (s *Store) apply(account string, b *pebble.Batch, parts []Part) error {
 	mu := &s.serial[maphash.String(s.seed, account)%stripes]
 	mu.Lock()
 	defer mu.Unlock()
-	b := s.db.NewIndexedBatch()
-	defer b.Close()
 	for _, part := range parts {
 		if err := part(b); err != nil {
 			return err
@@ -92,7 +105,7 @@ func (s *Store) Commit(account string, parts ...Part) error {
 	if b.Empty() {
 		return nil
 	}
-	return b.Commit(pebble.Sync)
+	return s.db.ApplyNoSyncWait(b, pebble.Sync)
 }
 
 // get is a copy of the value under a key, or ErrNotFound.

@@ -1,0 +1,35 @@
+package store_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/store"
+)
+
+// BenchmarkSinglesOfOneAccount is what a busy customer's verifications cost the ledger on a real disk: 32 calls at once,
+// a reservation and a settlement each.
+func BenchmarkSinglesOfOneAccount(b *testing.B) {
+	s, err := store.Open(vfs.Default, b.TempDir())
+	require.NoError(b, err)
+	defer s.Close()
+	u, _, err := s.AddUser(b.Context(), store.NewUser{Email: "ann@example.com", Credits: 1e9}, "bench", noon)
+	require.NoError(b, err)
+	var n atomic.Int64
+	b.SetParallelism(16)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			ref := fmt.Sprint(n.Add(1))
+			if err := s.ReserveSingle(u.ID, ref, 1, noon); err != nil {
+				b.Error(err)
+			}
+			if err := s.SettleSingle(u.ID, ref, 1, noon); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}

@@ -136,7 +136,7 @@ func parseAnswer(msg []byte, q question) answer {
 	a := answer{ttl: ttl}
 	rs := recordsOf(msg)
 	for rs.next() {
-		if rs.section == sectionAnswer && rs.kind == q.kind && rs.owner.is(owner) && !a.take(msg, &rs.record) {
+		if rs.section == sectionAnswer && rs.kind == q.kind && rs.ownerIs(owner) && !a.take(msg, &rs.record) {
 			return answer{}
 		}
 	}

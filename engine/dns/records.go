@@ -141,9 +141,9 @@ const (
 	sectionAuthority
 )
 
-// record is one resource record; its data is msg[data:end].
+// record is one resource record; its owner's name is at msg[owner], its data is msg[data:end].
 type record struct {
-	owner     wireName
+	owner     int
 	kind      uint16
 	ttl       uint32
 	data, end int
@@ -165,10 +165,33 @@ func recordsOf(msg []byte) records {
 	rs.left = [2]int{int(binary.BigEndian.Uint16(msg[6:])), int(binary.BigEndian.Uint16(msg[8:]))}
 	rs.bad = rs.left[0]+rs.left[1] > maxRecords
 	if binary.BigEndian.Uint16(msg[4:]) == 1 && !rs.bad {
-		_, end, ok := nameAt(msg, rs.off)
+		end, ok := skipName(msg, rs.off)
 		rs.off, rs.bad = end+4, !ok
 	}
 	return rs
+}
+
+// ownerIs reports whose record it is. Names are read only where somebody asks.
+func (rs *records) ownerIs(name string) bool {
+	owner, _, ok := nameAt(rs.msg, rs.owner)
+	return ok && owner.is(name)
+}
+
+// skipName finds the end of the name at off, and nothing else of it.
+func skipName(msg []byte, off int) (end int, ok bool) {
+	for off < len(msg) {
+		switch c := int(msg[off]); {
+		case c == 0:
+			return off + 1, true
+		case c >= 0xc0:
+			return off + 2, true
+		case c > 63:
+			return 0, false
+		default:
+			off += 1 + c
+		}
+	}
+	return 0, false
 }
 
 // next moves to the next record of class IN and reports whether there is one.
@@ -190,13 +213,13 @@ func (rs *records) next() bool {
 
 // read reads one record and gives its class.
 func (rs *records) read() uint16 {
-	owner, off, ok := nameAt(rs.msg, rs.off)
+	off, ok := skipName(rs.msg, rs.off)
 	if !ok || off+10 > len(rs.msg) {
 		rs.bad = true
 		return 0
 	}
 	head := rs.msg[off:]
-	rs.owner, rs.kind, rs.ttl = owner, binary.BigEndian.Uint16(head), binary.BigEndian.Uint32(head[4:])
+	rs.owner, rs.kind, rs.ttl = rs.off, binary.BigEndian.Uint16(head), binary.BigEndian.Uint32(head[4:])
 	if rs.ttl > math.MaxInt32 {
 		rs.ttl = 0 // RFC 2181 section 8
 	}
@@ -232,7 +255,7 @@ func aliasOf(msg []byte, name string, ttl *uint32) (target string, found, ok boo
 		if rs.section != sectionAnswer {
 			break
 		}
-		if rs.kind != dns.TypeCNAME || !rs.owner.is(name) {
+		if rs.kind != dns.TypeCNAME || !rs.ownerIs(name) {
 			continue
 		}
 		to, end, good := nameAt(msg, rs.data)

@@ -128,7 +128,7 @@ func (s *socket) read() error {
 func (s *socket) receive(buf []byte) (int, netip.AddrPort, error) {
 	if s.fast != nil {
 		n, from, err := s.fast.ReadFromUDPAddrPort(buf)
-		return n, netip.AddrPortFrom(from.Addr().Unmap().WithZone(""), from.Port()), err
+		return n, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), err
 	}
 	n, addr, err := s.conn.ReadFrom(buf)
 	if err != nil {
@@ -145,7 +145,7 @@ func addrPortOf(addr net.Addr) netip.AddrPort {
 	} else {
 		from, _ = netip.ParseAddrPort(addr.String())
 	}
-	return netip.AddrPortFrom(from.Addr().Unmap().WithZone(""), from.Port())
+	return netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 }
 
 // pick spreads the queries over the sockets at random, which adds their ports to what a forger must guess (RFC 5452 section 9.2).

@@ -1,0 +1,83 @@
+package smtp
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"probity/engine"
+)
+
+// Over real sockets, with TLS: the whole way from dialling to the server's own sight of our close.
+func TestOverTCP(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skip("no loopback:", err)
+	}
+	defer ln.Close()
+	sawEnd := make(chan error, 1)
+	go func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			sawEnd <- err
+			return
+		}
+		sawEnd <- serveTLS(conn)
+	}()
+	d := Dialer{AllowPrivate: true, Local: netip.MustParseAddr("127.0.0.1"), Dial: dialFrom}
+	conn, f := d.DialContext(t.Context(), ln.Addr().(*net.TCPAddr).AddrPort())
+	if conn == nil {
+		t.Fatal(describe(f))
+	}
+	s, f := Open(t.Context(), conn, Config{EHLO: "probe.example.net"}, "mx.example.org")
+	if s == nil || !s.Secure() {
+		t.Fatal(describe(f))
+	}
+	if o := s.Transaction(t.Context(), manyRcpts(20_000), func(int, engine.Reply) {}); o.Answered != 20_000 {
+		t.Errorf("%d answered, %s", o.Answered, describe(o.Fault))
+	}
+	s.Quit(t.Context())
+	if err := <-sawEnd; err != nil {
+		t.Error(err)
+	}
+}
+
+func dialFrom(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(local, 0))}
+	return d.DialContext(ctx, network, address)
+}
+
+// serveTLS plays a server with STARTTLS and PIPELINING. It returns once its socket is closed.
+func serveTLS(raw net.Conn) error {
+	conn, in := raw, bufio.NewReader(raw)
+	if _, err := io.WriteString(conn, "220 mx\r\n"); err != nil {
+		return err
+	}
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		switch {
+		case strings.HasPrefix(line, "EHLO"):
+			_, err = io.WriteString(conn, "250-mx\r\n250-STARTTLS\r\n250 PIPELINING\r\n")
+		case strings.HasPrefix(line, "STARTTLS"):
+			_, _ = io.WriteString(conn, "220 ready\r\n")
+			conn = tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{certificate()}})
+			in = bufio.NewReader(conn)
+		case strings.HasPrefix(line, "QUIT"):
+			_, _ = io.WriteString(conn, "221 bye\r\n")
+			return conn.Close()
+		default:
+			_, err = io.WriteString(conn, "250 ok\r\n")
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

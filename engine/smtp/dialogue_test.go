@@ -273,7 +273,7 @@ func playExcess(conn net.Conn, rest string) {
 	kind, count, _ := strings.Cut(rest, " ")
 	n, _ := strconv.Atoi(count)
 	if kind == "line" {
-		_, _ = io.WriteString(conn, "220 "+strings.Repeat("x", n)+"\r\n")
+		_, _ = io.WriteString(conn, "220 "+strings.Repeat("y", n)+"\r\n")
 		return
 	}
 	for range n - 1 {

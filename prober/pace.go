@@ -36,6 +36,7 @@ type pace struct {
 	refuse window
 	lease  lease
 	slow   time.Time // until then, half of every budget
+	rest   time.Time // until then, nothing: the receiver has quarantined this source
 }
 
 // lease is what of the refusal budget may be used before the state must be on disk again. A restart counts what was
@@ -162,24 +163,25 @@ func (p *pace) release(c *connPace, n int) {
 	}
 }
 
-// settle records that n reserved recipients were sent and that all but `accepted` of them count as refused.
-func (p *pace) settle(c *connPace, n, accepted int, now time.Time) {
-	refused := n - accepted
+// settle records that n reserved recipients were sent. Of those not accepted, `mild` were put off without a word about the
+// mailbox: they count on the connection, not in the hour.
+func (p *pace) settle(c *connPace, n, accepted, mild int, now time.Time) {
+	spared := accepted + mild
 	c.pending -= n
-	c.refused += refused
+	c.refused += n - accepted
 	if p.limits.RecipientsPerMinute > 0 {
 		p.rcpts.settle(n, now)
 	}
 	if p.limits.RefusalsPerHour > 0 {
-		p.refuse.settle(refused, now)
-		p.refuse.giveBack(accepted)
-		p.lease.left += accepted
+		p.refuse.settle(n-spared, now)
+		p.refuse.giveBack(spared)
+		p.lease.left += spared
 	}
 }
 
 // idle reports full budgets: forgetting this pace forgets nothing.
 func (p *pace) idle(now time.Time) bool {
-	return p.open == 0 && p.conns.idle(now) && p.rcpts.idle(now) && p.refuse.idle(now)
+	return p.open == 0 && !now.Before(p.rest) && p.conns.idle(now) && p.rcpts.idle(now) && p.refuse.idle(now)
 }
 
 // leaseSize is how many refusals one lease allows.
@@ -209,10 +211,11 @@ func (c *connPace) room(l *engine.Limits, who priority) int {
 
 const paceVersion = 1
 
-// append encodes the hour's refusals and what may yet be used under a fresh lease of `lend`, reservations included: what
+// append encodes the quarantine, the hour's refusals and what may yet be used under a fresh lease of `lend`, reservations included: what
 // a restart must believe. The minute budgets are not kept: a restart waits a minute instead.
 func (p *pace) append(dst []byte, lend int, now time.Time) []byte {
 	dst = binary.BigEndian.AppendUint64(append(dst, paceVersion), uint64(now.UnixMilli()))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(max(0, p.rest.UnixMilli())))
 	dst = binary.AppendUvarint(dst, uint64(lend+p.refuse.out))
 	return p.refuse.append(dst, now)
 }
@@ -232,18 +235,17 @@ func (p *pace) granted(lend int, snapshotAt time.Time) {
 // read restores what append wrote; false when it is unreadable. The lease counts as used at the last moment at which it
 // can have been.
 func (p *pace) read(src []byte, now time.Time) bool {
-	if len(src) < 9 || src[0] != paceVersion {
+	if len(src) < 17 || src[0] != paceVersion {
 		return false
 	}
-	written := time.UnixMilli(int64(binary.BigEndian.Uint64(src[1:])))
-	lent, k := binary.Uvarint(src[9:])
+	written, rest := time.UnixMilli(int64(binary.BigEndian.Uint64(src[1:]))), int64(binary.BigEndian.Uint64(src[9:]))
+	lent, k := binary.Uvarint(src[17:])
 	if k <= 0 || lent > 1<<31-1 {
 		return false
 	}
 	w := newWindow(time.Hour, now)
 	elapsed := now.Sub(written)
-	rest, ok := w.read(src[9+k:], elapsed)
-	if !ok || len(rest) > 0 {
+	if left, ok := w.read(src[17+k:], elapsed); !ok || len(left) > 0 {
 		return false
 	}
 	if age := floorDiv(max(0, elapsed-leaseLife-leaseTail), w.slot); age <= windowSlots {
@@ -251,6 +253,9 @@ func (p *pace) read(src []byte, now time.Time) bool {
 		w.used += int(lent)
 	}
 	p.refuse = w
+	if rest > 0 {
+		p.rest = time.UnixMilli(rest)
+	}
 	return true
 }
 

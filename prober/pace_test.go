@@ -173,7 +173,7 @@ func TestPaceKeepsEveryBudget(t *testing.T) {
 				p.reserve(c, n)
 				now = now.Add(time.Duration(rapid.IntRange(0, 30_000).Draw(t, "reply ms")) * time.Millisecond)
 				accepted := rapid.IntRange(0, n).Draw(t, "accepted")
-				p.settle(c, n, accepted, now)
+				p.settle(c, n, accepted, 0, now)
 				for i := range n {
 					rcpts = append(rcpts, now)
 					if i < n-accepted {

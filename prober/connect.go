@@ -1,0 +1,219 @@
+package prober
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"probity/engine"
+	"probity/engine/smtp"
+)
+
+// connect finds, dials and greets the session's host. When that fails, it has told the lane why.
+func (s *session) connect(ctx context.Context) bool {
+	addr, event := s.find(ctx)
+	if ctx.Err() != nil {
+		return false
+	}
+	if event != engine.EventReply {
+		s.fail(smtp.Fault{Event: event})
+		return false
+	}
+	if !s.permitted(addr) {
+		s.bar()
+		return false
+	}
+	if s.lane.shared && !s.reserveDestination(addr) {
+		return false
+	}
+	conn, f := s.dial(ctx, addr)
+	if f.None() {
+		s.conn, f = smtp.Open(ctx, conn, s.config(), s.group.host)
+	}
+	s.connected()
+	if !f.None() {
+		if ctx.Err() == nil {
+			s.fail(f)
+		}
+		return false
+	}
+	x := s.conn.Extensions()
+	s.maxRcpt, s.maxMail, s.oneDomain = x.RcptMax, x.MailMax, x.RcptDomainMax == 1
+	return true
+}
+
+// find chooses the address to connect to: the first that may and can be. The event says why there is none.
+func (s *session) find(ctx context.Context) (netip.Addr, engine.Event) {
+	p := s.lane.prober
+	addrs, fact := p.cfg.Resolver.Addrs(ctx, s.group.host, p.egress.six != nil)
+	switch fact {
+	case engine.FactServFail, engine.FactDNSTimeout, engine.FactUnasked:
+		return netip.Addr{}, engine.EventHostServFail
+	}
+	event := engine.EventNoAddress
+	for _, a := range addrs {
+		class := smtp.ClassOf(a)
+		switch {
+		case class == smtp.Bogus, class == smtp.Private && !p.cfg.AllowPrivate:
+			if event == engine.EventNoAddress {
+				event = engine.EventRefusedHost
+			}
+		case s.reaches(a.Unmap()):
+			return a.Unmap(), engine.EventReply
+		default:
+			event = engine.EventNoEgress
+		}
+	}
+	return netip.Addr{}, event
+}
+
+// reaches reports an address of a family that this node has a source for, and takes that source.
+func (s *session) reaches(a netip.Addr) bool {
+	if a.Is4() != s.lane.egress.six() {
+		return true
+	}
+	if six := s.lane.prober.egress.six; a.Is6() && six != nil {
+		s.from = six
+		return true
+	}
+	return false
+}
+
+// permitted reports that we may ask this address: public ones only with a name to greet with and a reverse-path to answer for.
+func (s *session) permitted(a netip.Addr) bool {
+	return s.lane.prober.cfg.MailFrom != "" && s.from.complete() || smtp.ClassOf(a) == smtp.Private
+}
+
+func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fault) {
+	cfg := &s.lane.prober.cfg
+	d := smtp.Dialer{Local: s.from.Local, SOCKS5: cfg.SOCKS5, AllowPrivate: cfg.AllowPrivate, Dial: cfg.Dial}
+	ctx, cancel := context.WithTimeout(ctx, cfg.Connect)
+	defer cancel()
+	s.dialled = true
+	s.lane.prober.metrics.connections.Inc()
+	return d.DialContext(ctx, netip.AddrPortFrom(addr, cfg.Port))
+}
+
+func (s *session) config() smtp.Config {
+	p := s.lane.prober
+	c := smtp.Config{EHLO: s.from.EHLO, MailFrom: p.cfg.MailFrom, TLS: s.lane.provider.TLS, Timeouts: p.cfg.Timeouts}
+	if c.EHLO == "" {
+		c.EHLO = "[127.0.0.1]" // only private targets are asked without a name
+	}
+	if s.plain && c.TLS == engine.TLSOpportunistic {
+		c.TLS = engine.TLSNever
+	}
+	return c
+}
+
+// connected books the connection in the rates: the peer has seen it by now.
+func (s *session) connected() {
+	now := time.Now()
+	s.lane.mu.Lock()
+	s.lane.pace.connected(now)
+	s.lane.mu.Unlock()
+	if s.dest != nil {
+		s.dest.connected(now)
+	}
+}
+
+// bar lets all who wait in the lane go home unprobed, now and later: its hosts are public, and this node has no face to show.
+func (s *session) bar() {
+	l, now := s.lane, time.Now()
+	l.prober.warnOnce()
+	l.mu.Lock()
+	l.barred = true
+	out := l.emptyOut(nil, now, nil)
+	l.mu.Unlock()
+	l.prober.finish(l, out, now)
+}
+
+// sighting is a fault as evidence.
+func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
+	g := engine.Sighting{Event: f.Event, Host: s.group.host, At: now}
+	if f.Event == engine.EventReply {
+		g.Reply = f.Reply
+		g.Finding = s.classify(f.Reply)
+	}
+	return g
+}
+
+func (s *session) classify(r engine.Reply) engine.Finding {
+	return s.lane.prober.table.Load().Classify(s.lane.provider, r, s.from.asker)
+}
+
+// fail tells the lane that no recipient could be named on this connection.
+func (s *session) fail(f smtp.Fault) {
+	l, now := s.lane, time.Now()
+	seen := s.sighting(f, now)
+	l.mu.Lock()
+	out := l.failed(s, f, seen, now, nil)
+	l.mu.Unlock()
+	l.prober.finish(l, out, now)
+}
+
+// failed acts on a failure before RCPT. While other sessions of the group live, it is the connection's trouble; else the
+// host's, and all who wait for the host see it. The mutex is held.
+func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []ended) []ended {
+	g := s.group
+	switch {
+	case f.RetryPlain && !g.plain:
+		g.plain = true
+		return out
+	case f.Event == engine.EventInternal:
+		l.prober.cfg.Log.Warn("a connection could not be made for reasons of our own", "detail", f.Detail, "stage", f.Stage.String())
+		l.retreat(now)
+		return out
+	}
+	out = l.act(s, seen.Finding.Action, now, out)
+	if g.healthy > 0 {
+		l.retreat(now)
+		return out
+	}
+	l.prober.metrics.failures.WithLabelValues(seen.Event.String()).Inc()
+	if len(l.down) < maxDown {
+		l.down[g.host] = failure{sighting: seen, until: now.Add(failureLife)}
+	}
+	return l.emptyOut(g, now, out)
+}
+
+// act does to the lane what the finding of a reply asks for. The mutex is held.
+func (l *lane) act(s *session, a engine.Action, now time.Time, out []ended) []ended {
+	if a.Kind == engine.ActionNone {
+		return out
+	}
+	until := now.Add(a.For)
+	l.prober.metrics.actions.WithLabelValues(a.Kind.String()).Inc()
+	switch a.Kind {
+	case engine.ActionSlow:
+		l.pace.slow = now.Add(orElse(a.For, slowFor))
+	case engine.ActionPause:
+		l.pause(until)
+	case engine.ActionClose:
+		s.leave = true
+		l.pause(until)
+	case engine.ActionQuarantine, engine.ActionQuarantineEverywhere:
+		s.leave = true
+		out = l.quarantine(now.Add(orElse(a.For, quarantineFor)), a.Kind == engine.ActionQuarantineEverywhere, now, out)
+	}
+	return out
+}
+
+const (
+	slowFor       = 10 * time.Minute // where a rule names no time
+	quarantineFor = time.Hour
+)
+
+// quarantine rests this source at this receiver: who waits is told so, who comes later too.
+func (l *lane) quarantine(until time.Time, everywhere bool, now time.Time, out []ended) []ended {
+	if until.After(l.pace.rest) {
+		l.pace.rest = until
+	}
+	l.prober.ledger.ask(&l.account)
+	l.prober.cfg.Log.Warn("a receiver wants no more of this source", "provider", l.provider.ID, "egress", l.key.egress, "until", l.pace.rest)
+	if everywhere && l.egress.vote(l.key.route, until, now) {
+		l.prober.cfg.Log.Error("three routes refuse this source as blocklisted: it rests everywhere", "egress", l.key.egress, "until", until)
+	}
+	return l.emptyOut(nil, now, out)
+}

@@ -1,0 +1,107 @@
+package prober
+
+import (
+	"strings"
+	"time"
+
+	"probity/engine"
+	"probity/store/cache"
+)
+
+type decoyState uint8
+
+const (
+	decoyUnknown decoyState = iota
+	decoyWanted             // in the group's ring
+	decoyAsking             // a session has it
+	decoyKnown              // sighting holds
+)
+
+func (s decoyState) busy() bool { return s == decoyWanted || s == decoyAsking }
+
+// decoy is what the random address of a domain has shown at one host. Guarded by the lane's mutex.
+type decoy struct {
+	state    decoyState
+	sighting engine.Sighting
+	waiting  list // accepted or greylisted probes that wait for it
+	tries    int  // times that it went unanswered
+}
+
+// maxDecoyTries is how often a decoy is sent without an answer before the domain is left unconfirmed.
+const maxDecoyTries = 3
+
+// answers reports a sighting that may be used for a target. A decoy that was put off says nothing about a target that was
+// accepted later: it is asked again after the wait that a target would have.
+func (d *decoy) answers(target engine.Meaning, wait time.Duration, now time.Time) bool {
+	if d.state != decoyKnown {
+		return false
+	}
+	age := now.Sub(d.sighting.At)
+	if d.sighting.Event == engine.EventReply && deferral(d.sighting.Finding.Meaning) && !deferral(target) {
+		return age < wait
+	}
+	return age < cache.LifeFact
+}
+
+func deferral(m engine.Meaning) bool {
+	return m == engine.Greylisted || m == engine.RateLimited || m == engine.Temporary
+}
+
+// recall fills a place's decoy from what is kept about the domain.
+func (l *lane) recall(pl *place, now time.Time) {
+	if pl.decoy.state != decoyUnknown {
+		return
+	}
+	if f, ok := l.prober.cfg.Cache.Fact(pl.domain, pl.host, now); ok {
+		pl.decoy.state, pl.decoy.sighting = decoyKnown, f.Sighting(pl.host)
+	}
+}
+
+// awaitDecoy lets a probe wait for the decoy of its place, and has it asked unless it is on its way.
+func (l *lane) awaitDecoy(p *probe, pl *place) {
+	p.place = pl
+	pl.decoy.waiting.push(p)
+	if !pl.decoy.state.busy() {
+		l.wantDecoy(pl)
+	} else if p.who == single {
+		l.ringGroup(pl.group, single)
+	}
+}
+
+func (l *lane) wantDecoy(pl *place) {
+	pl.decoy.state = decoyWanted
+	pl.group.wanted.push(pl)
+	l.ringGroup(pl.group, pl.decoy.who())
+}
+
+// who is the priority of a decoy: that of the first who waits.
+func (d *decoy) who() priority {
+	for p := d.waiting.first; p != nil; p = p.next {
+		if p.who == single {
+			return single
+		}
+	}
+	return bulk
+}
+
+// decoyLocal is the local part of a domain's decoy: natural-looking, and beyond guessing by anyone who has not this node's
+// secret. It follows from the domain and the week, so that a greylisted decoy ages under one name (RFC 6647 section 2.3).
+func decoyLocal(k *cache.Keyer, domain string, now time.Time) string {
+	week := now.Unix() / int64(cache.LifeFact/time.Second)
+	d := k.Digest("decoy", domain+string(rune('a'+week%26)))
+	var b strings.Builder
+	for i, c := range d[:6] {
+		if i == 3 {
+			b.WriteByte('.')
+		}
+		b.WriteString(decoyOnsets[int(c)%len(decoyOnsets)])
+		b.WriteString(decoyRimes[int(d[6+i])%len(decoyRimes)])
+	}
+	return b.String()
+}
+
+// Six syllables of one of 21 onsets and one of 20 rimes: 52 bits, 13 to 25 letters, and no provider's mailbox rule broken.
+var (
+	decoyOnsets = [...]string{"b", "br", "d", "dr", "f", "g", "gr", "h", "k", "kl", "l", "m", "n", "p", "r", "s", "st", "t", "tr", "v", "w"}
+	decoyRimes  = [...]string{"a", "e", "i", "o", "u", "al", "an", "ar", "el", "en", "er", "il", "in", "ir", "ol", "on", "or", "ul", "un", "ur"}
+)

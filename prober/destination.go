@@ -1,0 +1,146 @@
+package prober
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"probity/engine"
+)
+
+// destination is the budget of one identity towards one address, shared by all routes of nobody's provider that lead
+// there: fifty thousand vanity MX names may be one hoster.
+type destination struct {
+	account
+	key     destinationKey
+	waiting map[*lane]*group // lanes that found no room; guarded by the account's mutex
+	refs    int              // guarded by the registry's mutex
+}
+
+type destinationKey struct {
+	egress string
+	addr   netip.Addr
+}
+
+type destinations struct {
+	mu  sync.Mutex // guards all
+	all map[destinationKey]*destination
+}
+
+// destinationLimits are those of an unknown route that count for an address as well.
+func destinationLimits(l engine.Limits) engine.Limits {
+	l.RecipientsPerTransaction, l.RecipientsPerConnection, l.TransactionsPerConnection, l.RefusalsPerConnection = 0, 0, 0, 0
+	return l
+}
+
+// acquire finds or makes the destination; nil when an address has no limits of its own.
+func (ds *destinations) acquire(p *Prober, e *egress, addr netip.Addr, now time.Time) *destination {
+	limits := destinationLimits(e.scaled(p.table.Load().Unknown.Limits))
+	if limits == (engine.Limits{}) {
+		return nil
+	}
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	k := destinationKey{e.name, addr}
+	d := ds.all[k]
+	if d == nil {
+		d = &destination{key: k, waiting: map[*lane]*group{}}
+		d.account = account{name: "destination " + e.name + " " + addr.String(), pace: newPace(limits, now), wake: d.roomAgain}
+		if err := d.open(p.cfg.Cache, now); err != nil {
+			p.cfg.Log.Error("a budget cannot be read: it counts as used up", "error", err)
+		}
+		ds.all[k] = d
+	}
+	d.refs++
+	return d
+}
+
+func (ds *destinations) release(d *destination) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	d.refs--
+}
+
+// reserveDestination takes a connection from the budget of an address. When there is none, the group waits for it.
+func (s *session) reserveDestination(addr netip.Addr) bool {
+	l, p, now := s.lane, s.lane.prober, time.Now()
+	d := p.dests.acquire(p, s.from, addr, now)
+	if d == nil {
+		return true
+	}
+	d.mu.Lock()
+	n, den := d.pace.room(&connPace{}, s.who, now)
+	if n > 0 {
+		den = d.pace.connect(s.who, now)
+	}
+	if den.denied {
+		d.waiting[l] = s.group
+		if den.lease {
+			p.ledger.ask(&d.account)
+		}
+	}
+	d.mu.Unlock()
+	if !den.denied {
+		s.dest = d
+		return true
+	}
+	p.dests.release(d)
+	byCount := den.until.IsZero() && !den.lease
+	if den.until.IsZero() {
+		den.until = now.Add(maxBlocked)
+	}
+	l.mu.Lock()
+	l.block(s.group, den.until, now)
+	l.mu.Unlock()
+	if byCount {
+		d.recheck(now)
+	}
+	return false
+}
+
+// maxBlocked bounds the wait for a word of the destination.
+const maxBlocked = 30 * time.Second
+
+// recheck wakes who registered just after the room was given back.
+func (d *destination) recheck(now time.Time) {
+	d.mu.Lock()
+	free := d.pace.limits.Connections == 0 || d.pace.open < d.pace.allowed(bulk, d.pace.limits.Connections, now)
+	n, _ := d.pace.room(&connPace{}, bulk, now)
+	d.mu.Unlock()
+	if free && n > 0 {
+		d.roomAgain(now)
+	}
+}
+
+func (d *destination) connected(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pace.connected(now)
+}
+
+// closed gives a connection back and lets one who waits have it.
+func (d *destination) closed(now time.Time) {
+	d.mu.Lock()
+	d.pace.closed()
+	d.mu.Unlock()
+	d.roomAgain(now)
+}
+
+// roomAgain wakes one lane that waits and still has work.
+func (d *destination) roomAgain(now time.Time) {
+	for l, g := d.nextWaiting(); l != nil; l, g = d.nextWaiting() {
+		if l.unblock(g, now) {
+			return
+		}
+	}
+}
+
+func (d *destination) nextWaiting() (*lane, *group) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for l, g := range d.waiting {
+		delete(d.waiting, l)
+		return l, g
+	}
+	return nil, nil
+}

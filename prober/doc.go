@@ -1,0 +1,25 @@
+// Package prober is the patience of one node: it asks mail servers about addresses as fast as politeness allows, and no faster.
+//
+// It knows budgets, queues, sessions, egress identities and the order in which things are asked. It refuses to judge: what to do
+// next is engine.Next's word, what it proves is engine.Judge's, and what a reply means is the table's. It opens no socket and
+// no file but through its Config, and starts nothing before Run.
+//
+// The words: a lane is one route as asked from one egress identity; it holds a queue, a pool of sessions and a pace. A place is
+// one domain at one host. A group is the places that one connection may serve: one host of one MX set. A destination is one
+// address of a host, whose budget is shared by all the routes of nobody's provider that lead there. A flight is one address
+// being verified; all who ask for it meanwhile share it. A run is one caller with its rows.
+//
+// Invariants:
+//  1. Budgets are laws (pace.go). A recipient is sent only after it was reserved as if refused, in the lane's budget and in the
+//     destination's; a connection is dialled only after it was reserved in both, and counts until the peer has closed.
+//  2. What is persisted of an hour's budget is never less than what was used of it: refusals are spent from leases that are on
+//     disk first. An unreadable budget is an empty one.
+//  3. The target is asked before the decoy; the decoy only where a target was accepted or greylisted, once per domain and host,
+//     in a session with that host. A decoy's clear answer is kept for a week.
+//  4. A probe belongs to exactly one holder: its lane's queue, a session, or the goroutine that moves it. It ends once.
+//  5. Each row of a batch gets exactly one Result. What is not finished at the hold is Later, and its probe goes on or is dropped.
+//  6. Bulk leaves to singles a fifth of each budget of a lane and the last transaction of each connection; singles are taken first.
+//  7. No lock is held across I/O. The order of locks is flight, lane, destination; a run's lock is taken last and alone.
+//  8. Bounds: Config.MaxRows probes, Config.MaxLanes lanes, Config.MaxSessions sessions, Config.MaxRetries retries of singles.
+//  9. When Run has returned, every session has taken its leave and no goroutine of this package is left.
+package prober

@@ -1,0 +1,161 @@
+package prober
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"probity/engine"
+)
+
+// Identity is one face of this node: where its connections come from and how it greets.
+type Identity struct {
+	Local  netip.Addr // source address; the zero value leaves it to the system, for IPv4 targets only
+	Public netip.Addr // what receivers see, where a translator stands between
+	EHLO   string     // FQDN of that address
+	Share  float64    // of every budget, while the source is new; 0 and 1 are all of it
+}
+
+// Name identifies the identity in the cluster: the address that receivers see, else the EHLO name.
+func (i Identity) Name() string {
+	switch {
+	case i.Public.IsValid():
+		return i.Public.String()
+	case i.Local.IsValid():
+		return i.Local.String()
+	}
+	return i.EHLO
+}
+
+// six reports a source of IPv6 connections.
+func (i Identity) six() bool { return i.Local.Is6() && !i.Local.Is4In6() }
+
+// egress is an identity at work.
+type egress struct {
+	Identity
+	name  string
+	asker engine.Asker // what replies may quote of us
+
+	mu    sync.Mutex           // guards what follows
+	rests time.Time            // quarantined everywhere until then
+	votes map[string]time.Time // route -> end of its vote for that
+}
+
+const (
+	votesToRest = 3   // routes whose blocklist refusals rest a source everywhere
+	maxVotes    = 100 // routes whose votes are remembered
+)
+
+// egresses are the identities of this node. Immutable.
+type egresses struct {
+	list []*egress // those that take lanes
+	six  *egress   // the one that reaches hosts with IPv6 only; nil for none
+}
+
+func newEgresses(ids []Identity, mailFrom string) (egresses, error) {
+	var all egresses
+	seen := map[string]bool{}
+	for _, id := range ids {
+		e := &egress{Identity: id, name: id.Name(), votes: map[string]time.Time{}}
+		if seen[e.name] {
+			return all, fmt.Errorf("prober: two egress identities are %q: they would share its budgets twice", e.name)
+		}
+		seen[e.name] = true
+		e.asker = engine.Asker{MailFrom: mailFrom, EHLO: id.EHLO}
+		for _, a := range [...]netip.Addr{id.Local, id.Public} {
+			if a.IsValid() {
+				e.asker.Sources = append(e.asker.Sources, a.String())
+			}
+		}
+		if e.six() && all.six == nil {
+			all.six = e
+		}
+		all.list = append(all.list, e)
+	}
+	if len(all.list) == 0 {
+		return all, errors.New("prober: no egress identity")
+	}
+	// A lane is chosen before its hosts' addresses are known: sources of IPv4 take them, where there are any.
+	if four := slices.DeleteFunc(slices.Clone(all.list), func(e *egress) bool { return e.six() }); len(four) > 0 {
+		all.list = four
+	}
+	return all, nil
+}
+
+// choose finds the identity that asks for an address: the pinned one if it is ours, else by rendezvous hashing of the route, and
+// at wide providers of the domain, or of the address at their consumer domains. Nil when every candidate rests.
+func (a *egresses) choose(route *engine.Route, addr engine.Address, pinned string, now time.Time) *egress {
+	if len(a.list) == 1 {
+		return a.list[0].unlessResting(now)
+	}
+	key := route.Key
+	if p := route.Provider; p.Wide {
+		key = addr.Domain()
+		if slices.Contains(p.ByAddress, key) {
+			key = addr.Folded()
+		}
+	}
+	var best *egress
+	var weight uint64
+	for _, e := range a.list {
+		if e.name == pinned {
+			return e.unlessResting(now)
+		}
+		if w := xxh3.HashStringSeed(key, xxh3.HashString(e.name)); best == nil || w > weight {
+			best, weight = e, w
+		}
+	}
+	return best.unlessResting(now)
+}
+
+func (e *egress) unlessResting(now time.Time) *egress {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now.Before(e.rests) {
+		return nil
+	}
+	return e
+}
+
+// vote records that a route wants the source to rest everywhere; true when enough of them do.
+func (e *egress) vote(route string, until, now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for r, end := range e.votes {
+		if !now.Before(end) {
+			delete(e.votes, r)
+		}
+	}
+	if len(e.votes) < maxVotes {
+		e.votes[route] = until
+	}
+	if len(e.votes) < votesToRest || !until.After(e.rests) {
+		return false
+	}
+	e.rests = until
+	return true
+}
+
+// complete reports an identity with which public targets may be asked: a host name to greet with.
+func (e *egress) complete() bool {
+	return strings.Contains(e.EHLO, ".") || strings.HasPrefix(e.EHLO, "[")
+}
+
+// scaled is the part of limits that a new source may use; a limit that is one stays above zero.
+func (i Identity) scaled(l engine.Limits) engine.Limits {
+	if i.Share <= 0 || i.Share >= 1 {
+		return l
+	}
+	for _, v := range [...]*int{&l.Connections, &l.ConnectionsPerMinute, &l.RecipientsPerMinute, &l.RefusalsPerHour} {
+		if *v > 0 {
+			*v = max(1, int(float64(*v)*i.Share))
+		}
+	}
+	return l
+}

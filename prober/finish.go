@@ -1,0 +1,55 @@
+package prober
+
+import (
+	"time"
+
+	"probity/engine"
+)
+
+// finish judges probes that have left their lane and hands the outcomes to all who wait. No lock is held.
+func (p *Prober) finish(l *lane, out []ended, now time.Time) {
+	if len(out) == 0 {
+		return
+	}
+	p.rows.Add(int64(-len(out)))
+	for i := range out {
+		e := &out[i]
+		var o outcome
+		if e.step.Kind == engine.StepWait {
+			o = e.p.postpone(e.step.Until, now, l.key.egress)
+		} else {
+			o = e.p.conclude(now)
+		}
+		p.metrics.outcome(&o)
+		p.deliver(e.p, &o, now)
+	}
+}
+
+// deliver gives an outcome to the probe's askers. One of them keeps it in the cache; where none is left, it is kept here.
+func (p *Prober) deliver(pr *probe, o *outcome, now time.Time) {
+	askers := p.flight.end(pr)
+	kept := false
+	retried := pr.retry
+	for _, a := range askers {
+		d := done{row: a.row, key: pr.key, o: *o, store: !kept}
+		if a.flags != pr.ev.Flags {
+			d.o.verdict = p.reflag(pr, a.flags, now)
+			d.store = false
+		}
+		kept = a.run.give(d) && d.store || kept
+		retried = retried || a.run.single
+	}
+	if !kept && o.keep {
+		p.keep([]done{{key: pr.key, o: *o, store: true}})
+	}
+	if retried {
+		p.retries.settle(pr, o)
+	}
+}
+
+// reflag judges the same evidence for a row of other flags: they follow each row's own string.
+func (p *Prober) reflag(pr *probe, flags engine.Flags, now time.Time) engine.Verdict {
+	ev := pr.ev
+	ev.Flags = flags
+	return engine.Judge(&ev, pr.policy, now)
+}

@@ -1,0 +1,303 @@
+package prober
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"probity/engine"
+	"probity/engine/smtp"
+	"probity/store/cache"
+)
+
+// answer is the reply to one recipient of a transaction.
+type answer struct {
+	i       int
+	reply   engine.Reply
+	finding engine.Finding
+}
+
+// ask sends the transaction that was taken and hands on what came back. False when the connection is of no more use.
+func (s *session) ask(ctx context.Context) bool {
+	s.seen = s.seen[:0]
+	o := s.conn.Transaction(ctx, s.rcpts, s.hear)
+	l, now := s.lane, time.Now()
+	l.mu.Lock()
+	h := hearing{s: s, l: l, o: &o, now: now}
+	h.all()
+	l.kick(now)
+	l.mu.Unlock()
+	l.prober.metrics.heard(len(s.asks), len(s.seen))
+	for _, f := range h.facts {
+		if err := l.prober.cfg.Cache.PutFact(f.domain, f.host, &f.fact); err != nil {
+			l.prober.cfg.Log.Error("a decoy fact was not kept", "error", err)
+		}
+	}
+	l.prober.finish(l, h.out, now)
+	return !s.conn.Botched() && !s.leave
+}
+
+// hear keeps a reply, classified; positive ones vouch for the connection.
+func (s *session) hear(i int, r engine.Reply) {
+	f := s.classify(r)
+	s.seen = append(s.seen, answer{i, r, f})
+	if f.Meaning == engine.Accepted {
+		s.accepted[s.asks[i].place.domain] = true
+	}
+}
+
+// hearing hands the replies of one transaction to the probes they are about. The lane's mutex is held all along.
+type hearing struct {
+	s   *session
+	l   *lane
+	o   *smtp.Outcome
+	now time.Time
+
+	out   []ended
+	facts []domainFact
+}
+
+type domainFact struct {
+	domain, host string
+	fact         cache.Fact
+}
+
+func (h *hearing) all() {
+	h.book()
+	for _, a := range h.s.asks {
+		a.place.flying--
+	}
+	if h.refusedAtMail() {
+		h.mailRefused()
+	} else {
+		h.answers()
+	}
+	for _, a := range h.s.asks {
+		h.l.tidy(a.place)
+	}
+}
+
+// refusedAtMail reports that no recipient could be named: MAIL was refused or never answered.
+func (h *hearing) refusedAtMail() bool {
+	return !h.o.Mail.Positive() && len(h.o.NoUTF8) < len(h.s.asks)
+}
+
+// book settles the budgets. What was sent and not answered counts as refused.
+func (h *hearing) book() {
+	n, answered := len(h.s.asks), len(h.s.seen)
+	pipelined := h.s.conn.Extensions().Pipelining
+	unsent := len(h.o.NoUTF8)
+	if !pipelined {
+		unsent = n - answered
+		if h.o.Mail.Positive() && answered+len(h.o.NoUTF8) < n {
+			unsent-- // the one that was not answered
+		}
+	}
+	accepted, mild := 0, 0
+	for _, a := range h.s.seen {
+		switch {
+		case a.reply.Positive():
+			accepted++
+		case !a.reply.Permanent() && !a.finding.NamesUnknown:
+			mild++
+		}
+	}
+	if pipelined && h.refusedAtMail() && h.o.Mail.Code != 0 {
+		mild = n - unsent // answered 503, unread: nothing was said about a mailbox
+	}
+	h.s.settle(n, unsent, accepted, mild, h.now)
+}
+
+// mailRefused tells a refused MAIL. The first of a connection speaks about us at this host (RFC 5321 section 3.3); a later
+// one says that the connection is used up.
+func (h *hearing) mailRefused() {
+	s, f := h.s, h.o.Fault
+	if h.o.Mail.Code != 0 {
+		f = smtp.Fault{Stage: engine.StageMail, Reply: h.o.Mail}
+	}
+	s.leave = true
+	for _, a := range s.asks {
+		if a.p == nil {
+			h.decoyUnanswered(a.place, f.Event)
+		}
+	}
+	if s.progress || f.Event == engine.EventInternal {
+		h.internalOrUsedUp(f)
+		return
+	}
+	seen := s.sighting(f, h.now)
+	for _, a := range s.asks {
+		if a.p != nil {
+			a.p.ev.Append(seen)
+			h.out = h.l.move(a.p, h.now, true, h.out)
+		}
+	}
+	h.out = h.l.failed(s, f, seen, h.now, h.out)
+}
+
+// internalOrUsedUp puts everyone back in front of the queue. A recipient of a transaction of one that cannot be sent at all
+// is our own failure to tell.
+func (h *hearing) internalOrUsedUp(f smtp.Fault) {
+	s := h.s
+	if f.Reply.Code != 0 {
+		h.out = h.l.act(s, s.classify(f.Reply).Action, h.now, h.out)
+	}
+	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt {
+		s.group.batch = max(1, len(s.asks)/2)
+		if len(s.asks) == 1 && s.asks[0].p != nil {
+			s.asks[0].p.ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.group.host, At: h.now})
+		}
+	}
+	for _, a := range slices.Backward(s.asks) {
+		if a.p != nil {
+			h.out = h.l.move(a.p, h.now, true, h.out)
+		}
+	}
+}
+
+// answers tells each recipient its reply, puts back who got none, and does what the replies ask of the lane.
+func (h *hearing) answers() {
+	s := h.s
+	told := make([]bool, len(s.asks))
+	for k, a := range s.seen {
+		if told[a.i] = true; h.notAnAnswer(k, a) {
+			told[a.i] = false
+			continue
+		}
+		h.tell(a)
+	}
+	for _, i := range h.o.NoUTF8 {
+		told[i] = true
+		h.target(s.asks[i], engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventNoSMTPUTF8, Host: s.group.host, At: h.now})
+	}
+	h.unanswered(told)
+	if len(s.seen) > 0 {
+		if !s.progress {
+			s.progress = true
+			s.group.healthy++
+		}
+		h.l.backoff = 0
+	} else if s.conn.Botched() {
+		h.l.retreat(h.now)
+	}
+}
+
+// notAnAnswer reports a reply that is about the transaction or the connection and not about its recipient, who is asked again:
+// a 421 behind answers (RFC 5321 section 3.8), too many recipients (section 4.5.3.1.10), too many domains.
+func (h *hearing) notAnAnswer(k int, a answer) bool {
+	s := h.s
+	if k == 0 || a.reply.Code/100 != 4 {
+		return false
+	}
+	switch {
+	case a.reply.Code == 421:
+		s.group.batch = k
+		h.out = h.l.act(s, a.finding.Action, h.now, h.out)
+		return true
+	case tooMany(a.reply):
+		if s.group.batch == 0 || k < s.group.batch {
+			s.group.batch = k
+		}
+		return true
+	case h.anotherDomain(a):
+		s.group.oneDomain = true
+		return true
+	}
+	return false
+}
+
+// tooMany reports 452 4.5.3 (RFC 3463 section 3.6).
+func tooMany(r engine.Reply) bool {
+	return r.Enhanced.Subject == 5 && r.Enhanced.Detail == 3 || r.Code == 452 && strings.Contains(strings.ToLower(r.Text()), "too many recipients")
+}
+
+// anotherDomain reports a deferral that only the recipients of other domains than the first got: some receivers take one
+// domain a transaction. It is believed once.
+func (h *hearing) anotherDomain(a answer) bool {
+	first := h.s.seen[0]
+	return !h.s.group.oneDomain && !deferral(first.finding.Meaning) && deferral(a.finding.Meaning) &&
+		h.s.asks[a.i].place.domain != h.s.asks[first.i].place.domain
+}
+
+// tell hands a reply to its target, or to all who wait for its decoy.
+func (h *hearing) tell(a answer) {
+	s, who := h.s, h.s.asks[a.i]
+	seen := engine.Sighting{Subject: engine.SubjectTarget, Host: s.group.host, Reply: a.reply, Finding: a.finding, At: h.now,
+		Vouched: s.accepted[who.place.domain] && a.finding.Meaning != engine.Accepted}
+	h.out = h.l.act(s, a.finding.Action, h.now, h.out)
+	if who.p != nil {
+		h.target(who, seen)
+		return
+	}
+	seen.Subject = engine.SubjectDecoy
+	h.l.prober.metrics.decoys.Inc()
+	h.decoyShown(who.place, seen)
+	if f, ok := cache.FactOf(&seen); ok {
+		h.facts = append(h.facts, domainFact{who.place.domain, s.group.host, f})
+	}
+}
+
+func (h *hearing) target(a ask, seen engine.Sighting) {
+	a.p.ev.Append(seen)
+	h.out = h.l.move(a.p, h.now, true, h.out)
+}
+
+// decoyShown gives a decoy's sighting to all who wait for it.
+func (h *hearing) decoyShown(pl *place, seen engine.Sighting) {
+	pl.decoy.state, pl.decoy.sighting, pl.decoy.tries = decoyKnown, seen, 0
+	for waiting := pl.decoy.waiting.n; waiting > 0; waiting-- {
+		p := pl.decoy.waiting.pop()
+		p.ev.Append(seen)
+		h.out = h.l.move(p, h.now, false, h.out)
+	}
+}
+
+// decoyUnanswered has a decoy asked again, boundedly; then those who wait are told that it was not answered.
+func (h *hearing) decoyUnanswered(pl *place, e engine.Event) {
+	if pl.decoy.tries++; pl.decoy.tries < maxDecoyTries {
+		h.l.wantDecoy(pl)
+		return
+	}
+	if e == engine.EventReply {
+		e = engine.EventClosed
+	}
+	h.decoyShown(pl, engine.Sighting{Subject: engine.SubjectDecoy, Event: e, Host: pl.host, At: h.now})
+}
+
+// unanswered puts back who got no reply. The first of them was asked, and so were all where a whole pipelined group came to
+// nothing: that is evidence. Who merely stood behind was not asked.
+func (h *hearing) unanswered(told []bool) {
+	s, f := h.s, h.o.Fault
+	whole := len(s.seen) == 0 && s.conn.Extensions().Pipelining
+	silent := h.firstSilent(told)
+	if !f.None() && len(s.seen) > 0 {
+		s.group.batch = len(s.seen)
+	}
+	if f.Event == engine.EventOutOfStep {
+		s.group.batch = max(1, len(s.asks)/2)
+	}
+	for i := len(told) - 1; i >= 0; i-- {
+		if told[i] {
+			continue
+		}
+		a := s.asks[i]
+		if a.p == nil {
+			h.decoyUnanswered(a.place, f.Event)
+			continue
+		}
+		evidence := whole || i == silent
+		if evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal {
+			a.p.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: s.group.host, At: h.now})
+		}
+		h.out = h.l.move(a.p, h.now, true, h.out)
+	}
+}
+
+// firstSilent is the first recipient that the server read and did not answer.
+func (h *hearing) firstSilent(told []bool) int {
+	if h.o.Fault.None() {
+		return -1
+	}
+	return slices.Index(told, false)
+}

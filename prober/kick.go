@@ -1,0 +1,246 @@
+package prober
+
+import (
+	"slices"
+	"time"
+)
+
+// kicked wakes the lane from outside.
+func (l *lane) kicked(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kick(now)
+}
+
+// kick gives work to idle sessions and starts new ones, as far as budgets and work go. The mutex is held.
+func (l *lane) kick(now time.Time) {
+	for _, who := range [...]priority{single, bulk} {
+		for n := l.ready[who].n; n > 0; n-- {
+			g := l.ready[who].pop()
+			if g.ready[who] = false; !g.needs(who, l) {
+				l.tidyGroup(g)
+				continue
+			}
+			if l.wakeIdle(g) {
+				if g.needs(who, l) {
+					l.ringGroup(g, who)
+				}
+				continue
+			}
+			if !l.start(g, who, now) {
+				l.ringGroup(g, who) // and the others would fare no better
+				break
+			}
+			if g.needs(who, l) {
+				l.ringGroup(g, who)
+				n++
+			}
+		}
+	}
+}
+
+// needs reports work of a priority for which one session more is worth its connection. The first session is worth it always;
+// another one when those there are have more than one transaction each before them.
+func (g *group) needs(who priority, l *lane) bool {
+	work := g.queued[bulk] + g.queued[single] + g.wanted.n
+	if who == single {
+		work = g.queued[single]
+		if g.wanted.n > 0 && g.wanted.peek().decoy.who() == single {
+			work++
+		}
+	}
+	if work == 0 || g.blocked {
+		return false
+	}
+	return len(g.idle) > 0 || work > g.sessions*l.worth()
+}
+
+// worth is how many waiting probes are worth a connection of their own.
+func (l *lane) worth() int {
+	n, lim := maxTransaction, &l.pace.limits
+	for _, limit := range [...]int{lim.RecipientsPerTransaction, lim.RefusalsPerConnection, lim.RecipientsPerConnection} {
+		if limit > 0 {
+			n = min(n, limit)
+		}
+	}
+	if lim.Connections == 0 {
+		return 4 * n
+	}
+	return n
+}
+
+// wakeIdle hands the group's work to a session that waits for it.
+func (l *lane) wakeIdle(g *group) bool {
+	if len(g.idle) == 0 {
+		return false
+	}
+	s := g.idle[len(g.idle)-1]
+	l.unidle(s)
+	s.wake <- struct{}{} // has room: a session is idle once
+	return true
+}
+
+// unidle takes a session from those that wait; false when somebody else has.
+func (l *lane) unidle(s *session) bool {
+	i := slices.Index(s.group.idle, s)
+	if i < 0 {
+		return false
+	}
+	s.group.idle = slices.Delete(s.group.idle, i, i+1)
+	l.idlers--
+	return true
+}
+
+// start reserves a connection for a group and starts its session. When it may not, it sees to it that the lane is kicked
+// when it may.
+func (l *lane) start(g *group, who priority, now time.Time) bool {
+	if wait := l.opens(); now.Before(wait) {
+		l.arm(wait, now)
+		return false
+	}
+	if l.pace.limits.Connections == 0 && l.sessions >= l.prober.cfg.LaneCap {
+		return false
+	}
+	if n, d := l.pace.room(&connPace{}, who, now); n == 0 {
+		l.await(d, now)
+		return false
+	}
+	if d := l.pace.connect(who, now); d.denied {
+		if d.until.IsZero() {
+			l.starve(g)
+		}
+		l.await(d, now)
+		return false
+	}
+	if !l.prober.slots.take(l, who) {
+		l.pace.unconnect()
+		return false
+	}
+	s := newSession(l, g, who)
+	if !l.prober.spawn(s.run) {
+		l.pace.unconnect()
+		l.prober.slots.free()
+		return false
+	}
+	g.sessions++
+	l.sessions++
+	return true
+}
+
+// starve makes room for a group that finds all connections taken: an idle session of another one leaves at once, a busy one soon.
+func (l *lane) starve(g *group) {
+	l.starved = true
+	if l.idlers == 0 {
+		return
+	}
+	for _, other := range l.groups {
+		if other != g && len(other.idle) > 0 {
+			s := other.idle[0]
+			l.unidle(s)
+			s.leave = true
+			s.wake <- struct{}{}
+			return
+		}
+	}
+}
+
+// await sees to it that the lane is kicked when a denial may have ended.
+func (l *lane) await(d denial, now time.Time) {
+	switch {
+	case d.lease:
+		l.prober.ledger.ask(&l.account)
+	case !d.until.IsZero():
+		l.arm(d.until, now)
+	}
+}
+
+// arm has the lane kicked at a time, or before.
+func (l *lane) arm(at, now time.Time) {
+	if l.timer != nil && !l.timerAt.After(at) {
+		return
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.timerAt = at
+	l.timer = time.AfterFunc(max(at.Sub(now), time.Millisecond), l.ring)
+}
+
+// ring is the timer's call.
+func (l *lane) ring() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer, l.timerAt = nil, time.Time{}
+	if l.dead {
+		return
+	}
+	now := time.Now()
+	for _, g := range slices.Clone(l.blocked) {
+		if now.Before(g.until) {
+			l.arm(g.until, now)
+		} else {
+			l.free(g)
+		}
+	}
+	l.kick(now)
+}
+
+// opens is when the lane may open connections.
+func (l *lane) opens() time.Time {
+	if l.noConnect.After(l.notBefore) {
+		return l.noConnect
+	}
+	return l.notBefore
+}
+
+// retreat keeps new connections back after one that brought nothing, longer each time.
+func (l *lane) retreat(now time.Time) {
+	l.backoff = min(max(2*l.backoff, minBackoff), maxBackoff)
+	l.noConnect = now.Add(l.backoff)
+}
+
+func (l *lane) pause(until time.Time) {
+	if until.After(l.notBefore) {
+		l.notBefore = until
+	}
+}
+
+// block keeps a group from starting sessions until its destination has room, or until a time.
+func (l *lane) block(g *group, until, now time.Time) {
+	g.until = until
+	if !g.blocked {
+		g.blocked = true
+		l.blocked = append(l.blocked, g)
+	}
+	l.arm(until, now)
+}
+
+// free ends a group's wait for its destination.
+func (l *lane) free(g *group) {
+	if !g.blocked {
+		return
+	}
+	g.blocked = false
+	l.blocked = slices.DeleteFunc(l.blocked, func(b *group) bool { return b == g })
+	l.ringAll(g)
+}
+
+// ringAll puts a group where kick looks for work.
+func (l *lane) ringAll(g *group) {
+	for _, who := range [...]priority{single, bulk} {
+		if g.needs(who, l) {
+			l.ringGroup(g, who)
+		}
+	}
+	l.tidyGroup(g)
+}
+
+// unblock is a destination's call: it has room again. It reports that the group has use for it.
+func (l *lane) unblock(g *group, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free(g)
+	work := g.needs(single, l) || g.needs(bulk, l)
+	l.kick(now)
+	return work
+}

@@ -1,0 +1,221 @@
+package prober
+
+import (
+	"time"
+
+	"probity/engine"
+)
+
+// laneKey names a lane: a route as asked from one identity.
+type laneKey struct{ route, egress string }
+
+// lane is the queue, the pool and the pace of one route and identity. Its account's mutex guards all of it.
+type lane struct {
+	account
+	prober   *Prober
+	key      laneKey
+	provider *engine.Provider
+	egress   *egress
+	shared   bool // hosts of nobody we know: destinations count too
+
+	groups   map[string]*group
+	places   map[placeKey]*place
+	ready    [2]ring[*group] // groups that may need a session, by priority
+	down     map[string]failure
+	queued   int // probes in queues
+	held     int // probes in queues, waiting for decoys, or being asked
+	sessions int
+	idlers   int  // sessions that wait for more
+	starved  bool // some group has no connection to be had: long sessions give way
+
+	notBefore time.Time // nothing is sent before: a pause, or the minute after a restart
+	noConnect time.Time // no connection is opened before: back-off
+	backoff   time.Duration
+	blocked   []*group    // whose destination has no room
+	timer     *time.Timer // kicks the lane; nil when not armed
+	timerAt   time.Time
+	barred    bool // nobody here may be asked: see session.bar
+	dead      bool // out of the registry: look again
+
+	waits [2]bool // in the ring of the slots of that priority; guarded by the slots' mutex
+}
+
+// failure is what a session with a host met before any recipient was named, and until when that is believed.
+type failure struct {
+	sighting engine.Sighting
+	until    time.Time
+}
+
+const (
+	failureLife = 30 * time.Second
+	maxDown     = 1000 // hosts of one lane remembered as down
+	minBackoff  = time.Second
+	maxBackoff  = 5 * time.Minute
+)
+
+func newLane(p *Prober, k laneKey, provider *engine.Provider, e *egress, now time.Time) *lane {
+	l := &lane{
+		prober: p, key: k, provider: provider, egress: e, notBefore: p.quietUntil(provider.Limits),
+		groups: map[string]*group{}, places: map[placeKey]*place{}, down: map[string]failure{},
+	}
+	table := p.table.Load()
+	l.shared = provider.ID == table.Unknown.ID
+	l.account = account{name: "lane " + k.egress + " " + k.route, pace: newPace(e.scaled(provider.Limits), now), wake: l.kicked}
+	return l
+}
+
+// ended is a probe that leaves its lane, and why.
+type ended struct {
+	p    *probe
+	step engine.Step
+	late bool // goes home undone
+}
+
+// move takes a probe as far as it goes without asking anyone. When it is over, it is appended to out. The mutex is held.
+func (l *lane) move(p *probe, now time.Time, front bool, out []ended) []ended {
+	p.policy.NoSMTP = p.policy.NoSMTP || l.barred
+	if p.urgent.Load() {
+		p.who = single
+	}
+	for {
+		step := engine.Next(&p.ev, p.policy, now)
+		switch step.Kind {
+		case engine.StepAsk:
+			if s, ok := l.refusal(p, step.Host, now); ok {
+				p.ev.Append(s)
+				continue
+			}
+			l.enqueue(p, l.placeOf(&p.ev, step.Host), front)
+			return out
+		case engine.StepDecoy:
+			pl := l.placeOf(&p.ev, step.Host)
+			l.recall(pl, now)
+			if pl.decoy.answers(meaningOf(&p.ev), l.prober.firstWait(p), now) {
+				p.ev.Append(pl.decoy.sighting)
+				l.tidy(pl)
+				continue
+			}
+			l.awaitDecoy(p, pl)
+			return out
+		}
+		l.held--
+		return append(out, ended{p: p, step: step})
+	}
+}
+
+// refusal is why a host will not be asked now.
+func (l *lane) refusal(p *probe, host string, now time.Time) (engine.Sighting, bool) {
+	switch {
+	case p.asked >= maxAsked:
+		return engine.Sighting{Event: engine.EventInternal, Host: host, At: now}, true
+	case now.Before(l.pace.rest):
+		return engine.Sighting{Event: engine.EventSourceBlocked, Host: host, At: now}, true
+	}
+	f, ok := l.down[host]
+	if ok && !now.Before(f.until) {
+		delete(l.down, host)
+		ok = false
+	}
+	return f.sighting, ok
+}
+
+// meaningOf is what the last reply to the target meant.
+func meaningOf(ev *engine.Evidence) engine.Meaning {
+	for i := len(ev.Seen) - 1; i >= 0; i-- {
+		if s := &ev.Seen[i]; s.Subject == engine.SubjectTarget && s.Event == engine.EventReply {
+			return s.Finding.Meaning
+		}
+	}
+	return engine.MeaningUnknown
+}
+
+// add takes probes in. It reports false when the lane has left the registry.
+func (l *lane) add(probes []*probe, now time.Time) bool {
+	l.mu.Lock()
+	if l.dead {
+		l.mu.Unlock()
+		return false
+	}
+	var out []ended
+	for _, p := range probes {
+		p.lane.Store(l)
+		l.held++
+		out = l.move(p, now, false, out)
+	}
+	l.kick(now)
+	l.mu.Unlock()
+	l.prober.finish(l, out, now)
+	return true
+}
+
+// promote moves a queued probe to the singles.
+func (l *lane) promote(p *probe, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.lane.Load() != l || p.who == single || p.in == nil {
+		return
+	}
+	pl := p.place
+	if p.in == &pl.decoy.waiting {
+		p.who = single
+		l.ringGroup(pl.group, single)
+	} else {
+		l.dequeue(p)
+		p.who = single
+		l.enqueue(p, pl, false)
+	}
+	l.kick(now)
+}
+
+// withdraw takes a probe that nobody waits for any more out of its queue; false when a session has it.
+func (l *lane) withdraw(p *probe) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.lane.Load() != l || p.in == nil {
+		return false
+	}
+	l.dequeue(p)
+	l.held--
+	l.tidy(p.place)
+	return true
+}
+
+// emptyOut takes all probes out of the queues of a group, or of all groups for nil, and moves each on. The mutex is held.
+func (l *lane) emptyOut(g *group, now time.Time, out []ended) []ended {
+	var all []*probe
+	for _, pl := range l.places {
+		if g != nil && pl.group != g {
+			continue
+		}
+		for _, who := range [...]priority{single, bulk} {
+			for q := &pl.queues[who]; q.n > 0; {
+				p := q.first
+				l.dequeue(p)
+				all = append(all, p)
+			}
+		}
+	}
+	for _, p := range all {
+		out = l.move(p, now, false, out)
+	}
+	return out
+}
+
+// later is when the lane's budgets may allow more, for rows that go home undone.
+func (l *lane) later(now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due := now
+	if _, d := l.pace.room(&connPace{}, bulk, now); d.denied && !d.until.IsZero() {
+		due = d.until
+	}
+	for _, t := range [...]time.Time{l.notBefore, l.noConnect, l.timerAt} {
+		if t.After(due) && l.sessions == 0 {
+			due = t
+		}
+	}
+	return due
+}
+
+// idle reports a lane that holds nothing but its budgets. The mutex is held.
+func (l *lane) idle() bool { return l.held == 0 && l.sessions == 0 && l.pace.open == 0 && !l.asked }

@@ -1,0 +1,66 @@
+package prober
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of a prober. No label bears an address or a domain.
+type metrics struct {
+	connections, recipients, replies, decoys, hits, misses prometheus.Counter
+
+	outcomes *prometheus.CounterVec // status, reason
+	failures *prometheus.CounterVec // event
+	actions  *prometheus.CounterVec // action
+}
+
+func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "probity", Subsystem: "prober", Name: name, Help: help})
+	}
+	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "probity", Subsystem: "prober", Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		connections: counter("connections_total", "Connections dialled to mail servers."),
+		recipients:  counter("recipients_total", "Recipients sent, decoys included."),
+		replies:     counter("replies_total", "Replies to recipients."),
+		decoys:      counter("decoys_total", "Decoys that were answered."),
+		hits:        counter("cache_hits_total", "Rows answered from the cache."),
+		misses:      counter("cache_misses_total", "Rows that the cache could not answer."),
+		outcomes:    vector("outcomes_total", "Probes that ended, by status and reason; deferred ones have status DEFERRED.", "status", "reason"),
+		failures:    vector("session_failures_total", "Hosts at which no recipient could be named, by what happened.", "event"),
+		actions:     vector("actions_total", "Actions that replies asked for.", "action"),
+	}
+	gauge := func(name, help string, f func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "probity", Subsystem: "prober", Name: name, Help: help}, f)
+	}
+	if reg == nil {
+		return m, nil
+	}
+	for _, c := range [...]prometheus.Collector{m.connections, m.recipients, m.replies, m.decoys, m.hits, m.misses, m.outcomes, m.failures, m.actions,
+		gauge("rows", "Probes in memory.", func() float64 { return float64(p.rows.Load()) }),
+		gauge("lanes", "Lanes in memory.", func() float64 { return float64(p.laneCount()) }),
+		gauge("sessions", "Connections open or being opened.", func() float64 { return float64(p.slots.inUse()) }),
+	} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("prober metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// heard counts a transaction.
+func (m *metrics) heard(asked, answered int) {
+	m.recipients.Add(float64(asked))
+	m.replies.Add(float64(answered))
+}
+
+func (m *metrics) outcome(o *outcome) {
+	status := "DEFERRED"
+	if !o.deferred {
+		status = o.verdict.Status.String()
+	}
+	m.outcomes.WithLabelValues(status, o.verdict.Reason.String()).Inc()
+}

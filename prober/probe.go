@@ -1,0 +1,123 @@
+package prober
+
+import (
+	"sync/atomic"
+	"time"
+
+	"probity/engine"
+	"probity/store/cache"
+)
+
+// probe is one address on its way to a verdict. Several askers may wait for it.
+type probe struct {
+	ev     engine.Evidence
+	key    cache.Key
+	policy engine.Policy
+
+	lane   atomic.Pointer[lane]
+	urgent atomic.Bool // a single waits for it
+	retry  bool        // a single's retry: goes on without askers
+
+	// Guarded by the lane's mutex while the lane has it; ownership passes to whoever takes it out.
+	place      *place // where it waits or is asked
+	prev, next *probe // neighbours in the list that it waits in
+	in         *list  // that list; nil while it is being asked
+	who        priority
+	asked      int // RCPTs sent for it, answered or not
+
+	// Guarded by the flight shard of key.
+	askers []asker
+	one    [1]asker // room for the usual one
+}
+
+// asker is one row of a run that waits for a probe.
+type asker struct {
+	run   *run
+	row   int
+	flags engine.Flags
+}
+
+// maxAsked bounds how often one probe is sent. Each connection answers at least one of the recipients it was given
+// or blames one, so this is never met unless a receiver plays with us.
+const maxAsked = 24
+
+// outcome is what became of a probe.
+type outcome struct {
+	verdict  engine.Verdict
+	deferred bool
+	due      time.Time
+	attempt  int // deferred attempts, this one included
+	egress   string
+	later    bool // not done: no budget, no place, or no time
+	fresh    bool // made now, not read from the cache
+	keep     bool // may be kept in the cache
+}
+
+// conclude judges a probe whose evidence asks for nothing more.
+func (p *probe) conclude(now time.Time) outcome {
+	o := outcome{fresh: true, verdict: engine.Judge(&p.ev, p.policy, now), attempt: p.ev.Attempts}
+	for i := len(p.ev.Seen) - 1; i >= 0 && !o.keep; i-- {
+		o.keep = cache.Keepable(&o.verdict, &p.ev.Seen[i])
+	}
+	return o
+}
+
+// postpone is a probe that must wait until due and be asked again by the same identity.
+func (p *probe) postpone(due, now time.Time, egress string) outcome {
+	o := outcome{fresh: true, deferred: true, due: due, attempt: p.ev.Attempts + 1, egress: egress}
+	o.verdict = engine.Judge(&p.ev, p.policy, now)
+	o.verdict.Details.NextRetry = due
+	return o
+}
+
+// list is a queue of probes from whose middle one can be taken.
+type list struct {
+	first, last *probe
+	n           int
+}
+
+func (l *list) push(p *probe) {
+	p.in, p.prev, p.next = l, l.last, nil
+	if l.last == nil {
+		l.first = p
+	} else {
+		l.last.next = p
+	}
+	l.last = p
+	l.n++
+}
+
+// unshift puts p first: it has waited already.
+func (l *list) unshift(p *probe) {
+	p.in, p.prev, p.next = l, nil, l.first
+	if l.first == nil {
+		l.last = p
+	} else {
+		l.first.prev = p
+	}
+	l.first = p
+	l.n++
+}
+
+func (l *list) remove(p *probe) {
+	if p.prev == nil {
+		l.first = p.next
+	} else {
+		p.prev.next = p.next
+	}
+	if p.next == nil {
+		l.last = p.prev
+	} else {
+		p.next.prev = p.prev
+	}
+	p.in, p.prev, p.next = nil, nil, nil
+	l.n--
+}
+
+func (l *list) pop() *probe {
+	p := l.first
+	if p != nil {
+		l.remove(p)
+	}
+	return p
+}

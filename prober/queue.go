@@ -1,0 +1,166 @@
+package prober
+
+import (
+	"time"
+
+	"probity/engine"
+)
+
+// ring is a first-in-first-out queue that reuses its memory.
+type ring[T any] struct {
+	items []T
+	head  int
+	n     int
+}
+
+func (r *ring[T]) push(v T) {
+	if r.n == len(r.items) {
+		grown := make([]T, max(4, 2*r.n))
+		for i := range r.n {
+			grown[i] = r.items[(r.head+i)%len(r.items)]
+		}
+		r.items, r.head = grown, 0
+	}
+	r.items[(r.head+r.n)%len(r.items)] = v
+	r.n++
+}
+
+// pop removes the oldest; the ring must not be empty.
+func (r *ring[T]) pop() T {
+	var none T
+	v := r.items[r.head]
+	r.items[r.head] = none
+	r.head = (r.head + 1) % len(r.items)
+	if r.n--; r.n == 0 {
+		*r = ring[T]{}
+	}
+	return v
+}
+
+func (r *ring[T]) peek() T { return r.items[r.head] }
+
+// place is one domain at one host: the addresses that wait to be asked there, and what its decoy has shown.
+// Guarded by the lane's mutex.
+type place struct {
+	domain string
+	host   string
+	group  *group
+	queues [2]list // by priority
+	ringed [2]bool // in the group's ring of that priority
+	flying int     // recipients being asked, the decoy counted
+	decoy  decoy
+}
+
+// group is what one connection may serve: the places at one host of one MX set. Guarded by the lane's mutex.
+type group struct {
+	key    string
+	host   string
+	rings  [2]ring[*place]
+	wanted ring[*place] // places whose decoy is wanted
+	queued [2]int       // probes in the queues, by priority
+	places int
+	ready  [2]bool // in the lane's ring of that priority
+
+	sessions  int
+	healthy   int        // sessions that have had a recipient answered
+	idle      []*session // those that wait for more
+	batch     int        // most recipients of a transaction, learnt from closes; 0 for no bound
+	oneDomain bool       // learnt: recipients of one transaction share their domain
+	plain     bool       // TLS failed here: speak in clear
+	blocked   bool       // its destination has no room: in the lane's list until then
+	until     time.Time
+}
+
+// hostSet tells apart the groups of a lane: a connection serves one host of one MX set.
+func hostSet(host string, hosts []string) string {
+	if len(hosts) == 1 {
+		return host
+	}
+	n := len(host)
+	for _, h := range hosts {
+		n += 1 + len(h)
+	}
+	key := append(make([]byte, 0, n), host...)
+	for _, h := range hosts {
+		key = append(append(key, ' '), h...)
+	}
+	return string(key)
+}
+
+// placeKey finds a place in its lane.
+type placeKey struct{ domain, host string }
+
+// placeOf finds or makes the place of a domain at a host.
+func (l *lane) placeOf(ev *engine.Evidence, host string) *place {
+	k := placeKey{ev.Address.Domain(), host}
+	if pl := l.places[k]; pl != nil {
+		return pl
+	}
+	key := hostSet(host, ev.Route.Hosts)
+	g := l.groups[key]
+	if g == nil {
+		g = &group{key: key, host: host}
+		l.groups[key] = g
+	}
+	pl := &place{domain: k.domain, host: host, group: g}
+	g.places++
+	l.places[k] = pl
+	return pl
+}
+
+// enqueue puts a probe where it waits for its turn.
+func (l *lane) enqueue(p *probe, pl *place, front bool) {
+	p.place = pl
+	if q := &pl.queues[p.who]; front {
+		q.unshift(p)
+	} else {
+		q.push(p)
+	}
+	pl.group.queued[p.who]++
+	l.queued++
+	l.ringPlace(pl, p.who)
+}
+
+func (l *lane) ringPlace(pl *place, who priority) {
+	if !pl.ringed[who] {
+		pl.ringed[who] = true
+		pl.group.rings[who].push(pl)
+	}
+	l.ringGroup(pl.group, who)
+}
+
+func (l *lane) ringGroup(g *group, who priority) {
+	if !g.ready[who] {
+		g.ready[who] = true
+		l.ready[who].push(g)
+	}
+}
+
+// dequeue takes a probe out of its queue. Its place stays in the ring until the ring comes to it.
+func (l *lane) dequeue(p *probe) {
+	if p.in == &p.place.queues[p.who] {
+		p.place.group.queued[p.who]--
+		l.queued--
+	}
+	p.in.remove(p)
+}
+
+// tidy forgets a place that nothing needs, and its group with its last place.
+func (l *lane) tidy(pl *place) {
+	if pl.queues[bulk].n+pl.queues[single].n+pl.decoy.waiting.n+pl.flying > 0 || pl.ringed[bulk] || pl.ringed[single] || pl.decoy.state.busy() {
+		return
+	}
+	k := placeKey{pl.domain, pl.host}
+	if l.places[k] != pl {
+		return
+	}
+	delete(l.places, k)
+	pl.group.places--
+	l.tidyGroup(pl.group)
+}
+
+func (l *lane) tidyGroup(g *group) {
+	if g.places == 0 && g.sessions == 0 && !g.ready[bulk] && !g.ready[single] && !g.blocked && l.groups[g.key] == g {
+		delete(l.groups, g.key)
+	}
+}

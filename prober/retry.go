@@ -1,0 +1,156 @@
+package prober
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire"
+	"probity/store/cache"
+)
+
+// retries are the singles that were put off and wait for their next attempt: by key, and by due time. At most max of them;
+// what does not fit is not retried, and the next call is a first contact.
+type retries struct {
+	max  int
+	bell chan struct{} // the earliest due time may have changed
+
+	mu    sync.Mutex // guards what follows
+	byKey map[cache.Key]*retry
+	queue retryQueue
+}
+
+type retry struct {
+	key      cache.Key
+	ask      wire.Ask
+	attempts int
+	egress   string
+	due      time.Time
+	verdict  engine.Verdict // what is answered meanwhile
+	launched bool
+	at       int // in the queue; -1 when not there
+}
+
+func newRetries(max int) *retries {
+	return &retries{max: max, bell: make(chan struct{}, 1), byKey: map[cache.Key]*retry{}}
+}
+
+// pending is what is known of an address whose retry is planned or under way; nil when none is.
+func (r *retries) pending(k cache.Key) (time.Time, *engine.Verdict) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.byKey[k]; e != nil {
+		return e.due, &e.verdict
+	}
+	return time.Time{}, nil
+}
+
+// settle notes the outcome of a probe that a single asked for: planned again when it was put off, else done with.
+func (r *retries) settle(p *probe, o *outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.byKey[p.key]
+	if !o.deferred {
+		if e != nil {
+			r.drop(e)
+		}
+		return
+	}
+	if e == nil {
+		if len(r.byKey) >= r.max {
+			return
+		}
+		route := p.ev.Route
+		e = &retry{key: p.key, ask: wire.Ask{Address: p.ev.Address, Flags: p.ev.Flags, Route: &route}, at: -1}
+		r.byKey[p.key] = e
+	}
+	e.attempts, e.egress, e.due, e.verdict, e.launched = o.attempt, o.egress, o.due, o.verdict, false
+	if e.at < 0 {
+		heap.Push(&r.queue, e)
+	} else {
+		heap.Fix(&r.queue, e.at)
+	}
+	select {
+	case r.bell <- struct{}{}:
+	default:
+	}
+}
+
+func (r *retries) drop(e *retry) {
+	delete(r.byKey, e.key)
+	if e.at >= 0 {
+		heap.Remove(&r.queue, e.at)
+	}
+}
+
+// due takes what is to be asked again now, and says when to look again.
+func (r *retries) due(now time.Time) (ready []*retry, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.queue) > 0 {
+		e := r.queue[0]
+		if now.Before(e.due) {
+			return ready, e.due.Sub(now)
+		}
+		heap.Pop(&r.queue)
+		e.launched = true
+		ready = append(ready, e)
+	}
+	return ready, time.Hour
+}
+
+// retryLoop asks again what is due, until ctx ends. What waits then is forgotten: the next call is a first contact.
+func (p *Prober) retryLoop(ctx context.Context) {
+	t := time.NewTimer(time.Hour)
+	defer t.Stop()
+	for {
+		now := time.Now()
+		ready, wait := p.retries.due(now)
+		for _, e := range ready {
+			p.relaunch(e, now)
+		}
+		t.Reset(wait)
+		select {
+		case <-t.C:
+		case <-p.retries.bell:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *Prober) relaunch(e *retry, now time.Time) {
+	if o := p.launch(e.key, &e.ask, asker{}, e.attempts, e.egress, now); o != nil {
+		p.retries.settle(&probe{key: e.key}, o)
+	}
+}
+
+// retryQueue is a heap by due time.
+type retryQueue []*retry
+
+func (q retryQueue) Len() int           { return len(q) }
+func (q retryQueue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+
+func (q retryQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].at, q[j].at = i, j
+}
+
+// Push implements heap.Interface.
+func (q *retryQueue) Push(x any) {
+	e := x.(*retry)
+	e.at = len(*q)
+	*q = append(*q, e)
+}
+
+// Pop implements heap.Interface.
+func (q *retryQueue) Pop() any {
+	old := *q
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	e.at = -1
+	return e
+}

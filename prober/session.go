@@ -1,0 +1,179 @@
+package prober
+
+import (
+	"context"
+	"time"
+
+	"probity/engine/smtp"
+	"probity/store/cache"
+)
+
+// session is one connection of a lane to a host, and the goroutine that works on it.
+type session struct {
+	lane  *lane
+	group *group
+	who   priority // for whom it was opened
+	dest  *destination
+	from  *egress // the lane's, or the one that reaches IPv6 hosts
+	conn  *smtp.Session
+	keyer *cache.Keyer
+
+	used, destUsed connPace // guarded by the lane's and the destination's mutex
+	dialled        bool
+	plain          bool // TLS has failed here before
+	maxRcpt        int  // the server's own words (RFC 9422); 0 for none
+	maxMail        int
+	oneDomain      bool
+	destLease      bool // the destination wants a lease
+
+	asks     []ask
+	rcpts    []smtp.Rcpt
+	seen     []answer
+	progress bool // some recipient was answered on this connection
+	accepted map[string]bool
+
+	wake  chan struct{}
+	leave bool // the next take finds nothing
+}
+
+func newSession(l *lane, g *group, who priority) *session {
+	return &session{lane: l, group: g, who: who, from: l.egress, plain: g.plain, wake: make(chan struct{}, 1), keyer: l.prober.cfg.Cache.Keyer(),
+		accepted: map[string]bool{}}
+}
+
+// run is the session's life: connect, ask, take leave. soft ends when the node stops, hard when it can wait no longer.
+func (s *session) run(soft, hard context.Context) {
+	defer s.end()
+	if soft.Err() != nil || !s.connect(hard) {
+		return
+	}
+	for s.next(soft) {
+		if !s.ask(hard) {
+			break
+		}
+	}
+	s.quit()
+}
+
+// quit takes leave even while the node stops: an open connection would count against us at the peer.
+func (s *session) quit() {
+	ctx, cancel := context.WithTimeout(context.Background(), quitTime)
+	defer cancel()
+	s.conn.Quit(ctx)
+}
+
+const quitTime = 8 * time.Second
+
+// next takes the next transaction; it waits a little for work or for budgets. False when it is time to leave.
+func (s *session) next(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		s.lane.mu.Lock()
+		now := time.Now()
+		if s.leave || s.yields() {
+			s.lane.mu.Unlock()
+			return false
+		}
+		d := s.lane.take(s, now)
+		if len(s.asks) > 0 {
+			s.lane.mu.Unlock()
+			return true
+		}
+		wait := s.patience(d, now)
+		if wait <= 0 || s.leave {
+			s.lane.mu.Unlock()
+			return false
+		}
+		l := s.lane
+		l.ringAll(s.group) // a kick finds it there
+		s.group.idle = append(s.group.idle, s)
+		s.lane.idlers++
+		s.lane.mu.Unlock()
+		if !s.rest(ctx, wait) {
+			return false
+		}
+	}
+	return false
+}
+
+// yields reports that others find no connection, and that this one has served its turn.
+func (s *session) yields() bool {
+	const turn = 8
+	return s.lane.starved && s.used.transactions >= turn
+}
+
+// patience is how long it pays to wait: for work the linger, for a budget a little longer.
+func (s *session) patience(d denial, now time.Time) time.Duration {
+	linger := s.lane.prober.cfg.Linger
+	switch {
+	case s.lane.starved || s.lane.prober.slots.scarce():
+		return 0
+	case d.lease:
+		s.askLease()
+		return time.Second
+	case !d.denied:
+		return linger
+	case d.until.IsZero() || d.until.Sub(now) > 4*time.Second:
+		s.lane.await(d, now)
+		return 0
+	}
+	return d.until.Sub(now)
+}
+
+func (s *session) askLease() {
+	if s.destLease {
+		s.destLease = false
+		s.dest.mu.Lock()
+		s.dest.waiting[s.lane] = s.group
+		s.lane.prober.ledger.ask(&s.dest.account)
+		s.dest.mu.Unlock()
+		return
+	}
+	s.lane.prober.ledger.ask(&s.lane.account)
+}
+
+// rest waits as an idle session. False when it was told to leave, or waited in vain for work.
+func (s *session) rest(ctx context.Context, wait time.Duration) bool {
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-s.wake:
+		return true
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	s.lane.mu.Lock()
+	defer s.lane.mu.Unlock()
+	if !s.lane.unidle(s) {
+		<-s.wake // somebody has just given it work
+		return true
+	}
+	return s.group.queued[bulk]+s.group.queued[single]+s.group.wanted.n > 0 && ctx.Err() == nil
+}
+
+// end gives the connection's place back and lets the others go on.
+func (s *session) end() {
+	p, l, now := s.lane.prober, s.lane, time.Now()
+	if s.dest != nil {
+		s.dest.closed(now)
+		p.dests.release(s.dest)
+	}
+	l.mu.Lock()
+	if s.dialled {
+		l.pace.closed()
+	} else {
+		l.pace.unconnect()
+	}
+	l.sessions--
+	s.group.sessions--
+	if s.progress {
+		s.group.healthy--
+	}
+	l.starved = false
+	l.ringAll(s.group)
+	p.slots.free()
+	l.kick(now)
+	l.mu.Unlock()
+	for next := p.slots.next(); next != nil; next = p.slots.next() {
+		next.kicked(now)
+	}
+}

@@ -1,0 +1,105 @@
+package prober
+
+import (
+	"context"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire"
+	"probity/store/cache"
+)
+
+// refreshAfter is the age at which a cached answer to a single is renewed behind its back.
+const refreshAfter = 7 * 24 * time.Hour
+
+// Single implements wire.Prober.
+func (p *Prober) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
+	if !p.running() {
+		return wire.Answer{}, ErrStopped
+	}
+	now := time.Now()
+	key := p.cfg.Cache.Keyer().Key(a.Address)
+	if v, ok := p.known(key, a.Address, a.Flags, a.Route, a.MaxAge, now); ok {
+		if now.Sub(v.VerifiedAt) > refreshAfter && !a.NoSMTP {
+			p.launch(key, &a, asker{}, 0, "", now)
+		}
+		return p.answer(v), nil
+	}
+	if _, v := p.retries.pending(key); v != nil {
+		return p.answer(*v), nil
+	}
+	r := newRun(true)
+	if o := p.launch(key, &a, asker{r, 0, a.Flags}, 0, "", now); o != nil {
+		return p.answer(o.verdict), nil
+	}
+	select {
+	case <-r.wake:
+		got := r.take(nil)
+		p.keep(got)
+		return p.answer(got[0].o.verdict), nil
+	case <-p.stop:
+		return wire.Answer{}, ErrStopped
+	case <-ctx.Done():
+	}
+	for _, d := range r.close() { // it may have come at the last moment
+		p.keep([]done{d})
+		return p.answer(d.o.verdict), nil
+	}
+	return p.answer(p.tooLate(&a)), nil
+}
+
+func (p *Prober) answer(v engine.Verdict) wire.Answer {
+	return wire.Answer{Verdict: v, Node: p.cfg.Node}
+}
+
+// tooLate is the verdict at the caller's deadline. The probe goes on, so that the next call finds its answer.
+func (p *Prober) tooLate(a *wire.Ask) engine.Verdict {
+	now := time.Now()
+	ev := engine.Evidence{Address: a.Address, Flags: a.Flags, Route: *a.Route}
+	ev.Append(engine.Sighting{Event: engine.EventTimeout, At: now})
+	return engine.Judge(&ev, engine.Policy{Details: true}, now)
+}
+
+// launch begins the probe of one address, or joins the one in flight. An outcome is returned where nothing need be asked.
+// An asker without a run wants no answer.
+func (p *Prober) launch(key cache.Key, a *wire.Ask, who asker, attempts int, pinned string, now time.Time) *outcome {
+	pr := &probe{key: key, who: single, retry: who.run == nil}
+	if a.Low {
+		pr.who = bulk
+	}
+	pr.policy = engine.Policy{NoSMTP: a.NoSMTP || p.cfg.Suppressed(a.Address.Domain(), a.Route.Hosts), Details: true, Schedule: p.table.Load().Schedule}
+	pr.ev = engine.Evidence{Address: a.Address, Flags: a.Flags, Route: *a.Route, Attempts: attempts}
+	e := p.egress.choose(a.Route, a.Address, pinned, now)
+	if e == nil {
+		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: now})
+	}
+	if engine.Next(&pr.ev, pr.policy, now).Kind != engine.StepAsk {
+		o := pr.conclude(now)
+		return &o
+	}
+	l := p.laneOf(a.Route, e, now)
+	if l == nil || p.rows.Load() > int64(p.cfg.MaxRows+p.cfg.MaxRows/10) {
+		pr.ev.Append(engine.Sighting{Event: engine.EventInternal, At: now})
+		o := pr.conclude(now)
+		return &o
+	}
+	p.rows.Add(1)
+	if got := p.flight.join(pr, who); got != pr {
+		p.rows.Add(-1)
+		p.hurry(got, a.Low, now)
+		return nil
+	}
+	p.add(l, []*probe{pr}, now)
+	return nil
+}
+
+// hurry promotes a probe in flight that was not asked for by a single.
+func (p *Prober) hurry(got *probe, low bool, now time.Time) {
+	if low {
+		return
+	}
+	got.urgent.Store(true)
+	if l := got.lane.Load(); l != nil {
+		l.promote(got, now)
+	}
+}

@@ -1,0 +1,164 @@
+package prober
+
+import (
+	"time"
+
+	"probity/engine/smtp"
+)
+
+// ask is one recipient of a transaction: a target, or the decoy of a place when p is nil.
+type ask struct {
+	p     *probe
+	place *place
+}
+
+// take fills the session's next transaction and reserves its budgets: singles first, then decoys, then bulk. When there is
+// nothing to send it says what stands against it; no denial means that there is no work.
+func (l *lane) take(s *session, now time.Time) denial {
+	s.asks, s.rcpts = s.asks[:0], s.rcpts[:0]
+	g := s.group
+	if now.Before(l.notBefore) {
+		return denial{denied: true, until: l.notBefore}
+	}
+	roomy, d1 := s.room(single, now)
+	tight, d0 := s.room(bulk, now)
+	f := filler{l: l, s: s, oneDomain: l.provider.OneDomain || s.oneDomain || g.oneDomain}
+	f.probes(&g.rings[single], single, roomy)
+	f.decoys(roomy, tight, now)
+	f.probes(&g.rings[bulk], bulk, tight)
+	if len(s.asks) > 0 {
+		s.reserve(len(s.asks))
+		return denial{}
+	}
+	switch {
+	case roomy == 0 && g.queued[single]+g.queued[bulk]+g.wanted.n > 0:
+		return s.spent(d1)
+	case tight == 0 && g.queued[bulk]+g.wanted.n > 0:
+		return s.spent(d0)
+	}
+	return denial{}
+}
+
+// filler fills one transaction.
+type filler struct {
+	l         *lane
+	s         *session
+	oneDomain bool
+	domain    string // of the transaction, where it may have but one
+}
+
+// fits reports that a domain may be in this transaction.
+func (f *filler) fits(domain string) bool {
+	return !f.oneDomain || f.domain == "" || f.domain == domain
+}
+
+func (f *filler) put(p *probe, pl *place) {
+	f.domain = pl.domain
+	pl.flying++
+	f.s.asks = append(f.s.asks, ask{p, pl})
+	if p != nil {
+		f.s.rcpts = append(f.s.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: pl.domain})
+	}
+}
+
+// probes takes probes of one priority while the transaction holds fewer than room. A place that has more goes to the ring's end,
+// so that no domain keeps the others waiting.
+func (f *filler) probes(r *ring[*place], who priority, room int) {
+	for looked := r.n; looked > 0 && len(f.s.asks) < room; looked-- {
+		pl := r.pop()
+		q := &pl.queues[who]
+		for fits := f.fits(pl.domain); fits && q.n > 0 && len(f.s.asks) < room; {
+			p := q.first
+			f.l.dequeue(p)
+			p.asked++
+			f.put(p, pl)
+		}
+		if q.n > 0 {
+			r.push(pl)
+		} else {
+			pl.ringed[who] = false
+			f.l.tidy(pl)
+		}
+	}
+}
+
+// decoys takes the decoys that are wanted.
+func (f *filler) decoys(roomy, tight int, now time.Time) {
+	r := &f.s.group.wanted
+	for looked := r.n; looked > 0 && len(f.s.asks) < roomy; looked-- {
+		pl := r.pop()
+		if pl.decoy.waiting.n == 0 { // those who wanted it have gone
+			pl.decoy.state = decoyUnknown
+			f.l.tidy(pl)
+			continue
+		}
+		if !f.fits(pl.domain) || len(f.s.asks) >= tight && pl.decoy.who() == bulk {
+			r.push(pl)
+			continue
+		}
+		pl.decoy.state = decoyAsking
+		f.put(nil, pl)
+		f.s.rcpts = append(f.s.rcpts, smtp.Rcpt{Local: decoyLocal(f.s.keyer, pl.domain, now), Domain: pl.domain})
+	}
+}
+
+// room is how many recipients may be sent now, by the lane, the destination, the server's own word and what was learnt of it.
+func (s *session) room(who priority, now time.Time) (int, denial) {
+	n, d := s.lane.pace.room(&s.used, who, now)
+	if dest := s.dest; dest != nil && n > 0 {
+		dest.mu.Lock()
+		m, dd := dest.pace.room(&s.destUsed, who, now)
+		dest.mu.Unlock()
+		if n = min(n, m); m == 0 {
+			d = dd
+			if dd.lease {
+				s.destLease = true
+			}
+		}
+	}
+	if g := s.group.batch; g > 0 {
+		n = min(n, g)
+	}
+	if s.maxRcpt > 0 {
+		n = min(n, s.maxRcpt)
+	}
+	if s.maxMail > 0 && s.used.transactions >= s.maxMail {
+		n = 0
+	}
+	return n, d
+}
+
+// reserve takes n recipients and a transaction from all budgets.
+func (s *session) reserve(n int) {
+	s.lane.pace.reserve(&s.used, n)
+	s.used.transactions++
+	if dest := s.dest; dest != nil {
+		dest.mu.Lock()
+		dest.pace.reserve(&s.destUsed, n)
+		dest.mu.Unlock()
+	}
+}
+
+// settle returns to all budgets what a transaction of n recipients has not used: `unsent` were never sent, `accepted` were
+// accepted. Of the rest, `mild` were put off without a word about the mailbox: they count on the connection, not in the hour.
+func (s *session) settle(n, unsent, accepted, mild int, now time.Time) {
+	book := func(p *pace, c *connPace) {
+		p.release(c, unsent)
+		p.settle(c, n-unsent, accepted, mild, now)
+	}
+	book(&s.lane.pace, &s.used)
+	if dest := s.dest; dest != nil {
+		dest.mu.Lock()
+		book(&dest.pace, &s.destUsed)
+		dest.mu.Unlock()
+	}
+}
+
+// spent tells a denial that waiting can lift from a connection that is used up.
+func (s *session) spent(d denial) denial {
+	if !d.denied {
+		s.leave = true
+	}
+	d.denied = true
+	return d
+}

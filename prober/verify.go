@@ -1,0 +1,265 @@
+package prober
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire"
+	"probity/store/cache"
+)
+
+// ErrStopped is the answer of a prober that is not running.
+var ErrStopped = errors.New("prober: not running")
+
+var _ wire.Prober = (*Prober)(nil)
+
+// defaultHold is how long a batch is held where its sender names no time.
+const defaultHold = 60 * time.Second
+
+// Verify implements wire.Prober.
+func (p *Prober) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, emit func(wire.Results)) error {
+	if len(b.Rows) > wire.MaxRows {
+		return fmt.Errorf("prober: a batch of %d rows, at most %d are taken", len(b.Rows), wire.MaxRows)
+	}
+	if !p.running() {
+		return ErrStopped
+	}
+	v := p.begin(b, emit)
+	v.admit()
+	v.collect(ctx, orElse(hold, defaultHold))
+	return nil
+}
+
+// verification is one batch on its way.
+type verification struct {
+	p     *Prober
+	b     *wire.Batch
+	r     *run
+	now   time.Time
+	emit  func(wire.Results)
+	part  []wire.Result
+	spare []done
+	// Rows in the order of their keys: what is asked together lies together in the cache, and a domain's rows are shuffled.
+	order  []keyed
+	probes []*probe // by row; nil where none was needed or it is over
+	left   int      // rows without a result
+
+	same  sameRoute
+	batch []*probe // for same.lane, not yet added
+}
+
+type keyed struct {
+	key cache.Key
+	row int
+}
+
+// sameRoute is what need not be found out again while rows of one domain follow each other.
+type sameRoute struct {
+	route      *engine.Route
+	egress     *egress
+	lane       *lane
+	suppressed bool
+}
+
+func (p *Prober) begin(b *wire.Batch, emit func(wire.Results)) *verification {
+	v := &verification{p: p, b: b, r: newRun(false), now: time.Now(), emit: emit, left: len(b.Rows),
+		order: make([]keyed, len(b.Rows)), probes: make([]*probe, len(b.Rows)), part: make([]wire.Result, 0, min(p.cfg.Part, len(b.Rows)))}
+	k := p.cfg.Cache.Keyer()
+	for i := range b.Rows {
+		v.order[i] = keyed{k.Key(b.Rows[i].Address), i}
+	}
+	slices.SortFunc(v.order, func(a, b keyed) int { return slices.Compare(a.key[:], b.key[:]) })
+	return v
+}
+
+// admit answers what is known and queues the rest.
+func (v *verification) admit() {
+	for i := range v.order {
+		o := &v.order[i]
+		row := &v.b.Rows[o.row]
+		if w, ok := v.p.known(o.key, row.Address, row.Flags, row.Route, v.b.MaxAge, v.now); ok {
+			v.put(o.row, outcome{verdict: w})
+			continue
+		}
+		if due, wait := v.p.retries.pending(o.key); wait != nil && row.Attempt == 0 {
+			v.put(o.row, outcome{verdict: *wait, deferred: true, due: due, attempt: 1})
+			continue
+		}
+		v.queue(o, row)
+	}
+	v.flushLane()
+}
+
+// queue makes the probe of a row, unless it is over before anything is asked.
+func (v *verification) queue(o *keyed, row *wire.Row) {
+	v.route(row)
+	pr := &probe{key: o.key, policy: engine.Policy{NoSMTP: v.b.NoSMTP || v.same.suppressed, Schedule: v.p.table.Load().Schedule}}
+	pr.ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: *row.Route, Attempts: int(row.Attempt)}
+	if v.same.egress == nil {
+		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: v.now})
+	}
+	if engine.Next(&pr.ev, pr.policy, v.now).Kind != engine.StepAsk {
+		v.put(o.row, pr.conclude(v.now))
+		return
+	}
+	if v.p.rows.Add(1) > int64(v.p.cfg.MaxRows) || v.same.lane == nil {
+		v.p.rows.Add(-1)
+		v.put(o.row, outcome{later: true, due: v.now.Add(fullWait)})
+		return
+	}
+	got := v.p.flight.join(pr, asker{v.r, o.row, row.Flags})
+	v.probes[o.row] = got
+	if got != pr {
+		v.p.rows.Add(-1)
+		return
+	}
+	v.batch = append(v.batch, pr)
+}
+
+// fullWait is when rows may come again that found no room in memory.
+const fullWait = 5 * time.Second
+
+// route finds identity and lane of a row; rows of one domain share them, but where a wide provider is spread by address.
+func (v *verification) route(row *wire.Row) {
+	prov := row.Route.Provider
+	byAddress := len(v.p.egress.list) > 1 && prov.Wide && slices.Contains(prov.ByAddress, row.Address.Domain())
+	if v.same.route == row.Route && !byAddress {
+		return
+	}
+	s := sameRoute{route: row.Route, egress: v.p.egress.choose(row.Route, row.Address, v.b.Egress, v.now)}
+	s.suppressed = v.p.cfg.Suppressed(row.Address.Domain(), row.Route.Hosts)
+	if s.egress != nil {
+		s.lane = v.p.laneOf(row.Route, s.egress, v.now)
+	}
+	if s.lane != v.same.lane {
+		v.flushLane()
+	}
+	v.same = s
+}
+
+func (v *verification) flushLane() {
+	if len(v.batch) == 0 {
+		return
+	}
+	v.p.add(v.same.lane, v.batch, v.now)
+	v.batch = v.batch[:0]
+}
+
+// collect hands on what is done, in parts, until all is or time is up.
+func (v *verification) collect(ctx context.Context, hold time.Duration) {
+	holding := time.NewTimer(hold)
+	defer holding.Stop()
+	flush := time.NewTimer(v.p.cfg.Flush)
+	defer flush.Stop()
+	for v.left-len(v.part) > 0 {
+		select {
+		case <-v.r.wake:
+			if v.r.waiting()+len(v.part) >= min(v.p.cfg.Part, v.left) {
+				v.drain()
+			}
+		case <-flush.C:
+			v.drain()
+			v.send(false)
+			flush.Reset(v.p.cfg.Flush)
+		case <-holding.C:
+			v.abandon()
+		case <-ctx.Done():
+			v.abandon()
+		case <-v.p.stop:
+			v.abandon()
+		}
+	}
+	v.r.close()
+	v.send(true)
+}
+
+// drain takes what sessions have handed over.
+func (v *verification) drain() {
+	got := v.r.take(v.spare)
+	v.p.keep(got)
+	for i := range got {
+		v.probes[got[i].row] = nil
+		v.put(got[i].row, got[i].o)
+	}
+	clear(got)
+	v.spare = got
+}
+
+// put adds a result to the part, which goes out when it is full.
+func (v *verification) put(row int, o outcome) {
+	if len(v.part) == v.p.cfg.Part {
+		v.send(false)
+	}
+	r := wire.Result{Row: v.b.Rows[row].Number, Attempt: v.b.Rows[row].Attempt, Verdict: o.verdict}
+	switch {
+	case o.later:
+		r.Outcome, r.Due, r.Egress = wire.Later, o.due, v.b.Egress
+	case o.deferred:
+		r.Outcome, r.Due, r.Egress, r.Attempt = wire.Deferred, o.due, o.egress, uint8(min(o.attempt, 255))
+	}
+	r.Verdict.FromCache = o.verdict.VerifiedAt.Before(v.b.Started)
+	v.part = append(v.part, r)
+}
+
+func (v *verification) send(last bool) {
+	if len(v.part) == 0 && !last {
+		return
+	}
+	v.left -= len(v.part)
+	v.emit(wire.Results{Job: v.b.Job, Chunk: v.b.Chunk, Epoch: v.b.Epoch, Rows: v.part, Done: last})
+	clear(v.part)
+	v.part = v.part[:0]
+}
+
+// abandon sends home what is not done. Who is being asked is asked to the end, for the cache.
+func (v *verification) abandon() {
+	got := v.r.close()
+	v.p.keep(got)
+	for i := range got {
+		v.probes[got[i].row] = nil
+		v.put(got[i].row, got[i].o)
+	}
+	now := time.Now()
+	due := map[*lane]time.Time{}
+	for row, pr := range v.probes {
+		if pr == nil {
+			continue
+		}
+		l := pr.lane.Load()
+		if _, ok := due[l]; !ok && l != nil {
+			due[l] = l.later(now)
+		}
+		if v.p.flight.leave(pr, v.r) {
+			v.p.rows.Add(-1)
+		}
+		v.probes[row] = nil
+		v.put(row, outcome{later: true, due: due[l]})
+	}
+}
+
+// known finds a cached verdict that will do: young enough, of the provider that the route leads to now, judged under flags
+// that count the same.
+func (p *Prober) known(k cache.Key, a engine.Address, flags engine.Flags, r *engine.Route, maxAge time.Duration, now time.Time) (engine.Verdict, bool) {
+	if maxAge <= 0 {
+		return engine.Verdict{}, false
+	}
+	v, ok := p.cfg.Cache.Get(k, now)
+	if !ok || now.Sub(v.VerifiedAt) > maxAge || v.ProviderID != r.Provider.ID || (v.Flags^flags)&^engine.FlagFree != 0 {
+		p.metrics.misses.Inc()
+		return engine.Verdict{}, false
+	}
+	p.metrics.hits.Inc()
+	v.Flags, v.MX, v.ProviderName, v.FromCache = flags, r.MX, orElseName(r.Provider.Name), true
+	return v.AsOf(now), true
+}
+
+func orElseName(name string) string {
+	if name == "" {
+		return "other"
+	}
+	return name
+}

@@ -59,7 +59,7 @@ func (t *Table) refusal(p *Provider, r *Reply, asker Asker) Finding {
 		enhanced = enhancedOf(r.Lines, r.Code)
 	}
 	best := t.bare(p, r, enhanced)
-	best = t.scan.search(words, p, r, enhanced, best)
+	best = t.scan.run(&search{text: words, provider: p, reply: r, enhanced: enhanced, best: best, rank: rankOf(best)})
 	if rankOf(best) > tierQuotesUs<<tierShift && r.Code/100 == 5 && asker.quotedBy(r.Lines) {
 		return Finding{Meaning: SenderRefused, Blame: BlameUs, Rule: "default/quotes-us"}
 	}

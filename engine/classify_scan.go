@@ -5,116 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
-// phrase is a text condition: parts that must occur in this order, each at most maxGap bytes after the one before.
-// A part begins and ends with a space where only whole words will do.
-type phrase struct{ parts []string }
-
-const maxGap = 48 // bytes between two parts of a phrase
-
-// parsePhrase reads the phrase notation of the provider file: words as they would be said; ~ stands for a few words,
-// * at the edge of a word for the rest of that word, @ for any mail address.
-func parsePhrase(text string) (phrase, error) {
-	var p phrase
-	open := false // the part begins in the middle of a word
-	for rest, more := text, true; more; {
-		i := strings.IndexAny(rest, "~*")
-		part := rest
-		if more = i >= 0; more {
-			part = rest[:i]
-		}
-		cut := more && rest[i] == '*'
-		if words := partWords(part, open, cut); words != "" {
-			p.parts = append(p.parts, words)
-		}
-		if open = cut; more {
-			rest = rest[i+1:]
-		}
-	}
-	for _, part := range p.parts {
-		if len(strings.Trim(part, " ")) < 2 {
-			return p, errors.New("a part of fewer than two letters would fit nearly everything")
-		}
-	}
-	if len(p.parts) == 0 || len(p.parts) > 4 {
-		return p, errors.New("a phrase has one to four parts")
-	}
-	return p, nil
-}
-
-// partWords normalises one part as replies are. An open edge does not end at a word's edge; nor do scripts without spaces have one.
-func partWords(part string, openLeft, openRight bool) string {
-	words := string(appendWords([]byte{' '}, part))
-	if strings.TrimSpace(words) == "" {
-		return ""
-	}
-	if openLeft && !strings.HasPrefix(part, " ") || words[1] >= 0xe0 {
-		words = strings.TrimPrefix(words, " ")
-	}
-	if openRight && !strings.HasSuffix(part, " ") || words[len(words)-2] >= 0x80 && words[1] >= 0xe0 {
-		words = strings.TrimSuffix(words, " ")
-	}
-	return words
-}
-
-// occurs reports whether the parts stand in text in their order and near enough to each other.
-// At most 32 places of each part are followed, so that a hostile text costs no more than a long one.
-func (p *phrase) occurs(text []byte) bool {
-	var ends, before [32]int
-	count := 0
-	for k, part := range p.parts {
-		before = ends
-		known := count
-		count = 0
-		for at := 0; count < len(ends); {
-			i := bytes.Index(text[at:], []byte(part))
-			if i < 0 {
-				break
-			}
-			start := at + i
-			at = start + 1
-			if k == 0 || follows(before[:known], start) {
-				ends[count] = start + len(part)
-				count++
-			}
-		}
-		if count == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// follows reports whether a part that starts here follows one that ended at one of ends; two parts may share a space.
-func follows(ends []int, start int) bool {
-	return slices.ContainsFunc(ends, func(end int) bool { return start >= end-1 && start <= end+maxGap })
-}
-
-// key is the longest part: the one that the scanner looks for.
-func (p *phrase) key() string {
-	return slices.MaxFunc(p.parts, func(a, b string) int { return len(a) - len(b) })
-}
-
-// scanner finds all phrases of all rules in one pass over a text (Aho and Corasick, 1975): a dense automaton over the
-// few bytes that occur in phrases. Immutable.
+// scanner finds the phrases of all rules in one pass over a text: a dense automaton for the atoms (Aho and Corasick, 1975)
+// over the few bytes that occur in them, and for each phrase how far it has been filled. Immutable.
 type scanner struct {
-	class   [256]uint8
-	width   int
-	next    []uint16 // state x class -> state
-	first   []uint32 // state -> its hits: hits[first[s]:first[s+1]]
-	hits    []uint16 // indexes of told
-	told    []told
-	bare    []*Rule // generic rules without phrases
-	matches int
+	class [256]uint8
+	width int
+	next  []uint16 // state x class -> state
+	first []uint32 // state -> the atoms that end there: hits[first[s]:first[s+1]]
+	hits  []uint16
+	atoms []scanAtom
+	slots int     // slots that must be remembered
+	bare  []*Rule // generic rules without phrases
 }
 
-// told is one phrase of one rule.
-type told struct {
-	rule   *Rule
-	phrase phrase
+// scanAtom is an atom and every place of a phrase that it may fill, lowest rank first.
+type scanAtom struct {
+	atom
+	places []place
 }
+
+// place is one slot of one phrase of a rule.
+type place struct {
+	rule *Rule
+	rank uint32
+	slot uint16 // where its end is remembered
+	prev uint16 // the slot before it
+	kind placeKind
+	gap  bool
+}
+
+type placeKind uint8
+
+const (
+	placeFirst placeKind = iota
+	placeInner
+	placeLast
+	placeOnly
+)
 
 // The tiers of rules: what speaks about the sender or us beats what speaks about the recipient, a provider's rule beats a generic one.
 const (
@@ -128,7 +57,7 @@ const (
 )
 
 func (r *Rule) tier() uint32 {
-	us := r.Blame == BlameUs || r.Blame == BlameNetwork
+	us := r.Blame == BlameUs || r.Blame == BlameNetwork // greylisting too: we are the stranger
 	switch {
 	case us && r.owner != nil:
 		return tierProviderUs
@@ -140,25 +69,30 @@ func (r *Rule) tier() uint32 {
 	return tierGeneric
 }
 
+// The bounds of all rules together.
 const (
-	maxStates  = 1 << 16
-	maxPhrases = 8192
+	maxStates     = 1 << 16
+	maxSlotsAtAll = 2048
 )
 
 func newScanner(t *Table) (scanner, error) {
 	var s scanner
+	known := map[atom]int{}
 	for _, p := range t.Providers {
-		p.bare = s.add(p.Rules)
+		p.bare = s.add(p.Rules, known)
 	}
-	s.bare = s.add(t.Generic)
-	if len(s.told) > maxPhrases {
-		return s, fmt.Errorf("%d phrases in all rules: at most %d", len(s.told), maxPhrases)
+	s.bare = s.add(t.Generic, known)
+	if s.slots > maxSlotsAtAll {
+		return s, fmt.Errorf("the phrases of all rules have %d places: at most %d", s.slots, maxSlotsAtAll)
+	}
+	for i := range s.atoms {
+		slices.SortStableFunc(s.atoms[i].places, func(a, b place) int { return int(a.rank) - int(b.rank) })
 	}
 	return s, s.compile()
 }
 
 // add ranks rules, takes up their phrases, and gives back the rules that have none.
-func (s *scanner) add(rules []Rule) (bare []*Rule) {
+func (s *scanner) add(rules []Rule, known map[atom]int) (bare []*Rule) {
 	for i := range rules {
 		r := &rules[i]
 		r.rank = r.tier()<<tierShift | uint32(i)
@@ -166,18 +100,48 @@ func (s *scanner) add(rules []Rule) (bare []*Rule) {
 			bare = append(bare, r)
 		}
 		for _, p := range r.phrases {
-			s.told = append(s.told, told{r, p})
+			s.addPhrase(r, p, known)
 		}
 	}
 	slices.SortStableFunc(bare, func(a, b *Rule) int { return int(a.rank) - int(b.rank) })
 	return bare
 }
 
-// compile builds the automaton from the keys of the phrases.
+func (s *scanner) addPhrase(r *Rule, p phrase, known map[atom]int) {
+	for i, sl := range p {
+		at := place{rule: r, rank: r.rank, kind: kindOf(i, len(p)), gap: sl.gap, slot: uint16(s.slots), prev: uint16(s.slots - 1)}
+		if i+1 < len(p) {
+			s.slots++
+		}
+		for _, a := range sl.atoms {
+			k, ok := known[a]
+			if !ok {
+				k = len(s.atoms)
+				known[a] = k
+				s.atoms = append(s.atoms, scanAtom{atom: a})
+			}
+			s.atoms[k].places = append(s.atoms[k].places, at)
+		}
+	}
+}
+
+func kindOf(i, n int) placeKind {
+	switch {
+	case n == 1:
+		return placeOnly
+	case i == 0:
+		return placeFirst
+	case i+1 == n:
+		return placeLast
+	}
+	return placeInner
+}
+
+// compile builds the automaton of the atoms.
 func (s *scanner) compile() error {
 	s.width = 1
-	for _, w := range s.told {
-		for _, c := range []byte(w.phrase.key()) {
+	for _, a := range s.atoms {
+		for _, c := range []byte(a.words) {
 			if s.class[c] == 0 {
 				s.class[c] = uint8(s.width)
 				s.width++
@@ -192,17 +156,17 @@ func (s *scanner) compile() error {
 	return nil
 }
 
-// plant makes the trie of the keys; ends holds the phrases that end in each state.
+// plant makes the trie of the atoms; ends holds the atoms that end in each state.
 func (s *scanner) plant() (ends [][]uint16, err error) {
 	s.next = make([]uint16, s.width)
 	ends = make([][]uint16, 1)
-	for i, w := range s.told {
+	for i, a := range s.atoms {
 		state := 0
-		for _, c := range []byte(w.phrase.key()) {
+		for _, c := range []byte(a.words) {
 			at := state*s.width + int(s.class[c])
 			if s.next[at] == 0 {
 				if len(ends) == maxStates {
-					return nil, errors.New("the rules have too many phrases")
+					return nil, errors.New("the rules have too many words")
 				}
 				s.next[at] = uint16(len(ends))
 				s.next = append(s.next, make([]uint16, s.width)...)
@@ -246,27 +210,61 @@ func (s *scanner) link(ends [][]uint16) {
 	s.first = append(s.first, uint32(len(s.hits)))
 }
 
-// search gives the best rule of provider p whose phrase and conditions fit, or best itself.
-// A phrase of several parts is looked at once.
-func (s *scanner) search(text []byte, p *Provider, reply *Reply, enhanced Enhanced, best *Rule) *Rule {
-	var seen [maxPhrases / 64]uint64
-	rank := rankOf(best)
+// search is one reading of a text for the best rule.
+type search struct {
+	text     []byte
+	provider *Provider
+	reply    *Reply
+	enhanced Enhanced
+	best     *Rule
+	rank     uint32
+	ends     [maxSlotsAtAll]int16 // where each slot was last filled, 0 nowhere
+}
+
+// run gives the best rule of which a phrase and all conditions fit, or the best known before.
+func (s *scanner) run(w *search) *Rule {
 	state := 0
-	for _, c := range text {
+	for i, c := range w.text {
 		state = int(s.next[state*s.width+int(s.class[c])])
 		for _, hit := range s.hits[s.first[state]:s.first[state+1]] {
-			w := &s.told[hit]
-			r := w.rule
-			if r.rank >= rank || r.owner != nil && r.owner != p || seen[hit/64]&(1<<(hit%64)) != 0 {
-				continue
-			}
-			seen[hit/64] |= 1 << (hit % 64)
-			if r.fits(reply, enhanced) && (len(w.phrase.parts) == 1 || w.phrase.occurs(text)) {
-				best, rank = r, r.rank
-			}
+			w.meet(&s.atoms[hit], i+1)
 		}
 	}
-	return best
+	return w.best
+}
+
+// meet fills every place that an atom ending here may fill.
+func (w *search) meet(a *scanAtom, end int) {
+	start := end - len(a.words)
+	if a.openLeft {
+		start = bytes.LastIndexByte(w.text[:start], ' ')
+	}
+	if a.openRight {
+		end += bytes.IndexByte(w.text[end:], ' ') + 1
+	}
+	for i := range a.places {
+		p := &a.places[i]
+		if p.rank >= w.rank {
+			return // ranks rise from here
+		}
+		if p.rule.owner != nil && p.rule.owner != w.provider || p.kind >= placeInner && p.kind <= placeLast && !w.follows(p, start) {
+			continue
+		}
+		if p.kind < placeLast {
+			w.ends[p.slot] = int16(end)
+		} else if p.rule.fits(w.reply, w.enhanced) {
+			w.best, w.rank = p.rule, p.rank
+		}
+	}
+}
+
+// follows reports whether a word that starts here follows what filled the slot before. Neighbours share a space.
+func (w *search) follows(p *place, start int) bool {
+	before := int(w.ends[p.prev])
+	if before == 0 || start < before-1 {
+		return false
+	}
+	return start <= before || p.gap && start <= before+maxGap
 }
 
 func rankOf(r *Rule) uint32 {

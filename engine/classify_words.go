@@ -93,5 +93,14 @@ func appendRune(dst []byte, s string) ([]byte, int) {
 	case !unicode.IsLetter(r) && !unicode.IsDigit(r):
 		return appendSpace(dst), size
 	}
-	return utf8.AppendRune(dst, unicode.ToLower(r)), size
+	return appendCoded(dst, unicode.ToLower(r)), size
+}
+
+// appendCoded writes a letter of another script as 0x01 and four letters from a to p: the scanner's alphabet stays small,
+// and letters of two scripts are never taken for each other. Letters beyond the basic plane become a space.
+func appendCoded(dst []byte, r rune) []byte {
+	if r > 0xffff {
+		return appendSpace(dst)
+	}
+	return append(dst, 1, 'a'+byte(r>>12), 'a'+byte(r>>8&15), 'a'+byte(r>>4&15), 'a'+byte(r&15))
 }

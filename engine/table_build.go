@@ -253,19 +253,19 @@ func (f *ruleFile) readText(r *Rule) error {
 		return fmt.Errorf("text: %d phrases: at most %d", len(f.Text.Phrases), maxPhrasesARule)
 	}
 	for _, w := range f.Text.Phrases {
-		p, err := parsePhrase(w)
+		p, err := parsePhrases(w)
 		if err != nil {
 			return fmt.Errorf("text %q: %w", w, err)
 		}
-		r.phrases = append(r.phrases, p)
+		r.phrases = append(r.phrases, p...)
 	}
 	return nil
 }
 
 // usualBlame is whose fault a meaning is when the rule does not say.
 var usualBlame = [...]Blame{MeaningUnknown: BlameSite, Accepted: BlameNone, NoMailbox: BlameRecipient, MailboxFull: BlameRecipient,
-	MailboxDisabled: BlameRecipient, Greylisted: BlameSite, RateLimited: BlameUs, Blocked: BlameUs, SenderRefused: BlameUs,
-	PolicyRefused: BlameSite, RelayDenied: BlameSite, Temporary: BlameSite, SyntaxRefused: BlameUs, ProtocolFault: BlameSite}
+	MailboxDisabled: BlameRecipient, Greylisted: BlameUs, RateLimited: BlameUs, Blocked: BlameUs, SenderRefused: BlameUs,
+	PolicyRefused: BlameSite, RelayDenied: BlameSite, Temporary: BlameSite, SyntaxRefused: BlameSite, ProtocolFault: BlameSite}
 
 func (f *ruleFile) readMeaning(r *Rule) error {
 	m, err := readName(meaningNames[:], f.Meaning)

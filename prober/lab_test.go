@@ -1,0 +1,344 @@
+package prober
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	mdns "github.com/miekg/dns"
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+	"probity/engine"
+	"probity/engine/dns"
+	"probity/prober/wire"
+	"probity/store/cache"
+)
+
+// lab is a prober and the mail hosts that a test scripts, in one bubble.
+type lab struct {
+	t      testing.TB
+	net    *sim.MemNet
+	table  *engine.Table
+	cache  *cache.Cache
+	prober *Prober
+	hosts  map[string]*host
+	stop   func() // ends the prober and waits for it
+
+	row uint32
+}
+
+// host is a scripted mail host.
+type host struct {
+	addr   netip.Addr
+	banner string                    // default 220
+	mail   string                    // reply to MAIL; default 250
+	rcpt   func(local string) string // default 250; "" closes the connection; "-" says nothing ever
+	down   bool                      // nobody listens
+	rset   string
+	noPipe bool
+
+	mu     sync.Mutex // guards what follows
+	log    []string   // "RCPT a@b" and so on, in order
+	open   int
+	peak   int
+	dialed []time.Time
+	rcpts  []time.Time
+	refuse []time.Time
+}
+
+const labTable = `
+retry_schedule = ["1m", "5m"]
+[defaults.limits]
+connections = 2
+connections_per_minute = 0
+recipients_per_minute = 0
+recipients_per_transaction = 0
+recipients_per_connection = 0
+transactions_per_connection = 0
+refusals_per_connection = 0
+refusals_per_hour = 0
+[[provider]]
+id = "big"
+name = "Big"
+mx = [".big.example"]
+`
+
+// inLab runs f with a lab inside a bubble. extra is appended to the provider table.
+func inLab(t *testing.T, table string, change func(*Config), hosts map[string]*host, f func(*lab)) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newLab(t, table, hosts)
+		b.start(change)
+		defer func() {
+			b.stop()
+			require.NoError(t, b.cache.Close())
+		}()
+		f(b)
+	})
+}
+
+func newLab(t testing.TB, table string, hosts map[string]*host) *lab {
+	b := &lab{t: t, net: sim.NewMemNet(), hosts: hosts}
+	var err error
+	if b.table, err = engine.DefaultTable().Override([]byte(table)); err != nil {
+		t.Fatal(err)
+	}
+	b.cache, err = cache.Open(cache.Config{FS: vfs.NewMem(), Dir: "cache"})
+	require.NoError(t, err)
+	return b
+}
+
+// start runs DNS, hosts and prober until stop.
+func (b *lab) start(change func(*Config)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	b.serveDNS(ctx, &wg)
+	n := byte(1)
+	for _, h := range b.hosts {
+		n++
+		if !h.addr.IsValid() {
+			h.addr = netip.AddrFrom4([4]byte{10, 1, 1, n})
+		}
+		if !h.down {
+			b.listen(ctx, &wg, h)
+		}
+	}
+	resolver, err := dns.New(dns.Config{Servers: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.53:53")}, Dial: b.net.Dial,
+		ListenPacket: func(context.Context, string, string) (net.PacketConn, error) {
+			return b.net.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
+		}}, b.table)
+	require.NoError(b.t, err)
+	wg.Go(func() { _ = resolver.Run(ctx) })
+	cfg := Config{Node: "n1", Table: b.table, Resolver: resolver, Cache: b.cache, MailFrom: "probe@us.example", AllowPrivate: true,
+		Identities: []Identity{{EHLO: "mail.us.example"}},
+		Dial: func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
+			return b.net.DialFrom(local)(ctx, network, address)
+		}}
+	if change != nil {
+		change(&cfg)
+	}
+	b.prober, err = New(cfg)
+	require.NoError(b.t, err)
+	pctx, pcancel := context.WithCancel(ctx)
+	ran := make(chan error, 1)
+	go func() { ran <- b.prober.Run(pctx) }()
+	for !b.prober.running() {
+		time.Sleep(time.Millisecond)
+	}
+	b.stop = func() {
+		pcancel()
+		require.NoError(b.t, <-ran)
+		cancel()
+		wg.Wait()
+	}
+}
+
+func (b *lab) serveDNS(ctx context.Context, wg *sync.WaitGroup) {
+	pc, err := b.net.ListenPacket(netip.MustParseAddrPort("127.0.0.53:53"))
+	require.NoError(b.t, err)
+	context.AfterFunc(ctx, func() { _ = pc.Close() })
+	wg.Go(func() {
+		buf := make([]byte, 4096)
+		for {
+			n, from, err := pc.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			q, m := new(mdns.Msg), new(mdns.Msg)
+			if q.Unpack(buf[:n]) != nil {
+				continue
+			}
+			m.SetReply(q)
+			h := b.hosts[strings.ToLower(strings.TrimSuffix(q.Question[0].Name, "."))]
+			switch {
+			case h == nil:
+				m.Rcode = mdns.RcodeNameError
+			case q.Question[0].Qtype == mdns.TypeA:
+				rr, _ := mdns.NewRR(fmt.Sprintf("%s 300 IN A %s", q.Question[0].Name, h.addr))
+				m.Answer = append(m.Answer, rr)
+			}
+			out, _ := m.Pack()
+			_, _ = pc.WriteTo(out, from)
+		}
+	})
+}
+
+func (b *lab) listen(ctx context.Context, wg *sync.WaitGroup, h *host) {
+	ln, err := b.net.Listen(netip.AddrPortFrom(h.addr, 25))
+	require.NoError(b.t, err)
+	context.AfterFunc(ctx, func() { _ = ln.Close() })
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+			wg.Go(func() { defer stop(); h.serve(c) })
+		}
+	})
+}
+
+func (h *host) note(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f()
+}
+
+// serve speaks SMTP as the script says.
+func (h *host) serve(c net.Conn) {
+	defer c.Close()
+	h.note(func() { h.open++; h.peak = max(h.peak, h.open); h.dialed = append(h.dialed, time.Now()) })
+	defer h.note(func() { h.open-- })
+	in, out := bufio.NewReader(c), bufio.NewWriter(c)
+	say := func(line string) bool {
+		fmt.Fprintf(out, "%s\r\n", line)
+		if in.Buffered() == 0 {
+			return out.Flush() == nil
+		}
+		return true
+	}
+	say(orText(h.banner, "220 hello"))
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		line = strings.TrimSpace(line)
+		switch verb := strings.ToUpper(line[:min(4, len(line))]); verb {
+		case "EHLO":
+			if h.noPipe {
+				say("250 host")
+			} else {
+				say("250-host\r\n250 PIPELINING")
+			}
+		case "MAIL":
+			h.note(func() { h.log = append(h.log, "MAIL") })
+			say(orText(h.mail, "250 sender ok"))
+		case "RCPT":
+			addr := line[strings.IndexByte(line, '<')+1 : strings.LastIndexByte(line, '>')]
+			reply := "250 2.1.5 ok"
+			if h.rcpt != nil {
+				reply = h.rcpt(addr[:strings.IndexByte(addr, '@')])
+			}
+			h.note(func() {
+				h.log = append(h.log, "RCPT "+addr)
+				h.rcpts = append(h.rcpts, time.Now())
+				if strings.HasPrefix(reply, "5") {
+					h.refuse = append(h.refuse, time.Now())
+				}
+			})
+			if reply == "-" {
+				out.Flush()
+				_, _ = in.ReadString(0)
+				return
+			}
+			if reply == "" || !say(reply) || strings.HasPrefix(reply, "421") {
+				out.Flush()
+				return
+			}
+		case "QUIT":
+			say("221 bye")
+			return
+		default:
+			say(orText(h.rset, "250 ok"))
+		}
+	}
+}
+
+func orText(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func (h *host) count(prefix string) (n int) {
+	h.note(func() {
+		for _, l := range h.log {
+			if strings.HasPrefix(l, prefix) {
+				n++
+			}
+		}
+	})
+	return n
+}
+
+// knows is an rcpt script of a host that has the named mailboxes only.
+func knows(locals ...string) func(string) string {
+	return func(local string) string {
+		for _, l := range locals {
+			if l == local {
+				return "250 2.1.5 ok"
+			}
+		}
+		return "550 5.1.1 User unknown"
+	}
+}
+
+func (b *lab) rows(mx []string, addrs ...string) []wire.Row {
+	routes := map[string]*engine.Route{}
+	var rows []wire.Row
+	for _, s := range addrs {
+		a, err := engine.Parse(s)
+		require.NoError(b.t, err)
+		r := routes[a.Domain()]
+		if r == nil {
+			r = b.route(mx...)
+			routes[a.Domain()] = r
+		}
+		b.row++
+		rows = append(rows, wire.Row{Number: b.row, Address: a, Route: r})
+	}
+	return rows
+}
+
+func (b *lab) route(mx ...string) *engine.Route {
+	var recs []engine.MX
+	for i, h := range mx {
+		recs = append(recs, engine.MX{Preference: uint16(i), Host: h})
+	}
+	r := b.table.NewRoute(recs)
+	return &r
+}
+
+// verify runs a batch and returns its results by row number; each row must have exactly one.
+func (b *lab) verify(hold time.Duration, rows ...wire.Row) map[uint32]wire.Result {
+	got, done := map[uint32]wire.Result{}, false
+	err := b.prober.Verify(context.Background(), &wire.Batch{Job: "j", Rows: rows, MaxAge: time.Hour, Started: time.Now()}, hold, func(r wire.Results) {
+		require.False(b.t, done)
+		require.LessOrEqual(b.t, len(r.Rows), 512)
+		for _, x := range r.Rows {
+			_, twice := got[x.Row]
+			require.False(b.t, twice)
+			x.Verdict.MX = nil
+			got[x.Row] = x
+		}
+		done = r.Done
+	})
+	require.NoError(b.t, err)
+	require.True(b.t, done)
+	require.Len(b.t, got, len(rows))
+	return got
+}
+
+func (b *lab) single(timeout time.Duration, mx []string, addr string) engine.Verdict {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	row := b.rows(mx, addr)[0]
+	a, err := b.prober.Single(ctx, wire.Ask{Address: row.Address, Route: row.Route, MaxAge: time.Hour})
+	require.NoError(b.t, err)
+	return a.Verdict
+}
+
+func spell(v engine.Verdict) string {
+	return strings.TrimSpace(v.Status.String() + " " + v.Reason.String())
+}

@@ -1,0 +1,227 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// outcome is what an answer says. The zero value says nothing.
+type outcome uint8
+
+const (
+	failed   outcome = iota // nobody answered, or with a failure: nothing is known
+	found                   // records
+	noData                  // the name exists, without such records
+	noDomain                // NXDOMAIN (RFC 8020)
+)
+
+// answer is what the resolvers say to one question.
+type answer struct {
+	outcome outcome
+	records []dns.RR
+	alias   bool   // the name is a CNAME
+	zone    bool   // the authority section names the SOA of the zone
+	why     string // of failed, in our words
+}
+
+type query struct {
+	name string
+	typ  uint16
+}
+
+// asked is one question of this audit; done is closed once answer is there.
+type asked struct {
+	done   chan struct{}
+	answer answer
+}
+
+// ask puts a question to the resolvers once an audit; who asks again gets the same answer.
+func (a *audit) ask(ctx context.Context, name string, typ uint16) answer {
+	q := query{strings.ToLower(dns.Fqdn(name)), typ}
+	a.mu.Lock()
+	was, known := a.memo[q]
+	if !known && len(a.memo) < maxQueries {
+		was = &asked{done: make(chan struct{})}
+		a.memo[q] = was
+	}
+	a.mu.Unlock()
+	if was == nil {
+		return answer{why: errTooMany.Error()}
+	}
+	if known {
+		<-was.done // bounded: the asker's queries are
+		return was.answer
+	}
+	defer close(was.done)
+	was.answer = a.try(ctx, q)
+	return was.answer
+}
+
+// try asks one server after the other until one knows; a lone server is asked twice.
+func (a *audit) try(ctx context.Context, q query) answer {
+	if len(a.Servers) == 0 {
+		return answer{why: "no resolver is configured"}
+	}
+	var last answer
+	for i := range max(2, len(a.Servers)) {
+		reply, err := a.exchange(ctx, a.Servers[i%len(a.Servers)], q)
+		if err != nil {
+			last = answer{why: errWords(err)}
+		} else if last = read(reply, q); last.outcome != failed {
+			return last
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return last
+}
+
+// exchange asks over UDP, and over TCP where the answer was cut (RFC 7766 section 5).
+func (a *audit) exchange(ctx context.Context, server netip.AddrPort, q query) (*dns.Msg, error) {
+	reply, err := a.send(ctx, "udp", server, question(q))
+	if err == nil && reply.Truncated {
+		return a.send(ctx, "tcp", server, question(q))
+	}
+	return reply, err
+}
+
+func question(q query) *dns.Msg {
+	m := new(dns.Msg)
+	m.SetQuestion(q.name, q.typ)
+	m.SetEdns0(1232, false) // fits every path unfragmented
+	return m
+}
+
+// send is one query on the wire, counted and bounded.
+func (a *audit) send(ctx context.Context, network string, server netip.AddrPort, m *dns.Msg) (*dns.Msg, error) {
+	a.mu.Lock()
+	a.sent++
+	spent := a.sent > maxQueries
+	a.mu.Unlock()
+	if spent {
+		return nil, errTooMany
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.Query)
+	defer cancel()
+	reply, err := a.Exchange(ctx, network, m, server)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, err
+	case len(reply.Question) != 1 || !strings.EqualFold(reply.Question[0].Name, m.Question[0].Name) || reply.Question[0].Qtype != m.Question[0].Qtype:
+		return nil, errors.New("an answer to another question")
+	}
+	return reply, nil
+}
+
+func errWords(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return "no answer in time"
+	}
+	return printable(err.Error())
+}
+
+// read takes from a reply what belongs to the question, along its aliases.
+func read(m *dns.Msg, q query) answer {
+	switch m.Rcode {
+	case dns.RcodeSuccess:
+	case dns.RcodeNameError:
+		return answer{outcome: noDomain, zone: hasSOA(m.Ns)}
+	default:
+		return answer{why: dns.RcodeToString[m.Rcode]}
+	}
+	name := q.name
+	for range 8 { // aliases in a row
+		next := aliasOf(m.Answer, name)
+		if next == "" {
+			break
+		}
+		name = next
+	}
+	a := answer{outcome: noData, zone: hasSOA(m.Ns), alias: name != q.name}
+	for _, rr := range m.Answer {
+		if rr.Header().Rrtype == q.typ && strings.EqualFold(rr.Header().Name, name) {
+			a.outcome = found
+			a.records = append(a.records, rr)
+		}
+	}
+	return a
+}
+
+func aliasOf(records []dns.RR, name string) string {
+	for _, rr := range records {
+		if c, ok := rr.(*dns.CNAME); ok && strings.EqualFold(c.Hdr.Name, name) {
+			return strings.ToLower(c.Target)
+		}
+	}
+	return ""
+}
+
+func hasSOA(records []dns.RR) bool {
+	for _, rr := range records {
+		if rr.Header().Rrtype == dns.TypeSOA {
+			return true
+		}
+	}
+	return false
+}
+
+// addrsOf reads the addresses of A and AAAA records.
+func addrsOf(records []dns.RR) []netip.Addr {
+	var out []netip.Addr
+	for _, rr := range records {
+		var ip netip.Addr
+		switch rr := rr.(type) {
+		case *dns.A:
+			ip, _ = netip.AddrFromSlice(rr.A.To4())
+		case *dns.AAAA:
+			ip, _ = netip.AddrFromSlice(rr.AAAA.To16())
+		}
+		if ip.IsValid() {
+			out = append(out, ip)
+		}
+	}
+	return out
+}
+
+// addrs asks for the addresses of the family of like: what counts for an IPv4 source is the A record.
+func (a *audit) addrs(ctx context.Context, name string, like netip.Addr) ([]netip.Addr, answer) {
+	typ := dns.TypeA
+	if like.Is6() {
+		typ = dns.TypeAAAA
+	}
+	got := a.ask(ctx, name, typ)
+	return addrsOf(got.records), got
+}
+
+// words is an outcome for people.
+func (a answer) words() string {
+	switch a.outcome {
+	case found:
+		return "found"
+	case noData:
+		return "no such record"
+	case noDomain:
+		return "no such name"
+	}
+	return "the DNS did not answer (" + a.why + ")"
+}
+
+// seen joins addresses or names for a finding, five at most.
+func seen[T interface{ String() string }](list []T) string {
+	var words []string
+	for i, v := range list {
+		if i == 5 {
+			words = append(words, "...")
+			break
+		}
+		words = append(words, printable(v.String()))
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,111 @@
+package doctor
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"probity/engine/smtp"
+)
+
+var (
+	loopback = netip.MustParsePrefix("127.0.0.0/8")
+	// refusal is where lists answer that they will not answer: a public resolver, too many questions, a misspelt zone.
+	refusal = netip.MustParsePrefix("127.255.255.0/24")
+	// listedTest and cleanTest are entries that every list has, and that none has (RFC 5782 section 5).
+	listedTest = netip.MustParseAddr("127.0.0.2")
+	cleanTest  = netip.MustParseAddr("127.0.0.1")
+)
+
+// publicResolvers are servers that many lists refuse to answer.
+var publicResolvers = [...]string{"8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9", "149.112.112.112", "208.67.222.222", "208.67.220.220",
+	"4.2.2.1", "4.2.2.2", "64.6.64.6", "94.140.14.14", "2001:4860:4860::8888", "2001:4860:4860::8844", "2606:4700:4700::1111", "2620:fe::fe"}
+
+const ownResolver = "ask through a resolver of your own (--dns), or register with the list"
+
+// blocklist asks one list about one address (RFC 5782 section 2.1).
+func (a *audit) blocklist(ctx context.Context, id Identity, zone string) []Finding {
+	public := id.public()
+	if !public.IsValid() || !a.AllowPrivate && smtp.ClassOf(public) != smtp.Public {
+		return nil // told by identity
+	}
+	s := subject{"dnsbl", public.String() + " " + zone}
+	got := a.ask(ctx, listName(public, zone), dns.TypeA)
+	codes := addrsOf(got.records)
+	switch {
+	case got.outcome == failed:
+		return []Finding{s.unknown(ownResolver, "not checkable: %s%s", got.words(), a.viaPublic())}
+	case anyIn(codes, refusal):
+		return []Finding{s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", seen(codes), a.viaPublic())}
+	case len(codes) > 0 && !anyIn(codes, loopback):
+		return []Finding{s.unknown("remove the list, or look for what rewrites DNS answers", "not checkable: it answers %s, which is no listing", seen(codes))}
+	}
+	if bad, ok := a.working(ctx, s, zone); !ok {
+		return []Finding{bad}
+	}
+	if len(codes) == 0 {
+		return []Finding{s.ok("not listed")}
+	}
+	return []Finding{s.fail("find and end the cause, then ask "+zone+" to remove the address; do not probe from it until then", "listed (%s)%s", seen(codes), a.reason(ctx, public, zone))}
+}
+
+// working checks that the list answers us at all: that its test entry is seen, and that it does not list everything.
+func (a *audit) working(ctx context.Context, s subject, zone string) (Finding, bool) {
+	if got := a.ask(ctx, listName(cleanTest, zone), dns.TypeA); got.outcome == found {
+		return s.unknown("remove the list: it has shut down, or something rewrites DNS answers", "not checkable: it lists every address"), false
+	}
+	got := a.ask(ctx, listName(listedTest, zone), dns.TypeA)
+	codes := addrsOf(got.records)
+	if anyIn(codes, refusal) {
+		return s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", seen(codes), a.viaPublic()), false
+	}
+	if !anyIn(codes, loopback) {
+		return s.unknown(ownResolver+"; remove the list if it is gone", "not checkable: its test entry is not seen (%s)%s", got.words(), a.viaPublic()), false
+	}
+	return Finding{}, true
+}
+
+// reason is the list's own text about an entry.
+func (a *audit) reason(ctx context.Context, addr netip.Addr, zone string) string {
+	got := a.ask(ctx, listName(addr, zone), dns.TypeTXT)
+	for _, rr := range got.records {
+		if t, ok := rr.(*dns.TXT); ok {
+			return ": " + printable(strings.Join(t.Txt, ""))
+		}
+	}
+	return ""
+}
+
+// viaPublic says that a public resolver stands between, where one does.
+func (a *audit) viaPublic() string {
+	for _, s := range a.Servers {
+		for _, p := range publicResolvers {
+			if s.Addr().String() == p {
+				return "; " + p + " is a public resolver, which many lists block"
+			}
+		}
+	}
+	return ""
+}
+
+// listName is the name of an address in a list: octets, or nibbles of IPv6, in reverse.
+func listName(addr netip.Addr, zone string) string {
+	arpa, err := dns.ReverseAddr(addr.Unmap().String())
+	if err != nil {
+		return zone
+	}
+	name, _ := strings.CutSuffix(arpa, "in-addr.arpa.")
+	name, _ = strings.CutSuffix(name, "ip6.arpa.")
+	return name + dns.Fqdn(zone)
+}
+
+func anyIn(addrs []netip.Addr, p netip.Prefix) bool {
+	for _, a := range addrs {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,179 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"probity/engine"
+)
+
+// Doctor audits one node. It is made by New and safe for concurrent use.
+type Doctor struct {
+	cfg    Config
+	born   time.Time // with its monotonic reading: what the wall clock is held against
+	latest atomic.Pointer[Report]
+}
+
+// New makes a Doctor. It starts nothing.
+func New(cfg Config) (*Doctor, error) {
+	cfg, err := cfg.ready()
+	if err != nil {
+		return nil, err
+	}
+	d := &Doctor{cfg: cfg, born: time.Now()}
+	if cfg.Metrics != nil {
+		if err := cfg.Metrics.Register(d); err != nil {
+			return nil, fmt.Errorf("doctor: metrics: %w", err)
+		}
+	}
+	return d, nil
+}
+
+// Latest is the last report that Run or Audit made; nil before the first. It must not be changed.
+func (d *Doctor) Latest() *Report { return d.latest.Load() }
+
+// Run audits at once and then every Interval, until ctx ends.
+func (d *Doctor) Run(ctx context.Context) error {
+	tick := time.NewTicker(d.cfg.Interval)
+	defer tick.Stop()
+	for {
+		before := d.Latest()
+		report := d.Audit(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		d.tell(ctx, before, report)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// tell logs the checks that stand otherwise than an hour ago. What was seen may name addresses, so it is for debug level.
+func (d *Doctor) tell(ctx context.Context, before, now *Report) {
+	was := map[[2]string]Level{}
+	if before != nil {
+		for _, f := range before.Findings {
+			was[[2]string{f.Check, f.Subject}] = f.Level
+		}
+	}
+	for _, f := range now.Findings {
+		old, seen := was[[2]string{f.Check, f.Subject}]
+		if seen && old == f.Level || !seen && f.Level == OK {
+			continue
+		}
+		if f.Level == OK {
+			d.cfg.Log.InfoContext(ctx, "self-audit: well again", "check", f.Check)
+			continue
+		}
+		d.cfg.Log.WarnContext(ctx, "self-audit: see probity doctor", "check", f.Check, "level", f.Level.String(), "do", f.Do)
+		d.cfg.Log.DebugContext(ctx, "self-audit", "check", f.Check, "subject", f.Subject, "what", f.What)
+	}
+}
+
+// Audit looks at everything once and publishes the report, unless ctx ended: half an audit is none.
+func (d *Doctor) Audit(ctx context.Context) *Report {
+	start := time.Now()
+	bounded, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	defer cancel()
+	a := &audit{Config: &d.cfg, memo: map[query]*asked{}}
+	a.domain, a.addr = mailDomain(d.cfg.MailFrom)
+	report := &Report{At: start, Findings: a.all(bounded, d)}
+	report.Took = time.Since(start)
+	if ctx.Err() == nil {
+		d.latest.Store(report)
+	}
+	return report
+}
+
+// mailDomain is the domain of an address, empty where there is no good address.
+func mailDomain(address string) (string, engine.Address) {
+	addr, err := engine.Parse(address)
+	if err != nil {
+		return "", engine.Address{}
+	}
+	return addr.Domain(), addr
+}
+
+// audit is one audit at work.
+type audit struct {
+	*Config
+	domain string         // of MAIL FROM, empty where there is none
+	addr   engine.Address // MAIL FROM
+
+	mu   sync.Mutex       // guards memo and sent
+	memo map[query]*asked // what was asked in this audit, at most maxQueries
+	sent int
+}
+
+// errTooMany ends an audit's questions; it is a bound of ours, and says nothing about a name.
+var errTooMany = errors.New("too many DNS questions for one audit")
+
+// all runs the parts beside each other and puts their findings in the order of Checks.
+func (a *audit) all(ctx context.Context, d *Doctor) []Finding {
+	parts := []func(context.Context) []Finding{a.sender, a.reach, a.resolvers}
+	parts = append(parts, func(context.Context) []Finding { return d.machine(time.Now()) })
+	if len(a.Identities) == 0 {
+		parts = append(parts, a.nobody)
+	}
+	for _, id := range a.Identities {
+		parts = append(parts, func(ctx context.Context) []Finding { return a.identity(ctx, id) })
+		for _, zone := range a.DNSBLs {
+			parts = append(parts, func(ctx context.Context) []Finding { return a.blocklist(ctx, id, zone) })
+		}
+	}
+	return inOrder(beside(ctx, parts))
+}
+
+// beside runs parts, maxAtOnce at a time, and waits for all of them.
+func beside(ctx context.Context, parts []func(context.Context) []Finding) [][]Finding {
+	results := make([][]Finding, len(parts))
+	slots := make(chan struct{}, maxAtOnce)
+	var wg sync.WaitGroup
+	for i, part := range parts {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			results[i] = part(ctx)
+		})
+	}
+	wg.Wait()
+	return results
+}
+
+// inOrder puts findings in the order of Checks, and within a check as they came.
+func inOrder(results [][]Finding) []Finding {
+	var out []Finding
+	for _, check := range Checks() {
+		for _, part := range results {
+			for _, f := range part {
+				if f.Check == check {
+					out = append(out, f)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// hostName reports letters, digits, hyphens and underscores in labels of 1 to 63 bytes, at least two labels (RFC 1123 section 2.1).
+func hostName(s string) bool {
+	s = strings.TrimSuffix(s, ".")
+	labels := strings.Split(s, ".")
+	if len(s) > 253 || len(labels) < 2 {
+		return false
+	}
+	for _, l := range labels {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.Trim(strings.ToLower(l), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return false
+		}
+	}
+	return true
+}

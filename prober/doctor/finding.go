@@ -1,0 +1,109 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Level is how a checked thing stands. The zero value claims nothing.
+type Level uint8
+
+// The levels.
+const (
+	Unknown Level = iota // could not be found out
+	OK
+	Warn // works, but costs reputation or safety
+	Fail // mail servers will refuse us, or this node cannot work
+)
+
+var levelNames = [...]string{"unknown", "ok", "warn", "fail"}
+
+func (l Level) String() string { return levelNames[l] }
+
+// MarshalJSON writes the name.
+func (l Level) MarshalJSON() ([]byte, error) { return json.Marshal(l.String()) }
+
+// Finding is one thing looked at.
+type Finding struct {
+	Check   string `json:"check"`   // which audit: "ptr", "spf"; one of Checks
+	Subject string `json:"subject"` // what was looked at: an address, a name, a folder
+	Level   Level  `json:"level"`
+	What    string `json:"what"` // what was seen
+	Do      string `json:"do"`   // what to do about it; empty exactly when Level is OK
+}
+
+// Checks are the names of all checks, in the order of a report.
+func Checks() []string {
+	return []string{"identity", "ehlo", "ptr", "spf", "dnsbl", "mail-from", "mx", "soa", "port25", "mailbox", "resolver", "clock", "files", "store"}
+}
+
+// Report is one audit. It is immutable.
+type Report struct {
+	At       time.Time     `json:"at"`
+	Took     time.Duration `json:"took_ns"`
+	Findings []Finding     `json:"findings"`
+}
+
+// Worst is the gravest level of the report: Fail, Warn, Unknown, OK.
+func (r *Report) Worst() Level {
+	worst := OK
+	for _, f := range r.Findings {
+		if f.Level.gravity() > worst.gravity() {
+			worst = f.Level
+		}
+	}
+	return worst
+}
+
+// Count is how many findings have that level.
+func (r *Report) Count(l Level) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Level == l {
+			n++
+		}
+	}
+	return n
+}
+
+func (l Level) gravity() int { return [...]int{Unknown: 1, OK: 0, Warn: 2, Fail: 3}[l] }
+
+// subject is one thing under one check, about to be found something.
+type subject struct{ check, name string }
+
+func (s subject) ok(format string, args ...any) Finding {
+	return Finding{Check: s.check, Subject: s.name, Level: OK, What: fmt.Sprintf(format, args...)}
+}
+
+func (s subject) warn(do, format string, args ...any) Finding {
+	return Finding{Check: s.check, Subject: s.name, Level: Warn, What: fmt.Sprintf(format, args...), Do: do}
+}
+
+func (s subject) fail(do, format string, args ...any) Finding {
+	return Finding{Check: s.check, Subject: s.name, Level: Fail, What: fmt.Sprintf(format, args...), Do: do}
+}
+
+func (s subject) unknown(do, format string, args ...any) Finding {
+	return Finding{Check: s.check, Subject: s.name, Level: Unknown, What: fmt.Sprintf(format, args...), Do: do}
+}
+
+// maxShown bounds what is shown of a peer's text.
+const maxShown = 160
+
+// printable makes a peer's text safe for a terminal: one line of printable ASCII, cut.
+func printable(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if b.Len() >= maxShown {
+			b.WriteString("...")
+			break
+		}
+		if r < ' ' || r > '~' {
+			r = '?'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

@@ -44,7 +44,7 @@ func read(src io.Reader, o Options) (Dialect, []string, string, error) {
 		}
 		for i := range again.Rows {
 			mails = append(mails, string(again.Mail(i, nil)))
-			out = d.AppendRow(out, &again, i, [][]byte{[]byte("x")})
+			out = d.AppendRow(out, &again, i, []string{"x"})
 		}
 	}
 	return d, mails, string(out), nil
@@ -158,7 +158,7 @@ func TestAppendCell(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "a": "a", "a,b": `"a,b"`, `a"b`: `"a""b"`, "=1": "'=1", "-a,b": `"'-a,b"`, "\tx": "'\tx", "@x": "'@x", "a\nb": "\"a\nb\"",
 	} {
-		require.Equal(t, want, string(d.AppendCell(nil, []byte(in))))
+		require.Equal(t, want, string(d.AppendCell(nil, in)))
 	}
 }
 

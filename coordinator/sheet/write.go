@@ -1,13 +1,13 @@
 package sheet
 
 import (
-	"bytes"
 	"strconv"
+	"strings"
 )
 
 // AppendRow appends row i as UTF-8 with its own cells untouched, padded to the widest row, then ours, then its own line end.
 // The block's bytes must be UTF-8: see AppendUTF8.
-func (d *Dialect) AppendRow(dst []byte, b *Block, i int, ours [][]byte) []byte {
+func (d *Dialect) AppendRow(dst []byte, b *Block, i int, ours []string) []byte {
 	r := &b.Rows[i]
 	dst = append(dst, b.Buf[r.Start:r.End]...)
 	dst = d.pad(dst, int(r.Cells))
@@ -31,9 +31,9 @@ func (d *Dialect) AppendPreamble(dst, preamble []byte, names []string) []byte {
 	if _, again := s.row(0); err != nil || again != nil {
 		panic("BUG: a header that was accepted cannot be read again: " + err.Error())
 	}
-	ours := make([][]byte, len(names))
+	ours := make([]string, len(names))
 	for i, name := range names {
-		ours[i] = []byte(freeName(rec.cells, name))
+		ours[i] = freeName(rec.cells, name)
 	}
 	return d.AppendRow(dst, &Block{Buf: text, Rows: []Row{s.out}}, 0, ours)
 }
@@ -58,28 +58,36 @@ func contains(names []string, name string) bool {
 }
 
 // AppendCell appends a cell of ours: guarded against being read as a formula, quoted when it must be.
-func (d *Dialect) AppendCell(dst, cell []byte) []byte {
-	if len(cell) == 0 {
+func (d *Dialect) AppendCell(dst []byte, cell string) []byte {
+	if cell == "" {
 		return dst
 	}
-	formula := bytes.IndexByte([]byte("=+-@\t\r"), cell[0]) >= 0
-	if bytes.IndexByte(cell, d.Delimiter) < 0 && !bytes.ContainsAny(cell, "\"\r\n") {
-		if formula {
-			dst = append(dst, '\'')
-		}
-		return append(dst, cell...)
+	quoted := d.needsQuotes(cell)
+	if quoted {
+		dst = append(dst, '"')
 	}
-	dst = append(dst, '"')
-	if formula {
+	if strings.IndexByte("=+-@\t\r", cell[0]) >= 0 {
 		dst = append(dst, '\'')
 	}
-	for _, c := range cell {
-		if c == '"' {
+	if !quoted {
+		return append(dst, cell...)
+	}
+	for i := range len(cell) {
+		if cell[i] == '"' {
 			dst = append(dst, '"')
 		}
-		dst = append(dst, c)
+		dst = append(dst, cell[i])
 	}
 	return append(dst, '"')
+}
+
+func (d *Dialect) needsQuotes(cell string) bool {
+	for i := range len(cell) {
+		if c := cell[i]; c == d.Delimiter || c == '"' || c == '\n' || c == '\r' {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *Dialect) pad(dst []byte, cells int) []byte {

@@ -1,0 +1,267 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"probity/coordinator/sheet"
+	"probity/store"
+)
+
+// DefaultMaxAge is the oldest cached answer that will do where a caller does not say.
+const DefaultMaxAge = 7 * 24 * time.Hour
+
+const defaultMaxHours = 24
+
+// Upload is a list to verify.
+type Upload struct {
+	Body io.Reader // read to its end; an error of it is returned as it is
+	Options
+}
+
+// Options are what the sender says of a list.
+type Options struct {
+	Account, Name, Filename string
+	Column                  string // see sheet.Options
+	NoHeader                bool
+	MaxAge                  time.Duration // 0 forces fresh probes
+	MaxHours                int           // 1 to 72; 0: 24
+	NoSMTP, Test            bool
+	CallbackURL             string
+	CallbackContent         string
+	// Parts are what else its acceptance means: reservation, idempotency. They are asked for once all is counted, and
+	// an error of a part refuses the job and is returned as it is.
+	Parts func(*store.Job) []store.Part
+}
+
+// Accept receives a list, checks it whole, counts it, and makes it a job, all in flat memory. A refusal of the file is a
+// *sheet.Error. When it returns a job, the job survives a crash; when it returns an error, nothing is left, but for a
+// commit whose fate is unknown, which the next start settles.
+func (c *Coordinator) Accept(ctx context.Context, u Upload) (*store.Job, error) {
+	if err := acquire(ctx, c.uploads); err != nil {
+		return nil, err
+	}
+	defer func() { <-c.uploads }()
+	j := &store.Job{
+		ID: newID(), Account: u.Account, State: store.JobQueued, Name: u.Name, Filename: u.Filename, MaxAge: u.MaxAge, MaxHours: u.MaxHours,
+		NoSMTP: u.NoSMTP, Test: u.Test, CallbackURL: u.CallbackURL, CallbackContent: u.CallbackContent,
+	}
+	if j.MaxHours == 0 {
+		j.MaxHours = defaultMaxHours
+	}
+	c.uploading(j.ID, true)
+	defer c.uploading(j.ID, false)
+	if err := c.receive(ctx, j, u); err != nil {
+		return nil, c.leaveNothing(j.ID, err)
+	}
+	j.CreatedAt = time.Now().UTC()
+	var parts []store.Part
+	if u.Parts != nil {
+		parts = u.Parts(j)
+	}
+	refused := false
+	for i, part := range parts {
+		parts[i] = func(b *pebble.Batch) error {
+			err := part(b)
+			refused = refused || err != nil
+			return err
+		}
+	}
+	if err := c.cfg.Store.AcceptJob(j, parts...); err != nil {
+		if refused {
+			err = c.leaveNothing(j.ID, err)
+		}
+		return nil, err
+	}
+	c.began(j.ID)
+	return j, nil
+}
+
+// leaveNothing removes the folder of an upload that was refused, and gives the refusal.
+func (c *Coordinator) leaveNothing(id string, refusal error) error {
+	if err := c.cfg.FS.RemoveAll(c.dir(id)); err != nil {
+		return errors.Join(refusal, err)
+	}
+	return refusal
+}
+
+// newID is 128 random bits.
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// receive streams the upload into the job's folder and makes it durable.
+func (c *Coordinator) receive(ctx context.Context, j *store.Job, u Upload) error {
+	fs, dir := c.cfg.FS, c.dir(j.ID)
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	r, err := sheet.NewReader(readerUntil{ctx, u.Body}, sheet.Options{Column: u.Column, NoHeader: u.NoHeader, Limits: c.cfg.Limits})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	var seed [8]byte
+	rand.Read(seed[:])
+	count, err := newCounter(fs, dir, binary.LittleEndian.Uint64(seed[:]))
+	if err != nil {
+		return err
+	}
+	w, err := createSpool(fs, dir)
+	if err != nil {
+		return errors.Join(err, count.remove())
+	}
+	err = c.fillSpool(r, w, count)
+	if err == nil {
+		err = w.finish(r.Preamble())
+	}
+	d := r.Dialect()
+	if err == nil && d.Encoding == sheet.Windows1252 {
+		count, err = c.recount(d, dir, count)
+	}
+	if err == nil {
+		err = c.setCounts(j, d, count)
+	}
+	if closing := errors.Join(w.close(), count.remove()); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return err
+	}
+	return c.syncFolders(dir)
+}
+
+// received is a block on its way into the spool.
+type received struct {
+	block          sheet.Block
+	packed, hashes []byte
+}
+
+// fillSpool reads the file to its end; packing and hashing run side by side.
+func (c *Coordinator) fillSpool(r *sheet.Reader, w *spoolWriter, count *counter) error {
+	fill := func(x *received) error { return r.Next(&x.block) }
+	work := func(x *received) error {
+		x.packed = c.packer.EncodeAll(x.block.Buf, x.packed[:0])
+		x.hashes = count.appendHashes(x.hashes[:0], &x.block)
+		return nil
+	}
+	take := func(x *received) error {
+		if err := count.add(x.hashes, len(x.block.Rows)); err != nil {
+			return err
+		}
+		return w.add(x.packed, &x.block)
+	}
+	return inOrder(c.workers, fill, work, take)
+}
+
+// recount counts again from the spool: that the file is not UTF-8 is known only at its end.
+func (c *Coordinator) recount(d sheet.Dialect, dir string, was *counter) (*counter, error) {
+	if err := was.remove(); err != nil {
+		return was, err
+	}
+	count, err := newCounter(c.cfg.FS, dir, was.seed)
+	if err != nil {
+		return count, err
+	}
+	s, err := openSpool(c.cfg.FS, dir)
+	if err != nil {
+		return count, err
+	}
+	var fr frameReader
+	for i := range s.frames {
+		if err = fr.read(s, &d, i); err == nil {
+			err = count.add(count.appendHashes(nil, &fr.block), len(fr.block.Rows))
+		}
+		if err != nil {
+			break
+		}
+	}
+	return count, errors.Join(err, s.Close())
+}
+
+func (c *Coordinator) setCounts(j *store.Job, d sheet.Dialect, count *counter) error {
+	t, err := count.finish()
+	if err != nil {
+		return err
+	}
+	j.Rows, j.Unique, j.Duplicates, j.Blank = t.rows, t.unique, t.duplicates, t.blank
+	j.Sheet, err = json.Marshal(d)
+	return err
+}
+
+// syncFolders makes a job's folder and the way to it durable.
+func (c *Coordinator) syncFolders(dir string) error {
+	fs := c.cfg.FS
+	for _, d := range []string{dir, fs.PathDir(dir), c.cfg.Dir} {
+		if err := syncDir(fs, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Coordinator) uploading(id string, on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if on {
+		c.arriving[id] = true
+	} else {
+		delete(c.arriving, id)
+	}
+}
+
+func (c *Coordinator) isUploading(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.arriving[id]
+}
+
+// sweepFolders removes the folders of jobs that the store does not know: uploads that broke.
+func (c *Coordinator) sweepFolders() error {
+	fs := c.cfg.FS
+	dir := fs.PathJoin(c.cfg.Dir, jobsFolder)
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	found, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(found)
+	for _, id := range found {
+		if j, err := c.cfg.Store.Job(id); err == nil && j.State != store.JobExpired || c.isUploading(id) {
+			continue
+		} else if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		if err := fs.RemoveAll(fs.PathJoin(dir, id)); err != nil {
+			return fmt.Errorf("folder of no job: %w", err)
+		}
+	}
+	return nil
+}
+
+// readerUntil ends a body with its context.
+type readerUntil struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r readerUntil) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}

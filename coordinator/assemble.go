@@ -1,0 +1,239 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/coordinator/sheet"
+	"probity/engine"
+	"probity/store"
+)
+
+// windowRows bounds the rows whose records are in memory at one time, 32 bytes each. The log is read once for each window.
+const windowRows = 1 << 20
+
+// assembly puts a job's answers beside its rows.
+type assembly struct {
+	c       *Coordinator
+	job     *store.Job
+	filter  Filter
+	dialect sheet.Dialect
+	spool   *spool
+	dups    *dups
+	log     vfs.File
+	names   vfs.File
+
+	from     uint32 // first row of the window
+	records  []record
+	firsts   []uint32 // first row plus one of the window's rows, or zero
+	earlier  []twin   // duplicates in the window of rows before it, by that row
+	sought   bitset   // the rows before the window that earlier names
+	total    totals
+	wrote    bool
+	pressing press
+}
+
+// twin is a duplicate and its first row.
+type twin struct{ first, row uint32 }
+
+// totals are what the rows come to.
+type totals struct {
+	status  [4]int64
+	reason  [64]int64
+	charged int64
+}
+
+func (t *totals) add(o *totals) {
+	for i := range t.status {
+		t.status[i] += o.status[i]
+	}
+	for i := range t.reason {
+		t.reason[i] += o.reason[i]
+	}
+	t.charged += o.charged
+}
+
+// openAssembly opens a job's files to read them.
+func (c *Coordinator) openAssembly(j *store.Job, f Filter) (*assembly, error) {
+	fs, dir := c.cfg.FS, c.dir(j.ID)
+	a := &assembly{c: c, job: j, filter: f.complete(), pressing: press{how: f.complete().Compress, zstd: c.packer}}
+	err := json.Unmarshal(j.Sheet, &a.dialect)
+	if err == nil {
+		a.spool, err = openSpool(fs, dir)
+	}
+	if err == nil {
+		a.dups, err = openDups(fs, dir, j.Duplicates > 0)
+	}
+	if err == nil { // a job that was cancelled before it began has neither log nor names
+		a.log, err = fs.OpenReadWrite(fs.PathJoin(dir, fileLog), writeCategory)
+	}
+	if err == nil {
+		a.names, err = fs.OpenReadWrite(fs.PathJoin(dir, fileNames), writeCategory)
+	}
+	if err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	return a, nil
+}
+
+func (a *assembly) close() error {
+	var errs []error
+	if a.spool != nil {
+		errs = append(errs, a.spool.Close())
+	}
+	if a.dups != nil {
+		errs = append(errs, a.dups.Close())
+	}
+	for _, f := range []vfs.File{a.log, a.names} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// write writes the whole result, window by window.
+func (a *assembly) write(ctx context.Context, w io.Writer) error {
+	if a.filter.Format != CSV && a.filter.Format != JSONL {
+		return errForm
+	}
+	if a.filter.Format == CSV {
+		head := a.dialect.AppendPreamble(nil, a.spool.preamble, columns[:])
+		if err := a.put(w, head); err != nil {
+			return err
+		}
+	}
+	for next := 0; next < len(a.spool.frames); {
+		end, rows := next, 0
+		for end < len(a.spool.frames) && (end == next || rows+int(a.spool.frames[end].Rows) <= windowRows) {
+			rows += int(a.spool.frames[end].Rows)
+			end++
+		}
+		if err := a.load(a.spool.frames[next].First, rows); err != nil {
+			return err
+		}
+		if err := a.render(ctx, w, next, end); err != nil {
+			return err
+		}
+		next = end
+	}
+	if !a.wrote {
+		return a.put(w, nil) // even nothing is packed
+	}
+	return nil
+}
+
+func (a *assembly) put(w io.Writer, b []byte) error {
+	packed, err := a.pressing.pack(b)
+	if err == nil && len(packed) > 0 {
+		a.wrote = true
+		_, err = w.Write(packed)
+	}
+	return err
+}
+
+// load fills the window's records from the log, and those of duplicates from their first rows.
+func (a *assembly) load(from uint32, rows int) (err error) {
+	a.from = from
+	if cap(a.records) < rows {
+		a.records = make([]record, rows)
+	}
+	a.records = a.records[:rows]
+	clear(a.records)
+	if a.firsts, err = a.dups.read(a.firsts, from, rows); err != nil {
+		return fmt.Errorf("duplicates: %w", err)
+	}
+	a.findEarlier()
+	if _, _, err := readLog(a.log, a.take); err != nil {
+		return fmt.Errorf("log: %w", err)
+	}
+	for i, first := range a.firsts {
+		if first > from {
+			a.records[i] = a.records[first-1-from]
+		}
+	}
+	return nil
+}
+
+// findEarlier lists the duplicates whose first row is before the window.
+func (a *assembly) findEarlier() {
+	a.earlier = a.earlier[:0]
+	for i, first := range a.firsts {
+		if first != 0 && first <= a.from {
+			a.earlier = append(a.earlier, twin{first - 1, a.from + uint32(i)})
+		}
+	}
+	a.sought = nil
+	if len(a.earlier) == 0 {
+		return
+	}
+	slices.SortFunc(a.earlier, func(x, y twin) int { return cmp.Compare(x.first, y.first) })
+	a.sought = newBitset(int64(a.from))
+	for _, t := range a.earlier {
+		a.sought.add(t.first)
+	}
+}
+
+// take takes what a group of the log says of the window.
+func (a *assembly) take(entries []byte) error {
+	for ; len(entries) > 0; entries = entries[entryBytes:] {
+		row := entryRow(entries)
+		switch i := row - a.from; {
+		case row >= a.from && int(i) < len(a.records):
+			a.records[i].set(entries)
+		case row < a.from && a.sought != nil && a.sought.has(row):
+			n, _ := slices.BinarySearchFunc(a.earlier, row, func(t twin, row uint32) int { return cmp.Compare(t.first, row) })
+			for ; n < len(a.earlier) && a.earlier[n].first == row; n++ {
+				a.records[a.earlier[n].row-a.from].set(entries)
+			}
+		}
+	}
+	return nil
+}
+
+// render writes the rows of some frames; frames are worked on side by side, and each is packed by itself.
+func (a *assembly) render(ctx context.Context, w io.Writer, next, end int) error {
+	fill := func(p *page) error {
+		if next == end {
+			return io.EOF
+		}
+		p.a, p.index = a, next
+		next++
+		return ctx.Err()
+	}
+	take := func(p *page) error {
+		a.total.add(&p.total)
+		if len(p.packed) == 0 {
+			return nil
+		}
+		a.wrote = true
+		_, err := w.Write(p.packed)
+		return err
+	}
+	return inOrder(a.c.workers, fill, (*page).make, take)
+}
+
+// verdict is the answer of a row of the window as the file shows it; false for a row that is blank or not yet answered.
+func (a *assembly) verdict(r *record) (engine.Verdict, refs, bool, error) {
+	final := a.job.State.Finished() || a.job.State == store.JobFinalizing || a.job.State == store.JobCancelling
+	switch tag := r.tag(); {
+	case tag == tagFinal, tag == tagProvisional && final && !a.job.Cancelled:
+		v, refs, err := r.verdict()
+		if err != nil {
+			err = fmt.Errorf("log: %w", err)
+		}
+		return v, refs, true, err
+	case !final:
+		return engine.Verdict{}, refs{}, false, nil
+	case a.job.Cancelled:
+		return engine.Sure(engine.ReasonCancelled, "job/cancelled", 0, a.job.FinishedAt), refs{}, true, nil
+	}
+	return engine.Sure(engine.ReasonTimeout, "job/max-hours", 0, a.job.FinishedAt), refs{}, true, nil
+}

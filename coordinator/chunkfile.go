@@ -1,0 +1,171 @@
+package coordinator
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/zeebo/xxh3"
+
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// via is a route with the offset of its MX set among the job's names; shared by the rows of a domain.
+type via struct {
+	engine.Route
+	mx uint32
+}
+
+// ask is one row that a prober must be asked about.
+type ask struct {
+	Number     uint32
+	Attempt    uint8
+	Flags      engine.Flags
+	Suggestion uint32
+	Via        *via
+	Mailbox    string
+}
+
+const (
+	chunkMagic  = 0x31686370 // "pch1"
+	chunkHeader = 4 + 4 + 4 + 8
+	askFixed    = 4 + 1 + 1 + 2 + 4 + 2
+)
+
+var errChunkFile = errors.New("the chunk file is damaged")
+
+// packer gathers asks and writes them as a chunk.
+type packer struct {
+	vias   []*via
+	index  map[*via]uint16
+	rows   []byte
+	starts []uint32
+}
+
+func (p *packer) len() int { return len(p.starts) }
+
+// size is about the memory it holds.
+func (p *packer) size() int { return len(p.rows) + 4*len(p.starts) + 64*len(p.vias) }
+
+func (p *packer) add(a *ask) {
+	at, ok := p.index[a.Via]
+	if !ok {
+		if p.index == nil {
+			p.index = map[*via]uint16{}
+		}
+		at = uint16(len(p.vias))
+		p.index[a.Via] = at
+		p.vias = append(p.vias, a.Via)
+	}
+	le := binary.LittleEndian
+	p.starts = append(p.starts, uint32(len(p.rows)))
+	p.rows = le.AppendUint32(p.rows, a.Number)
+	p.rows = append(p.rows, a.Attempt, byte(a.Flags))
+	p.rows = le.AppendUint16(p.rows, at)
+	p.rows = le.AppendUint32(p.rows, a.Suggestion)
+	p.rows = le.AppendUint16(p.rows, uint16(len(a.Mailbox)))
+	p.rows = append(p.rows, a.Mailbox...)
+}
+
+func (p *packer) row(i int) []byte {
+	end := uint32(len(p.rows))
+	if i+1 < len(p.starts) {
+		end = p.starts[i+1]
+	}
+	return p.rows[p.starts[i]:end]
+}
+
+// appendChunk appends the chunk, its rows shuffled so that a bad stretch of a list does not burn a budget.
+func (p *packer) appendChunk(dst []byte, rng *rand.Rand) []byte {
+	le := binary.LittleEndian
+	head := len(dst)
+	dst = le.AppendUint32(dst, chunkMagic)
+	dst = le.AppendUint32(dst, uint32(len(p.starts)))
+	dst = le.AppendUint32(dst, uint32(len(p.vias)))
+	dst = append(dst, make([]byte, 8)...)
+	for _, v := range p.vias {
+		dst = appendVia(dst, v)
+	}
+	for _, i := range rng.Perm(len(p.starts)) {
+		dst = append(dst, p.row(i)...)
+	}
+	le.PutUint64(dst[head+12:], xxh3.Hash(dst[head+chunkHeader:]))
+	return dst
+}
+
+func appendVia(dst []byte, v *via) []byte {
+	dst = append(dst, byte(v.Fact), byte(len(v.Hosts)))
+	dst = binary.LittleEndian.AppendUint32(dst, v.mx)
+	for _, h := range v.Hosts {
+		dst = append(dst, byte(min(len(h), 255)))
+		dst = append(dst, h[:min(len(h), 255)]...)
+	}
+	return dst
+}
+
+// chunkRows is a chunk as read back.
+type chunkRows struct {
+	asks  []ask // in the order they are asked
+	batch []wire.Row
+}
+
+// unpack reads a chunk. Rows that skip reports are left out: they were answered before.
+func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool) (*chunkRows, error) {
+	le := binary.LittleEndian
+	if len(b) < chunkHeader || le.Uint32(b) != chunkMagic || le.Uint64(b[12:]) != xxh3.Hash(b[chunkHeader:]) {
+		return nil, errChunkFile
+	}
+	rows, routes := int(le.Uint32(b[4:])), int(le.Uint32(b[8:]))
+	if rows > wire.MaxRows || routes > rows {
+		return nil, errChunkFile
+	}
+	b = b[chunkHeader:]
+	vias := make([]*via, routes)
+	for i := range vias {
+		vias[i], b = readVia(b, t)
+	}
+	out := &chunkRows{asks: make([]ask, 0, rows), batch: make([]wire.Row, 0, rows)}
+	for range rows {
+		n := askFixed + int(le.Uint16(b[12:]))
+		a := ask{Number: le.Uint32(b), Attempt: b[4], Flags: engine.Flags(b[5]), Via: vias[le.Uint16(b[6:])], Suggestion: le.Uint32(b[8:]),
+			Mailbox: string(b[askFixed:n])}
+		b = b[n:]
+		if skip(a.Number) {
+			continue
+		}
+		addr, err := engine.Parse(a.Mailbox)
+		if err != nil {
+			return nil, fmt.Errorf("chunk row %d: %w", a.Number, err)
+		}
+		out.asks = append(out.asks, a)
+		out.batch = append(out.batch, wire.Row{Number: a.Number, Attempt: a.Attempt, Flags: a.Flags, Address: addr, Route: &a.Via.Route})
+	}
+	return out, nil
+}
+
+// chunkNumbers calls visit with the numbers of a chunk's rows.
+func chunkNumbers(b []byte, t *engine.Table, visit func(uint32)) error {
+	_, err := unpackChunk(b, t, func(row uint32) bool { visit(row); return true })
+	return err
+}
+
+// readVia rebuilds a route from its hosts with the present table; a checksum has vouched for b.
+func readVia(b []byte, t *engine.Table) (*via, []byte) {
+	fact, n := engine.Fact(b[0]), int(b[1])
+	v := &via{mx: binary.LittleEndian.Uint32(b[2:])}
+	b = b[6:]
+	records := make([]engine.MX, n)
+	for i := range records {
+		end := 1 + int(b[0])
+		records[i] = engine.MX{Preference: uint16(i), Host: string(b[1:end])}
+		b = b[end:]
+	}
+	if fact == engine.FactImplicit && n > 0 {
+		v.Route = t.ImplicitRoute(records[0].Host)
+	} else {
+		v.Route = t.NewRoute(records)
+	}
+	return v, b
+}

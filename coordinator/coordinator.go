@@ -1,0 +1,190 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/klauspost/compress/zstd"
+
+	"probity/coordinator/sheet"
+	"probity/engine"
+	"probity/prober/wire"
+	"probity/store"
+)
+
+// Resolver finds the route of a domain: a lower-case A-label. It answers a DNS failure with a Fact; engine/dns is one.
+type Resolver interface {
+	Route(ctx context.Context, domain string) engine.Route
+}
+
+// Lists say what is known of an address without asking anybody; engine/lists has them.
+type Lists interface {
+	Flags(a engine.Address) engine.Flags
+	Suggest(a engine.Address) string // did-you-mean, empty where there is none
+}
+
+// Config is all that a coordinator is given. Zero values are the defaults that are named.
+type Config struct {
+	Store    *store.Store
+	FS       vfs.FS
+	Dir      string // jobs live in a folder below it
+	Resolver Resolver
+	Prober   wire.Prober
+	Table    *engine.Table
+	Lists    Lists
+	Log      *slog.Logger // default: none
+
+	Limits   sheet.Limits  // of an upload
+	Hold     time.Duration // how long a prober may keep a chunk: 60 s
+	Lookups  int           // domains resolved at one time, for each job that is split: 512
+	Stored   Form          // of the result file that is made at the end: CSV, zstd
+	Suppress func(engine.Address) bool
+	// OnFinish gives the parts of the commit that ends a job: its settlement.
+	OnFinish func(*store.Job) []store.Part
+	// Pretend answers the rows of jobs of test keys, which ask nobody.
+	Pretend func(engine.Address) engine.Verdict
+}
+
+// The bounds of the whole coordinator.
+const (
+	maxUploads   = 8      // received at one time
+	maxRunning   = 64     // jobs that are split, sent and collected at one time
+	maxHeavy     = 2      // of these, with more than lightRows rows, splitting at one time
+	maxLight     = 4      // and with fewer
+	lightRows    = 20_000 // what makes a job light
+	maxAssembled = 1      // result files made at one time
+	maxRendered  = 2      // and written in another form
+	defaultHold  = 60 * time.Second
+)
+
+// Coordinator runs jobs and answers single requests. Its methods may be called from any goroutine.
+type Coordinator struct {
+	cfg     Config
+	log     *slog.Logger
+	table   atomic.Pointer[engine.Table]
+	packer  *zstd.Encoder
+	workers int
+
+	uploads, running, heavy, light, assembling, rendering chan struct{} // counting semaphores
+
+	desk *desk
+
+	mu       sync.Mutex // guards all below
+	runners  map[string]*runner
+	watch    map[string]chan struct{} // closed when the job's state changes; only for jobs somebody waits for
+	arriving map[string]bool          // uploads that are no jobs yet
+	start    func(id string)          // set while Run is on; called with mu held
+}
+
+// New makes a coordinator. It starts nothing.
+func New(cfg Config) *Coordinator {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Hold == 0 {
+		cfg.Hold = defaultHold
+	}
+	if cfg.Lookups == 0 {
+		cfg.Lookups = 512
+	}
+	if cfg.Stored == (Form{}) {
+		cfg.Stored = Form{Format: CSV, Compress: Zstd}
+	}
+	sem := func(n int) chan struct{} { return make(chan struct{}, n) }
+	c := &Coordinator{
+		cfg: cfg, log: cfg.Log, packer: newPacker(), workers: max(1, min(4, runtime.GOMAXPROCS(0))),
+		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(maxAssembled), rendering: sem(maxRendered),
+		desk: newDesk(), runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},
+	}
+	c.table.Store(cfg.Table)
+	return c
+}
+
+// SetTable makes a new provider table the one in force, for what is decided from now on.
+func (c *Coordinator) SetTable(t *engine.Table) { c.table.Store(t) }
+
+// Run runs the jobs until ctx ends or something durable fails; it returns when all its goroutines have.
+// Jobs that were not finished when the process died go on where they stopped.
+func (c *Coordinator) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var all sync.WaitGroup
+	begin := func(id string) {
+		r := c.newRunner(id)
+		if r == nil {
+			return // it runs already
+		}
+		all.Go(func() {
+			defer c.endRunner(r)
+			if err := r.drive(ctx); err != nil && ctx.Err() == nil {
+				c.log.Error("job cannot go on", "job", id, "error", err)
+				stop(fmt.Errorf("job %s: %w", id, err))
+			}
+		})
+	}
+	all.Go(func() { c.desk.run(ctx) })
+	all.Go(func() {
+		if err := c.keepHouse(ctx); err != nil && ctx.Err() == nil {
+			stop(err)
+		}
+	})
+	if err := c.beginAll(begin); err != nil {
+		stop(err)
+	}
+	<-ctx.Done()
+	c.mu.Lock()
+	c.start = nil
+	c.mu.Unlock()
+	all.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// beginAll starts what the store has unfinished, and lets Accept start what comes.
+func (c *Coordinator) beginAll(begin func(id string)) error {
+	if err := c.sweepFolders(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.cfg.Store.AllJobs(func(j *store.Job) error {
+		if !j.State.Finished() {
+			begin(j.ID)
+		}
+		return nil
+	})
+	c.start = begin
+	return err
+}
+
+// began starts a job that was accepted just now, if Run is on; else Run will.
+func (c *Coordinator) began(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.start != nil {
+		c.start(id)
+	}
+}
+
+func (c *Coordinator) dir(id string) string {
+	return c.cfg.FS.PathJoin(c.cfg.Dir, jobsFolder, id)
+}
+
+// acquire takes a place of a semaphore unless ctx ends first.
+func acquire(ctx context.Context, sem chan struct{}) error {
+	select {
+	case sem <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,229 @@
+package coordinator
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zeebo/xxh3"
+
+	"probity/coordinator/sheet"
+	"probity/engine"
+)
+
+const (
+	countPartitions = 256
+	countRecord     = 20 // 128-bit hash, row
+	dupRecord       = 8  // row, first row
+	dupWindowBits   = 20
+	dupWindow       = 1 << dupWindowBits
+	dupWindows      = sheet.MaxRows>>dupWindowBits + 1
+)
+
+// tally is what counting a sheet found.
+type tally struct {
+	rows, blank, unique, duplicates int64
+}
+
+// counter finds the rows whose address stands in an earlier row. Addresses are told apart by a 128-bit hash under a
+// random seed, so that nobody can prepare two that collide. An address that does not parse stands for itself, as typed.
+type counter struct {
+	seed  uint64
+	spill *spill
+	tally tally
+	fs    vfs.FS
+	dir   string
+}
+
+func newCounter(fs vfs.FS, dir string, seed uint64) (*counter, error) {
+	s, err := createSpill(fs, fs.PathJoin(dir, fileSpill), countPartitions)
+	return &counter{seed: seed, spill: s, fs: fs, dir: dir}, err
+}
+
+// appendHashes appends a record for each row of a block that has an address. It touches nothing shared.
+func (c *counter) appendHashes(dst []byte, b *sheet.Block) []byte {
+	var scratch []byte
+	for i := range b.Rows {
+		if b.Rows[i].Blank {
+			continue
+		}
+		scratch = b.Mail(i, scratch)
+		text := engine.Trim(string(scratch))
+		if a, err := engine.Parse(text); err == nil {
+			text = a.Folded()
+		}
+		h := xxh3.HashString128Seed(text, c.seed)
+		dst = binary.BigEndian.AppendUint64(dst, h.Hi)
+		dst = binary.BigEndian.AppendUint64(dst, h.Lo)
+		dst = binary.BigEndian.AppendUint32(dst, b.First+uint32(i))
+	}
+	return dst
+}
+
+// add takes the records of a block; blocks come in row order.
+func (c *counter) add(recs []byte, rows int) error {
+	c.tally.rows += int64(rows)
+	c.tally.blank += int64(rows - len(recs)/countRecord)
+	for ; len(recs) > 0; recs = recs[countRecord:] {
+		if err := c.spill.add(int(recs[0]), recs[:countRecord]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish counts partition by partition, and writes the duplicates' file if there are any.
+func (c *counter) finish() (tally, error) {
+	dups, err := createSpill(c.fs, c.fs.PathJoin(c.dir, fileDups+fileSpill), dupWindows)
+	if err != nil {
+		return tally{}, err
+	}
+	var seen firstRows
+	for p := range countPartitions {
+		seen.reset()
+		err := c.spill.each(p, func(run []byte) error { return c.countRun(&seen, run, dups) })
+		if err != nil {
+			return tally{}, errors.Join(err, dups.remove())
+		}
+		c.tally.unique += int64(len(seen.keys))
+	}
+	if c.tally.duplicates > 0 {
+		err = c.writeDups(dups)
+	}
+	return c.tally, errors.Join(err, dups.remove())
+}
+
+func (c *counter) countRun(seen *firstRows, run []byte, dups *spill) error {
+	be := binary.BigEndian
+	for ; len(run) > 0; run = run[countRecord:] {
+		row := be.Uint32(run[16:])
+		first, again := seen.put(be.Uint64(run), be.Uint64(run[8:]), row)
+		if !again {
+			continue
+		}
+		c.tally.duplicates++
+		var rec [dupRecord]byte
+		be.PutUint32(rec[:], row)
+		be.PutUint32(rec[4:], first)
+		if err := dups.add(int(row>>dupWindowBits), rec[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeDups writes, for every row, its first row plus one, zero where it is its own; window by window.
+func (c *counter) writeDups(dups *spill) error {
+	f, err := c.fs.Create(c.fs.PathJoin(c.dir, fileDups), writeCategory)
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, 4*min(dupWindow, c.tally.rows))
+	for from := int64(0); from < c.tally.rows && err == nil; from += dupWindow {
+		clear(buf)
+		err = dups.each(int(from>>dupWindowBits), func(run []byte) error {
+			for ; len(run) > 0; run = run[dupRecord:] {
+				at := binary.BigEndian.Uint32(run) - uint32(from)
+				binary.LittleEndian.PutUint32(buf[4*at:], binary.BigEndian.Uint32(run[4:])+1)
+			}
+			return nil
+		})
+		if err == nil {
+			_, err = f.Write(buf[:4*min(dupWindow, c.tally.rows-from)])
+		}
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// remove ends the count and its file.
+func (c *counter) remove() error {
+	if c.spill == nil {
+		return nil
+	}
+	return c.spill.remove()
+}
+
+// firstRows maps 128-bit keys to the first row that had them: open addressing, reused from partition to partition.
+type firstRows struct {
+	keys  []firstRow
+	slots []int32 // index into keys plus one, 0 when free; a power of two long, at most half full
+}
+
+type firstRow struct {
+	hi, lo uint64
+	row    uint32
+}
+
+func (m *firstRows) reset() {
+	m.keys = m.keys[:0]
+	clear(m.slots)
+}
+
+// put gives the first row of a key, and whether that was an earlier one.
+func (m *firstRows) put(hi, lo uint64, row uint32) (uint32, bool) {
+	if 2*len(m.keys) >= len(m.slots) {
+		m.grow()
+	}
+	mask := uint64(len(m.slots) - 1)
+	for i := lo & mask; ; i = (i + 1) & mask {
+		n := m.slots[i]
+		if n == 0 {
+			m.keys = append(m.keys, firstRow{hi, lo, row})
+			m.slots[i] = int32(len(m.keys))
+			return row, false
+		}
+		if k := &m.keys[n-1]; k.hi == hi && k.lo == lo {
+			return k.row, true
+		}
+	}
+}
+
+func (m *firstRows) grow() {
+	m.slots = make([]int32, max(1024, 2*len(m.slots)))
+	mask := uint64(len(m.slots) - 1)
+	for n, k := range m.keys {
+		i := k.lo & mask
+		for m.slots[i] != 0 {
+			i = (i + 1) & mask
+		}
+		m.slots[i] = int32(n + 1)
+	}
+}
+
+// dups answers which earlier row has the address of a row.
+type dups struct{ f vfs.File }
+
+// openDups opens the duplicates of a job; a job without any has no file.
+func openDups(fs vfs.FS, dir string, any bool) (*dups, error) {
+	if !any {
+		return &dups{}, nil
+	}
+	f, err := fs.Open(fs.PathJoin(dir, fileDups))
+	return &dups{f: f}, err
+}
+
+// read fills dst with first row plus one, or zero, of the n rows from first on.
+func (d *dups) read(dst []uint32, first uint32, n int) ([]uint32, error) {
+	dst = append(dst[:0], make([]uint32, n)...)
+	if d.f == nil {
+		return dst, nil
+	}
+	buf := make([]byte, 4*n)
+	if err := readFull(d.f, buf, 4*int64(first)); err != nil {
+		return nil, err
+	}
+	for i := range dst {
+		dst[i] = binary.LittleEndian.Uint32(buf[4*i:])
+	}
+	return dst, nil
+}
+
+func (d *dups) Close() error {
+	if d.f == nil {
+		return nil
+	}
+	return d.f.Close()
+}

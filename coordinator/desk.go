@@ -1,0 +1,247 @@
+package coordinator
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"probity/store"
+)
+
+// The bounds of what is under way at the prober, over all jobs.
+const (
+	maxOpenRows = 256 << 10 // rows of chunks under way, answered or not: their memory
+	maxAsked    = 128 << 10 // rows asked and not answered
+	maxFlights  = 1024      // chunks under way
+	narrowDepth = 2         // chunks under way of one route of a job: one is asked while the next is ready
+	wideDepth   = 32        // of one wide provider, or of the tail
+)
+
+const classTail = "tail"
+
+// desk decides which chunk goes out next: job by job, class by class, so that neither a long job nor a slow route
+// keeps others waiting. It holds chunk records only; rows are read when a chunk goes.
+type desk struct {
+	wake chan struct{}
+
+	mu      sync.Mutex // guards all below, and the queues of every live
+	lives   []*live
+	next    int
+	open    int // rows of chunks under way
+	asked   int // of these, not answered
+	flights int
+}
+
+func newDesk() *desk { return &desk{wake: make(chan struct{}, 1)} }
+
+// queue is the chunks of one class of one job.
+type queue struct {
+	class string
+	ready []store.Chunk
+	out   int // chunks under way
+	depth int
+	until time.Time // a prober said that the class's budget allows nothing before
+	lined bool      // stands in the live's line
+}
+
+// due is a chunk, or a whole class, that waits for its time.
+type due struct {
+	at    time.Time
+	chunk store.Chunk
+	queue *queue // set when the class waits
+}
+
+type dueHeap []due
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *dueHeap) Push(x any)        { *h = append(*h, x.(due)) }
+func (h *dueHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// run sends chunks until ctx ends.
+func (d *desk) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		l, q, c, wait := d.pick(time.Now())
+		if l != nil {
+			l.send(q, c)
+			continue
+		}
+		d.sleep(ctx, wait)
+	}
+}
+
+func (d *desk) sleep(ctx context.Context, wait time.Duration) {
+	var ring <-chan time.Time
+	if wait >= 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		ring = t.C
+	}
+	select {
+	case <-d.wake:
+	case <-ring:
+	case <-ctx.Done():
+	}
+}
+
+func (d *desk) poke() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pick takes the next chunk that may go, from the job whose turn it is; else how long until one may, -1 if unknown.
+func (d *desk) pick(now time.Time) (*live, *queue, store.Chunk, time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	wait := time.Duration(-1)
+	full := d.open >= maxOpenRows || d.asked >= maxAsked || d.flights >= maxFlights
+	for range d.lives {
+		l := d.lives[d.next%len(d.lives)]
+		d.next++
+		l.ripen(now)
+		if full {
+			break
+		}
+		if q := l.popLine(); q != nil {
+			c := q.ready[0]
+			q.ready = q.ready[1:]
+			q.out++
+			l.enlist(q, now)
+			d.open += int(c.Rows)
+			d.asked += int(c.Rows)
+			d.flights++
+			l.out.Add(1)
+			return l, q, c, 0
+		}
+		l.hungry.Store(true)
+		if len(l.dues) > 0 {
+			if w := max(l.dues[0].at.Sub(now), time.Millisecond); wait < 0 || w < wait {
+				wait = w
+			}
+		}
+	}
+	return nil, nil, store.Chunk{}, wait
+}
+
+// answered frees the room of rows that a prober is done with.
+func (d *desk) answered(n int) {
+	d.mu.Lock()
+	was := d.asked
+	d.asked -= n
+	crossed := was >= maxAsked && d.asked < maxAsked
+	d.mu.Unlock()
+	if crossed {
+		d.poke()
+	}
+}
+
+// landed frees the room of a chunk; left of its rows had no answer. The class pauses until the given time.
+func (d *desk) landed(l *live, q *queue, rows, left int, until time.Time) {
+	d.mu.Lock()
+	d.open -= rows
+	d.asked -= left
+	d.flights--
+	q.out--
+	now := time.Now()
+	if q.depth == narrowDepth && until.After(now) && until.After(q.until) {
+		q.until = until
+		heap.Push(&l.dues, due{at: until, queue: q})
+	}
+	l.enlist(q, now)
+	d.mu.Unlock()
+	d.poke()
+}
+
+// add puts chunks of a job where they wait.
+func (d *desk) add(l *live, chunks []store.Chunk) {
+	d.mu.Lock()
+	now := time.Now()
+	for _, c := range chunks {
+		if c.NotBefore.After(now) {
+			heap.Push(&l.dues, due{at: c.NotBefore, chunk: c})
+			l.waiting += int64(c.Rows)
+		} else {
+			l.ready(c, now)
+		}
+	}
+	l.hungry.Store(false)
+	d.mu.Unlock()
+	d.poke()
+}
+
+// enter and leave say which jobs have a place at the desk.
+func (d *desk) enter(l *live) {
+	d.mu.Lock()
+	d.lives = append(d.lives, l)
+	d.mu.Unlock()
+	d.poke()
+}
+
+func (d *desk) leave(l *live) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.lives {
+		if d.lives[i] == l {
+			d.lives = append(d.lives[:i], d.lives[i+1:]...)
+			return
+		}
+	}
+}
+
+// ripen moves what is due to its queue. The desk is locked.
+func (l *live) ripen(now time.Time) {
+	for len(l.dues) > 0 && !l.dues[0].at.After(now) {
+		x := heap.Pop(&l.dues).(due)
+		if x.queue != nil {
+			l.enlist(x.queue, now)
+		} else {
+			l.waiting -= int64(x.chunk.Rows)
+			l.ready(x.chunk, now)
+		}
+	}
+}
+
+// ready appends a chunk to its class. The desk is locked.
+func (l *live) ready(c store.Chunk, now time.Time) {
+	q := l.queues[c.Class]
+	if q == nil {
+		q = &queue{class: c.Class, depth: narrowDepth}
+		if c.Class == classTail || l.wide(c.Class) {
+			q.depth = wideDepth
+		}
+		l.queues[c.Class] = q
+	}
+	q.ready = append(q.ready, c)
+	l.enlist(q, now)
+}
+
+// enlist puts a class in line if one of its chunks may go. The desk is locked.
+func (l *live) enlist(q *queue, now time.Time) {
+	if len(q.ready) == 0 && q.out == 0 && !q.lined && !q.until.After(now) {
+		delete(l.queues, q.class)
+	}
+	if len(q.ready) > 0 && q.out < q.depth && !q.lined && !q.until.After(now) {
+		q.lined = true
+		l.line = append(l.line, q)
+	}
+}
+
+// popLine takes the class whose turn it is. The desk is locked.
+func (l *live) popLine() *queue {
+	if len(l.line) == 0 {
+		return nil
+	}
+	q := l.line[0]
+	l.line = l.line[1:]
+	q.lined = false
+	return q
+}

@@ -1,0 +1,26 @@
+// Package coordinator takes lists and single addresses, and sees to it that each is answered: it finds the route of every
+// domain, sends the rows that must be asked to a prober, and puts the answers back beside the rows.
+//
+// It knows jobs, files and fairness between them. It refuses to know SMTP, HTTP and money: what a reply means is the
+// engine's, what a callback or a credit is belongs to those who pass parts of a commit to Accept and OnFinish.
+//
+// A job is a folder of files beside the state store:
+//
+//	spool, index   the upload in independent zstd frames of whole rows, and where they begin
+//	dups           row -> first row of the same address, four bytes a row; absent when there are none
+//	chunks         rows to be asked, in chunks of up to 4,096; append-only
+//	names          strings that records refer to: providers, rules, MX sets, suggestions; append-only
+//	log            (row, 32-byte record) in checksummed groups; append-only, the only truth about answers
+//	results        the finished file
+//
+// Invariants:
+//  1. Accept returns a job only after its files and its record are durable; a refused or broken upload leaves nothing.
+//  2. A row's answer counts once it is in the synced log. What is there is never asked again and never changes.
+//  3. A chunk ends in the commit that makes the chunks of its unfinished rows. What was in flight when the process died
+//     is ready again, less the rows that the log knows.
+//  4. The result file is a function of the spool, the duplicates and the log's set of answers: the order in which answers
+//     came, and crashes on the way, do not show in it.
+//  5. Memory is the same for any size of job: windows of about a million rows, 64 MB of open chunks, 262,144 rows under way.
+//  6. Any failure to make something durable stops the coordinator, except a full disk, which pauses the job: to go on
+//     after a failed sync is to guess what is on the disk. The next start knows.
+package coordinator

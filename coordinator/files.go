@@ -1,0 +1,105 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The files of a job's folder.
+const (
+	fileSpool   = "spool"
+	fileIndex   = "index"
+	fileDups    = "dups"
+	fileChunks  = "chunks"
+	fileNames   = "names"
+	fileLog     = "log"
+	fileResults = "results"
+	fileSpill   = "spill" // while an upload is counted
+	fileNew     = ".new"  // ending of a file that is not whole yet
+)
+
+const jobsFolder = "jobs"
+
+const writeCategory = vfs.WriteCategoryUnspecified
+
+// tail is a file that grows at its end. A write that failed is overwritten by the next: nothing refers to it.
+type tail struct {
+	f   vfs.File
+	end int64
+}
+
+// openTail opens a file to append after its first end bytes; a negative end appends after all of it.
+func openTail(fs vfs.FS, path string, end int64) (*tail, error) {
+	f, err := fs.OpenReadWrite(path, writeCategory)
+	if err != nil {
+		return nil, err
+	}
+	if end < 0 {
+		info, err := f.Stat()
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		end = info.Size()
+	}
+	return &tail{f: f, end: end}, nil
+}
+
+// add writes b at the end and gives its offset.
+func (t *tail) add(b []byte) (int64, error) {
+	at := t.end
+	if _, err := t.f.WriteAt(b, at); err != nil {
+		return 0, err
+	}
+	t.end += int64(len(b))
+	return at, nil
+}
+
+func (t *tail) sync() error  { return t.f.SyncData() }
+func (t *tail) Close() error { return t.f.Close() }
+
+// syncDir makes the names in a folder durable.
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// writeWhole makes a small file durable under its name, or not at all.
+func writeWhole(fs vfs.FS, path string, b []byte) error {
+	f, err := fs.Create(path, writeCategory)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// readWhole reads a file.
+func readWhole(fs vfs.FS, path string) ([]byte, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+// readFull reads exactly len(b) bytes at an offset of a file.
+func readFull(f vfs.File, b []byte, at int64) error {
+	n, err := f.ReadAt(b, at)
+	if n == len(b) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("%d bytes at %d: %w", len(b), at, err)
+}

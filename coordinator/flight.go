@@ -1,0 +1,197 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire"
+	"probity/store"
+)
+
+// flight is one chunk under way at a prober.
+type flight struct {
+	l     *live
+	q     *queue
+	chunk store.Chunk
+	epoch uint32
+	rows  *chunkRows
+	byRow []uint64 // row number and place, ordered
+	last  int      // where the last row was found: results tend to come in the order of the batch
+	left  int      // rows without a result
+	had   []bool   // by place: it has its result
+
+	returned []returned
+	answered int
+	mark     int64 // of the log
+	entries  []byte
+}
+
+// returned is a row that came home without an answer.
+type returned struct {
+	place   int
+	due     time.Time
+	attempt uint8
+	egress  string
+}
+
+// landing is a flight that has ended, on its way to its commit.
+type landing struct {
+	f   *flight
+	err error // reading the chunk failed
+}
+
+const laterPause = time.Second // before rows that came back without a due time go out again
+
+// send takes a chunk on its way, in a goroutine that live.out counts.
+func (l *live) send(q *queue, c store.Chunk) {
+	f := &flight{l: l, q: q, chunk: c, epoch: l.job.Term}
+	go func() {
+		defer l.out.Done()
+		err := f.fly()
+		l.landing <- landing{f, err}
+	}()
+}
+
+// fly reads the chunk and has its rows asked. Its error is ours; what a prober could not do comes home as Later.
+func (f *flight) fly() error {
+	l := f.l
+	b, err := l.chunks.read(f.chunk)
+	if err != nil {
+		return err
+	}
+	if f.rows, err = unpackChunk(b, l.c.table.Load(), l.answered.has); err != nil {
+		return fmt.Errorf("chunk %d: %w", f.chunk.Number, err)
+	}
+	f.index()
+	l.c.desk.answered(int(f.chunk.Rows) - f.left)
+	if f.left == 0 || l.ctx.Err() != nil {
+		f.giveBack()
+		return nil
+	}
+	batch := &wire.Batch{
+		Job: l.job.ID, Chunk: f.chunk.Number, Epoch: f.epoch, Class: f.chunk.Class, Egress: f.chunk.Egress,
+		MaxAge: l.job.MaxAge, NoSMTP: l.job.NoSMTP, Started: l.job.StartedAt, Rows: f.rows.batch,
+	}
+	err = l.c.cfg.Prober.Verify(l.ctx, batch, l.c.cfg.Hold, f.collect)
+	if err != nil && l.ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+		l.c.log.Warn("prober failed; its rows are asked again", "job", l.job.ID, "chunk", f.chunk.Number, "error", err)
+	}
+	f.giveBack()
+	return nil
+}
+
+func (f *flight) index() {
+	f.left = len(f.rows.asks)
+	f.had = make([]bool, f.left)
+	f.byRow = make([]uint64, f.left)
+	for i := range f.rows.asks {
+		f.byRow[i] = uint64(f.rows.asks[i].Number)<<32 | uint64(i)
+	}
+	slices.Sort(f.byRow)
+}
+
+// place finds the place of a row in the batch, -1 for a row that is not in it.
+func (f *flight) place(row uint32) int {
+	if next := f.last + 1; next < len(f.rows.asks) && f.rows.asks[next].Number == row {
+		f.last = next
+		return next
+	}
+	i, ok := slices.BinarySearchFunc(f.byRow, row, func(k uint64, row uint32) int { return cmp.Compare(uint32(k>>32), row) })
+	if !ok {
+		return -1
+	}
+	f.last = int(uint32(f.byRow[i]))
+	return f.last
+}
+
+// collect takes a part of the answer. Results of an old epoch, of rows that were not asked, or that have one already, are dropped whole.
+func (f *flight) collect(r wire.Results) {
+	if r.Chunk != f.chunk.Number || r.Epoch != f.epoch || r.Job != f.l.job.ID {
+		return
+	}
+	now := time.Now()
+	f.entries = f.entries[:0]
+	done := 0
+	for i := range r.Rows {
+		res := &r.Rows[i]
+		p := f.place(res.Row)
+		if p < 0 || f.had[p] {
+			continue
+		}
+		f.had[p] = true
+		done++
+		f.take(p, res, now)
+	}
+	f.left -= done
+	f.l.c.desk.answered(done)
+	if len(f.entries) == 0 {
+		return
+	}
+	mark, err := f.l.log.add(f.entries)
+	if err != nil {
+		f.l.fail(fmt.Errorf("log: %w", err))
+		return
+	}
+	f.mark = mark
+}
+
+// take records one result.
+func (f *flight) take(p int, res *wire.Result, now time.Time) {
+	a := &f.rows.asks[p]
+	if res.Outcome != wire.Settled {
+		r := returned{place: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), egress: res.Egress}
+		if r.egress == "" && res.Outcome == wire.Later {
+			r.egress = f.chunk.Egress // who was pinned stays pinned
+		}
+		f.returned = append(f.returned, r)
+		if res.Outcome == wire.Deferred && res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
+			f.entry(a, &res.Verdict, tagProvisional, now)
+		}
+		return
+	}
+	if !f.l.answered.add(a.Number) {
+		return
+	}
+	f.answered++
+	f.l.progress.count(res.Verdict.Status, 1)
+	f.entry(a, &res.Verdict, tagFinal, now)
+}
+
+func (f *flight) entry(a *ask, v *engine.Verdict, tag byte, now time.Time) {
+	var err error
+	if f.entries, err = f.l.appendAnswer(f.entries, a, v, tag, now); err != nil {
+		f.l.fail(err)
+	}
+}
+
+// appendAnswer appends the entry of a verdict. The flags and the suggestion are the row's own, whatever a cache held.
+func (l *live) appendAnswer(dst []byte, a *ask, v *engine.Verdict, tag byte, now time.Time) ([]byte, error) {
+	r := refs{suggestion: a.Suggestion}
+	var err error
+	if r.provider, err = l.names.offset(v.ProviderName); err != nil {
+		return dst, err
+	}
+	if r.rule, err = l.names.offset(v.Rule); err != nil {
+		return dst, err
+	}
+	if a.Via != nil {
+		r.mx = a.Via.mx
+	}
+	v.Flags = a.Flags
+	known(v, now)
+	return appendEntry(dst, a.Number, tag, v, r), nil
+}
+
+// giveBack makes every row without a result one that came home.
+func (f *flight) giveBack() {
+	for p := range f.had {
+		if !f.had[p] {
+			f.returned = append(f.returned, returned{place: p, attempt: f.rows.asks[p].Attempt, egress: f.chunk.Egress})
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package coordinator
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"probity/engine"
+)
+
+// Format is how rows are written.
+type Format string
+
+// The formats.
+const (
+	CSV   Format = "csv"   // the input with our columns appended
+	JSONL Format = "jsonl" // one object a line: row, then the verification result
+)
+
+// Compress is how the result is packed.
+type Compress string
+
+// The packings.
+const (
+	None Compress = "none"
+	Gzip Compress = "gzip"
+	Zstd Compress = "zstd"
+)
+
+// Form is the shape of a result file.
+type Form struct {
+	Format   Format
+	Compress Compress
+}
+
+// Filter says which rows of a job are wanted, and how. The zero value is the whole file as plain CSV.
+type Filter struct {
+	Form
+	Status  []engine.Status // empty: all, blank rows included
+	Partial bool            // of a job that is not finished: what is known so far, rows without an answer with empty columns
+}
+
+func (f Filter) complete() Filter {
+	if f.Format == "" {
+		f.Format = CSV
+	}
+	if f.Compress == "" {
+		f.Compress = None
+	}
+	return f
+}
+
+// wants reports that rows of a status are wanted.
+func (f *Filter) wants(s engine.Status) bool {
+	if len(f.Status) == 0 {
+		return true
+	}
+	for _, x := range f.Status {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+var errForm = errors.New("unknown format or compression")
+
+// press packs parts that stand by themselves one after another: members of gzip, frames of zstd.
+type press struct {
+	how  Compress
+	zstd *zstd.Encoder
+	gzip *gzip.Writer
+	out  bytes.Buffer
+}
+
+// pack gives the packed form of b: valid until the next call.
+func (p *press) pack(b []byte) ([]byte, error) {
+	p.out.Reset()
+	switch p.how {
+	case None:
+		return b, nil
+	case Zstd:
+		p.out.Grow(len(b) / 4)
+		return p.zstd.EncodeAll(b, p.out.AvailableBuffer()), nil
+	case Gzip:
+		if p.gzip == nil {
+			var err error
+			if p.gzip, err = gzip.NewWriterLevel(&p.out, gzip.BestSpeed); err != nil {
+				return nil, err
+			}
+		}
+		p.gzip.Reset(&p.out)
+		_, err := p.gzip.Write(b)
+		err = errors.Join(err, p.gzip.Close())
+		return p.out.Bytes(), err
+	}
+	return nil, errForm
+}

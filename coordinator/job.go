@@ -1,0 +1,112 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"probity/store"
+)
+
+// ErrState is the answer to a wish that a job's state does not allow.
+var ErrState = errors.New("the job's state does not allow this")
+
+// Job is the job of an id, or store.ErrNotFound.
+func (c *Coordinator) Job(id string) (*store.Job, error) { return c.cfg.Store.Job(id) }
+
+// Jobs is at most limit jobs of an account, newest first; see store.JobsOf.
+func (c *Coordinator) Jobs(account string, state store.JobState, limit int, cursor string) ([]*store.Job, string, error) {
+	return c.cfg.Store.JobsOf(account, state, limit, cursor)
+}
+
+// Pause stops sending rows of a job; answers under way come home first.
+func (c *Coordinator) Pause(id string) (*store.Job, error) {
+	return c.move(id, store.JobPaused, func(j *store.Job) { j.PausedAt = time.Now().UTC() }, store.JobQueued, store.JobRunning)
+}
+
+// Resume lets a paused job go on.
+func (c *Coordinator) Resume(id string) (*store.Job, error) {
+	return c.move(id, store.JobQueued, func(j *store.Job) { j.PausedAt, j.Error = time.Time{}, "" }, store.JobPaused)
+}
+
+// Cancel ends a job: finished rows keep their verdicts, the others get UNKNOWN/cancelled, and the file is made.
+func (c *Coordinator) Cancel(id string) (*store.Job, error) {
+	return c.move(id, store.JobCancelling, func(j *store.Job) { j.Cancelled = true; endedNow(j) }, store.JobQueued, store.JobRunning, store.JobPaused)
+}
+
+// move takes a job to a state from any of some others. To be there already is no error.
+func (c *Coordinator) move(id string, to store.JobState, also func(*store.Job), from ...store.JobState) (*store.Job, error) {
+	j, err := c.change(id, func(j *store.Job) error {
+		for _, s := range from {
+			if j.State == s {
+				j.State = to
+				also(j)
+				return nil
+			}
+		}
+		return fmt.Errorf("%w: it is %s", ErrState, j.State)
+	})
+	if errors.Is(err, ErrState) {
+		if j, err := c.Job(id); err == nil && (j.State == to || to == store.JobQueued && j.State == store.JobRunning) {
+			return j, nil
+		}
+	}
+	return j, err
+}
+
+// change commits a change of a job and tells all who wait for one.
+func (c *Coordinator) change(id string, how func(*store.Job) error, parts ...store.Part) (*store.Job, error) {
+	var was store.JobState
+	j, err := c.cfg.Store.UpdateJob(id, func(j *store.Job) error {
+		was = j.State
+		return how(j)
+	}, parts...)
+	if err != nil || j.State == was {
+		return j, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ch := c.watch[id]; ch != nil {
+		close(ch)
+		delete(c.watch, id)
+	}
+	if r := c.runners[id]; r != nil && j.State != store.JobRunning && j.State != store.JobFinalizing {
+		r.ring()
+	}
+	return j, nil
+}
+
+// WaitChange returns the job once its state is another than from, or as it is when ctx ends.
+func (c *Coordinator) WaitChange(ctx context.Context, id string, from store.JobState) (*store.Job, error) {
+	for {
+		c.mu.Lock()
+		ch := c.watch[id]
+		if ch == nil {
+			ch = make(chan struct{})
+			c.watch[id] = ch
+		}
+		c.mu.Unlock()
+		j, err := c.Job(id)
+		if err != nil || j.State != from {
+			return j, err
+		}
+		select {
+		case <-ch:
+		case <-ctx.Done():
+			return j, nil
+		}
+	}
+}
+
+// Wait returns the job once it is finished, or ctx's error.
+func (c *Coordinator) Wait(ctx context.Context, id string) (*store.Job, error) {
+	j, err := c.Job(id)
+	for err == nil && !j.State.Finished() {
+		if err := ctx.Err(); err != nil {
+			return j, err
+		}
+		j, err = c.WaitChange(ctx, id, j.State)
+	}
+	return j, err
+}

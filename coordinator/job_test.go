@@ -1,0 +1,185 @@
+package coordinator
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+	"probity/prober/wire"
+	"probity/store"
+)
+
+func TestAJobFromEndToEnd(t *testing.T) {
+	w := openWorld(t, vfs.NewMem())
+	w.run()
+	in := "name,email\nAnn,a@x.example\nBob,\nCid, A@X.EXAMPLE\nDan,b@nx.example\nEve,no address\nFay,info@d.example\nGus,\"Gus <g@d.example>\"\nHal,h@nxgmial.com\n"
+	j := w.accept(t, in)
+	require.Equal(t, [4]int64{8, 6, 1, 1}, [4]int64{j.Rows, j.Unique, j.Duplicates, j.Blank})
+	j = w.finish(t, j.ID)
+	require.Equal(t, store.JobCompleted, j.State)
+	rows, err := csv.NewReader(strings.NewReader(w.results(t, j.ID, Filter{}))).ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, append([]string{"name", "email"}, columns[:]...), rows[0])
+	require.Len(t, rows, 9)
+	require.Equal(t, strings.Repeat(",", 13), strings.Join(rows[2][2:], ","), "a blank row has empty columns")
+	require.Equal(t, rows[1][2:], rows[3][2:], "a duplicate has the verdict of the first")
+	require.Equal(t, []string{"INVALID", "1", "domain_not_found", "true", "false", "false"}, rows[4][2:8])
+	require.Equal(t, []string{"INVALID", "0", "invalid_syntax", "false", "false"}, rows[5][2:7])
+	require.Equal(t, "true", rows[6][9], "the flags of a row")
+	require.Equal(t, "mx1.d.example mx2.d.example", rows[6][12])
+	require.Equal(t, "g@d.example", rows[7][13])
+	require.Equal(t, "h@gmail.com", rows[8][13])
+	want := truth(parse(t, "a@x.example"))
+	require.Equal(t, want.Status.String(), rows[1][2])
+	require.Equal(t, want.Reason.String(), rows[1][4])
+	require.Equal(t, "2026-03-04T05:06:07Z", rows[1][15])
+	var n int64
+	for _, c := range j.Counts {
+		n += c
+	}
+	require.Equal(t, int64(7), n)
+	require.NoError(t, w.close(t))
+}
+
+func TestResultForms(t *testing.T) {
+	w := openWorld(t, vfs.NewMem())
+	w.run()
+	j := w.finish(t, w.accept(t, "email\na@x.example\n\nb@x.example\nc@nx.example\n").ID)
+	plain := w.results(t, j.ID, Filter{})
+	for _, how := range []Compress{Gzip, Zstd} {
+		require.Equal(t, plain, inflate(t, how, w.results(t, j.ID, Filter{Form: Form{CSV, how}})), how)
+	}
+	invalid := w.results(t, j.ID, Filter{Status: []engine.Status{engine.Invalid}})
+	require.Contains(t, invalid, "c@nx.example,INVALID")
+	require.NotContains(t, invalid, "VALID,98")
+	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID, Filter{Form: Form{JSONL, None}})), "\n")
+	require.Len(t, lines, 4)
+	for i, line := range lines {
+		var m map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &m), line)
+		require.Len(t, m, 16)
+		require.EqualValues(t, i+1, m["row"])
+	}
+	require.Equal(t, j.ResultSHA, sha(w.results(t, j.ID, Filter{Form: w.c.StoredForm()})))
+	require.NoError(t, w.close(t))
+}
+
+func TestNoRowIsLostOrAskedTwice(t *testing.T) {
+	w := openWorld(t, vfs.NewMem())
+	w.prober.part = 100
+	w.prober.how = func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+		switch (r.Number + uint32(r.Attempt)) % 10 {
+		case 0:
+			return wire.Deferred, 30 * time.Millisecond
+		case 1:
+			if b.Egress == "" {
+				return wire.Later, 5 * time.Millisecond
+			}
+		}
+		return wire.Settled, 0
+	}
+	later := map[uint32]bool{}
+	how := w.prober.how
+	w.prober.how = func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+		o, d := how(b, r)
+		w.prober.mu.Lock()
+		defer w.prober.mu.Unlock()
+		if o == wire.Later && later[r.Number] {
+			return wire.Settled, 0
+		}
+		later[r.Number] = o == wire.Later
+		return o, d
+	}
+	w.run()
+	in := list(20_000, 1)
+	j := w.finish(t, w.accept(t, in).ID)
+	require.Equal(t, store.JobCompleted, j.State)
+	for row, n := range w.prober.settled {
+		require.Equal(t, 1, n, "row %d", row)
+	}
+	for domain, n := range w.dns.asked {
+		require.Equal(t, 1, n, domain)
+	}
+	checkResults(t, in, w.results(t, j.ID, Filter{}))
+	snap, err := w.c.Snapshot(j.ID)
+	require.NoError(t, err)
+	require.Equal(t, j.Rows, snap.Processed)
+	require.NoError(t, w.close(t))
+}
+
+func TestPauseResumeCancel(t *testing.T) {
+	w := openWorld(t, vfs.NewMem())
+	block := make(chan struct{})
+	w.prober.how = func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+		if strings.HasPrefix(r.Address.Domain(), "busy") {
+			return wire.Later, time.Hour
+		}
+		return wire.Settled, 0
+	}
+	close(block)
+	w.run()
+	j := w.accept(t, list(3000, 2))
+	j, err := w.c.Pause(j.ID)
+	require.NoError(t, err)
+	require.Equal(t, store.JobPaused, j.State)
+	_, err = w.c.Pause(j.ID)
+	require.NoError(t, err, "to be paused already is no error")
+	_, err = w.c.Resume(j.ID)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		s, err := w.c.Snapshot(j.ID)
+		return err == nil && s.PendingRetry > 0 && s.Answered > 1000
+	}, 10*time.Second, time.Millisecond)
+	require.ErrorIs(t, w.c.Results(t.Context(), j.ID, Filter{}, nil), ErrNotReady)
+	partial := w.results(t, j.ID, Filter{Partial: true})
+	require.Len(t, strings.Split(partial, "\n"), 3002)
+	_, err = w.c.Cancel(j.ID)
+	require.NoError(t, err)
+	j = w.finish(t, j.ID)
+	require.Equal(t, store.JobCancelled, j.State)
+	require.Positive(t, j.Reasons["cancelled"])
+	_, err = w.c.Resume(j.ID)
+	require.ErrorIs(t, err, ErrState)
+	require.NoError(t, w.c.Expire(j.ID))
+	require.ErrorIs(t, w.c.Results(t.Context(), j.ID, Filter{}, nil), ErrExpired)
+	require.NoError(t, w.close(t))
+}
+
+func TestASlowDomainHoldsUpNobody(t *testing.T) {
+	w := openWorld(t, vfs.NewMem())
+	w.run()
+	j := w.accept(t, "email\na@slow.example\nb@fast.example\n")
+	require.Eventually(t, func() bool {
+		s, err := w.c.Snapshot(j.ID)
+		return err == nil && s.Answered == 1
+	}, 900*time.Millisecond, time.Millisecond)
+	w.finish(t, j.ID)
+	require.NoError(t, w.close(t))
+}
+
+func TestSingle(t *testing.T) {
+	w := openWorld(t, vfs.NewMem())
+	defer w.close(t)
+	for _, c := range []struct {
+		email  string
+		reason engine.Reason
+		node   string
+	}{
+		{"Ann <a@x.example>", engine.ReasonInvalidSyntax, ""},
+		{"a@nx.example", engine.ReasonDomainNotFound, ""},
+		{"a@null.example", engine.ReasonNullMX, ""},
+		{"a@fail.example", engine.ReasonDNSError, ""},
+		{"a@x.example", truth(parse(t, "a@x.example")).Reason, "fake"},
+	} {
+		a, err := w.c.Single(t.Context(), Request{Email: c.email})
+		require.NoError(t, err)
+		require.Equal(t, c.reason, a.Verdict.Reason, c.email)
+		require.Equal(t, c.node, a.Node, c.email)
+	}
+}

@@ -1,0 +1,165 @@
+package coordinator
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"probity/store"
+)
+
+const landTogether = 64 // flights that share a commit
+
+// land commits flights that have ended, many at a time, until no more can come.
+func (l *live) land() {
+	for first := range l.landing {
+		group := []landing{first}
+		for more := true; more && len(group) < landTogether; {
+			select {
+			case x, ok := <-l.landing:
+				if more = ok; ok {
+					group = append(group, x)
+				}
+			default:
+				more = false
+			}
+		}
+		if err := l.landAll(group); err != nil {
+			l.fail(err)
+		}
+	}
+}
+
+// landAll ends the chunks of a group: their answers are durable first, then one commit drops them and makes the chunks
+// of the rows that came home.
+func (l *live) landAll(group []landing) error {
+	now := time.Now()
+	var done []uint64
+	var again []batchOf
+	var back []store.Chunk
+	var mark int64
+	var failed error
+	for _, x := range group {
+		switch {
+		case x.err != nil:
+			failed = x.err
+		case x.f.unchanged(now):
+			c := x.f.chunk
+			if len(x.f.returned) > 0 && x.f.answered == 0 {
+				c.NotBefore = now.Add(laterPause)
+			}
+			back = append(back, c)
+		default:
+			done = append(done, x.f.chunk.Number)
+			again = append(again, x.f.recut(now)...)
+			mark = max(mark, x.f.mark)
+		}
+	}
+	made, err := l.commitLanding(done, again, mark)
+	if err == nil {
+		err = failed
+	}
+	for _, x := range group {
+		l.c.desk.landed(l, x.f.q, int(x.f.chunk.Rows), x.f.unasked(), x.f.pause())
+	}
+	if err != nil {
+		return fmt.Errorf("collect: %w", err)
+	}
+	l.alive.Add(int64(len(made) - len(done)))
+	l.c.desk.add(l, append(back, made...))
+	l.checkFinished()
+	return nil
+}
+
+func (l *live) commitLanding(done []uint64, again []batchOf, mark int64) ([]store.Chunk, error) {
+	if len(done) == 0 {
+		return nil, nil
+	}
+	if err := l.log.wait(mark); err != nil {
+		return nil, err
+	}
+	var made []store.Chunk
+	if len(again) > 0 {
+		var err error
+		if made, err = l.chunks.write(again); err != nil {
+			return nil, err
+		}
+	}
+	return made, l.c.cfg.Store.FinishChunks(l.job.ID, done, made)
+}
+
+// unasked is how many rows still count as asked at the desk.
+func (f *flight) unasked() int {
+	if f.rows == nil {
+		return int(f.chunk.Rows)
+	}
+	return f.left
+}
+
+// unchanged reports that all unfinished rows may go out again at once as they are: then the chunk itself lives on,
+// and its answered rows are passed over.
+func (f *flight) unchanged(now time.Time) bool {
+	if len(f.returned) == 0 {
+		return false
+	}
+	for _, r := range f.returned {
+		a := &f.rows.asks[r.place]
+		if r.due.After(now) || r.attempt != a.Attempt || r.egress != f.chunk.Egress {
+			return false
+		}
+	}
+	return true
+}
+
+// pause is when the prober says that the class's budget allows more; zero if it did not say so of all that came home.
+func (f *flight) pause() time.Time {
+	var at time.Time
+	for _, r := range f.returned {
+		if r.attempt != f.rows.asks[r.place].Attempt || r.due.IsZero() {
+			return time.Time{}
+		}
+		if at.IsZero() || r.due.Before(at) {
+			at = r.due
+		}
+	}
+	return at
+}
+
+// recut makes chunks of the rows that came home, grouped by due time and identity.
+func (f *flight) recut(now time.Time) []batchOf {
+	type group struct {
+		due    int64
+		egress string
+	}
+	groups := map[group]int{}
+	var out []batchOf
+	for _, r := range f.returned {
+		a := f.rows.asks[r.place]
+		a.Attempt = r.attempt
+		g := group{dueSlot(now, r.due), r.egress}
+		i, ok := groups[g]
+		if !ok {
+			i = len(out)
+			groups[g] = i
+			b := batchOf{rows: &packer{}, class: f.chunk.Class, egress: r.egress}
+			if g.due > 0 {
+				b.due = time.UnixMilli(g.due).UTC()
+			}
+			out = append(out, b)
+		}
+		out[i].rows.add(&a)
+		out[i].attempt = max(out[i].attempt, a.Attempt)
+	}
+	return out
+}
+
+// dueSlot rounds a due time up so that rows due at about one time share a chunk: by at most an eighth of the wait,
+// and never by more than a minute. Zero: at once.
+func dueSlot(now, due time.Time) int64 {
+	wait := due.Sub(now).Milliseconds()
+	if due.IsZero() || wait <= 0 {
+		return 0
+	}
+	slot := min(int64(1)<<max(0, bits.Len64(uint64(wait))-4), time.Minute.Milliseconds())
+	return (due.UnixMilli() + slot - 1) / slot * slot
+}

@@ -1,0 +1,230 @@
+package coordinator
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"probity/engine"
+)
+
+// columns are the names of what is appended to the input.
+var columns = [...]string{"verify_status", "verify_score", "verify_reason", "verify_syntax_valid", "verify_domain_exists", "verify_smtp_valid",
+	"verify_is_disposable", "verify_is_role_based", "verify_is_free_email", "verify_smtp_provider", "verify_mx_records", "verify_did_you_mean",
+	"verify_from_cache", "verify_verified_at"}
+
+// page is one frame on its way into the result; its memory is reused.
+type page struct {
+	a      *assembly
+	index  int
+	fr     frameReader
+	names  nameReader
+	press  press
+	text   []byte
+	packed []byte
+	mail   []byte
+	total  totals
+	clock  clock
+	cells  [len(columns)]string
+}
+
+// answer is what a page says of one row.
+type answer struct {
+	v                        engine.Verdict
+	provider, mx, suggestion string
+	credits                  int
+}
+
+// make renders and packs the page.
+func (p *page) make() error {
+	a := p.a
+	p.total, p.text, p.packed = totals{}, p.text[:0], nil
+	p.names.f = a.names
+	if err := p.fr.read(a.spool, &a.dialect, p.index); err != nil {
+		return err
+	}
+	for i := range p.fr.block.Rows {
+		if err := p.row(i); err != nil {
+			return err
+		}
+	}
+	if len(p.text) == 0 {
+		return nil
+	}
+	p.press.how, p.press.zstd = a.filter.Compress, a.c.packer
+	packed, err := p.press.pack(p.text)
+	p.packed = packed
+	return err
+}
+
+func (p *page) row(i int) error {
+	a := p.a
+	n := p.fr.block.First + uint32(i)
+	if p.fr.block.Rows[i].Blank {
+		p.blank(i, n)
+		return nil
+	}
+	v, r, ok, err := a.verdict(&a.records[n-a.from])
+	if err != nil {
+		return err
+	}
+	if !ok {
+		p.blank(i, n)
+		return nil
+	}
+	ans := answer{v: v}
+	if ans.provider, err = p.names.at(r.provider); err == nil {
+		ans.mx, err = p.names.at(r.mx)
+	}
+	if err == nil {
+		ans.suggestion, err = p.names.at(r.suggestion)
+	}
+	if err != nil {
+		return err
+	}
+	p.mail = p.fr.block.Mail(i, p.mail)
+	first := a.firsts[n-a.from] == 0
+	if !first || r == (refs{}) {
+		p.ownFacts(&ans)
+	}
+	p.count(&ans, first)
+	if a.filter.wants(v.Status) {
+		p.write(i, n, &ans)
+	}
+	return nil
+}
+
+// ownFacts takes flags and suggestion from the row's own string: a duplicate may be written in another way.
+func (p *page) ownFacts(ans *answer) {
+	text := string(p.mail)
+	addr, err := engine.ParseTrimmed(text)
+	if err != nil {
+		return
+	}
+	ans.v.Flags = p.a.c.cfg.Lists.Flags(addr)
+	if ans.suggestion != "" {
+		ans.suggestion = p.a.c.cfg.Lists.Suggest(addr)
+	}
+}
+
+func (p *page) count(ans *answer, first bool) {
+	p.total.status[ans.v.Status]++
+	p.total.reason[ans.v.Reason]++
+	if first && ans.v.Status != engine.Unknown && !p.a.job.Test {
+		p.total.charged++
+		ans.credits = 1
+	}
+}
+
+// blank writes a row without an answer.
+func (p *page) blank(i int, n uint32) {
+	if len(p.a.filter.Status) > 0 {
+		return
+	}
+	if p.a.filter.Format == CSV {
+		clear(p.cells[:])
+		p.text = p.a.dialect.AppendRow(p.text, &p.fr.block, i, p.cells[:])
+		return
+	}
+	p.mail = p.fr.block.Mail(i, p.mail)
+	p.text = append(p.text, `{"row":`...)
+	p.text = strconv.AppendUint(p.text, uint64(n)+1, 10)
+	p.text = append(p.text, `,"email":`...)
+	p.text = appendJSON(p.text, string(p.mail))
+	p.text = append(p.text, `,"status":null,"score":null,"reason":null,"syntax_valid":null,"domain_exists":null,"smtp_valid":null,`+
+		`"is_disposable":null,"is_role_based":null,"is_free_email":null,"smtp_provider":"","mx_records":[],"from_cache":null,`+
+		`"credits_used":0,"verified_at":null}`+"\n"...)
+}
+
+func (p *page) write(i int, n uint32, ans *answer) {
+	if p.a.filter.Format == JSONL {
+		p.writeJSON(n, ans)
+		return
+	}
+	v := &ans.v
+	p.cells = [...]string{
+		v.Status.String(), strconv.Itoa(int(v.Score)), v.Reason.String(), boolean(v.SyntaxValid()), boolean(v.DomainExists()), boolean(v.SMTPValid),
+		boolean(v.Flags.Has(engine.FlagDisposable)), boolean(v.Flags.Has(engine.FlagRole)), boolean(v.Flags.Has(engine.FlagFree)),
+		ans.provider, ans.mx, ans.suggestion, boolean(v.FromCache), p.clock.format(v.VerifiedAt),
+	}
+	p.text = p.a.dialect.AppendRow(p.text, &p.fr.block, i, p.cells[:])
+}
+
+func (p *page) writeJSON(n uint32, ans *answer) {
+	v := &ans.v
+	b := append(p.text, `{"row":`...)
+	b = strconv.AppendUint(b, uint64(n)+1, 10)
+	b = appendJSON(append(b, `,"email":`...), string(p.mail))
+	b = append(append(b, `,"status":"`...), v.Status.String()...)
+	b = strconv.AppendUint(append(b, `","score":`...), uint64(v.Score), 10)
+	if v.Reason == engine.ReasonNone {
+		b = append(b, `,"reason":null`...)
+	} else {
+		b = append(append(append(b, `,"reason":"`...), v.Reason.String()...), '"')
+	}
+	for _, f := range [...]struct {
+		name string
+		on   bool
+	}{{"syntax_valid", v.SyntaxValid()}, {"domain_exists", v.DomainExists()}, {"smtp_valid", v.SMTPValid},
+		{"is_disposable", v.Flags.Has(engine.FlagDisposable)}, {"is_role_based", v.Flags.Has(engine.FlagRole)}, {"is_free_email", v.Flags.Has(engine.FlagFree)}} {
+		b = append(append(append(append(b, `,"`...), f.name...), `":`...), boolean(f.on)...)
+	}
+	b = appendJSON(append(b, `,"smtp_provider":`...), ans.provider)
+	b = append(b, `,"mx_records":[`...)
+	for host := range strings.FieldsSeq(ans.mx) {
+		if b[len(b)-1] != '[' {
+			b = append(b, ',')
+		}
+		b = appendJSON(b, host)
+	}
+	b = append(append(b, `],"from_cache":`...), boolean(v.FromCache)...)
+	b = strconv.AppendInt(append(b, `,"credits_used":`...), int64(ans.credits), 10)
+	b = append(append(append(b, `,"verified_at":"`...), p.clock.format(v.VerifiedAt)...), '"', '}', '\n')
+	p.text = b
+}
+
+func boolean(b bool) string {
+	if b {
+		return "true"
+	}
+	return "false"
+}
+
+// clock formats times that mostly repeat.
+type clock struct {
+	second int64
+	text   string
+}
+
+func (c *clock) format(t time.Time) string {
+	if s := t.Unix(); s != c.second || c.text == "" {
+		c.second, c.text = s, t.UTC().Format(time.RFC3339)
+	}
+	return c.text
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendJSON appends a JSON string (RFC 8259 section 7); what is not UTF-8 becomes the replacement character.
+func appendJSON(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c < ' ':
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		case c < utf8.RuneSelf:
+			dst = append(dst, c)
+		default:
+			r, n := utf8.DecodeRuneInString(s[i:])
+			dst = utf8.AppendRune(dst, r)
+			i += n
+			continue
+		}
+		i++
+	}
+	return append(dst, '"')
+}

@@ -1,0 +1,72 @@
+package coordinator
+
+import (
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const spillBuffer = 16 << 10 // bytes kept in memory for each partition
+
+// spill sorts fixed-size records into partitions on disk: memory is one small buffer a partition.
+// Within a partition the records stay in the order they were added. It is not durable: it lives as long as a count.
+type spill struct {
+	f       *tail
+	fs      vfs.FS
+	path    string
+	bufs    [][]byte
+	extents [][]extent
+}
+
+type extent struct {
+	at int64
+	n  int
+}
+
+func createSpill(fs vfs.FS, path string, partitions int) (*spill, error) {
+	empty, err := fs.Create(path, writeCategory)
+	if err != nil {
+		return nil, err
+	}
+	if err := empty.Close(); err != nil {
+		return nil, err
+	}
+	f, err := openTail(fs, path, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &spill{f: f, fs: fs, path: path, bufs: make([][]byte, partitions), extents: make([][]extent, partitions)}, nil
+}
+
+// add appends a record to a partition.
+func (s *spill) add(p int, rec []byte) error {
+	if len(s.bufs[p])+len(rec) > spillBuffer {
+		at, err := s.f.add(s.bufs[p])
+		if err != nil {
+			return err
+		}
+		s.extents[p] = append(s.extents[p], extent{at, len(s.bufs[p])})
+		s.bufs[p] = s.bufs[p][:0]
+	}
+	s.bufs[p] = append(s.bufs[p], rec...)
+	return nil
+}
+
+// each calls visit with the records of a partition, in runs. A run is valid until visit returns.
+func (s *spill) each(p int, visit func([]byte) error) error {
+	buf := make([]byte, spillBuffer)
+	for _, e := range s.extents[p] {
+		if err := readFull(s.f.f, buf[:e.n], e.at); err != nil {
+			return err
+		}
+		if err := visit(buf[:e.n]); err != nil {
+			return err
+		}
+	}
+	return visit(s.bufs[p])
+}
+
+// remove ends the spill and its file.
+func (s *spill) remove() error {
+	return errors.Join(s.f.Close(), s.fs.Remove(s.path))
+}

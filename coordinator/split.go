@@ -1,0 +1,423 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire"
+	"probity/store"
+)
+
+// The bounds of a split. Rows over them are not lost: they are left for the next pass over the sheet, which waits where
+// the first passed by. So a slow domain holds up nobody, and what it holds is on disk already, in the spool.
+const (
+	waitingRows    = 64 << 10 // rows kept for domains that are being looked up
+	waitingDomains = 16 << 10 // domains being looked up or in line for it
+	ownBuffer      = 256      // rows of a narrow route in this job before it gets chunks of its own
+	openHeavy      = 24 << 20 // bytes of rows that are not sealed yet
+	openLight      = 4 << 20
+	sealTogether   = 16 // chunks that share a commit
+	settleBytes    = 64 << 10
+	flushWait      = 100 * time.Millisecond // least time between two flushes for a hungry desk
+)
+
+// splitRow is a row that is neither blank, a duplicate, nor done.
+type splitRow struct {
+	number uint32
+	bad    bool   // does not parse
+	inside string // of a bad one: the address that it may mean
+	flags  engine.Flags
+	addr   engine.Address
+}
+
+// splitFrame is a frame on its way through the split.
+type splitFrame struct {
+	index int
+	fr    frameReader
+	dups  []uint32
+	rows  []splitRow
+	mail  []byte
+}
+
+// splitter cuts a job's sheet into answers that need no prober and chunks for those that do.
+type splitter struct {
+	l        *live
+	policy   engine.Policy
+	domains  *domains
+	open     map[string]*packer
+	routes   map[string]int // rows seen of a narrow route; bounded, forgetting only delays its own chunks
+	bytes    int            // in open
+	maxBytes int
+	sealed   []batchOf
+	entries  []byte // answers not yet in the log
+	mark     int64
+	waiting  int
+	flushed  time.Time
+	again    bool // rows were passed by
+	patient  bool // wait instead
+}
+
+// splitSheet splits the job's sheet, or what is left of it.
+func (l *live) splitSheet() error {
+	sem, budget := l.c.heavy, openHeavy
+	if l.job.Rows < lightRows {
+		sem, budget = l.c.light, openLight
+	}
+	if err := acquire(l.ctx, sem); err != nil {
+		return err
+	}
+	defer func() { <-sem }()
+	ctx, stop := context.WithCancel(l.ctx)
+	s := &splitter{
+		l: l, domains: newDomains(ctx, l.c.cfg.Resolver, l.c.cfg.Lookups), open: map[string]*packer{}, routes: map[string]int{},
+		maxBytes: budget, policy: engine.Policy{Schedule: l.c.table.Load().Schedule},
+	}
+	defer s.domains.close()
+	defer stop()
+	for {
+		s.again = false
+		if err := s.pass(); err != nil {
+			return err
+		}
+		if !s.again {
+			break
+		}
+		s.patient = true
+	}
+	return s.end()
+}
+
+// pass goes over the sheet once; reading and parsing run side by side.
+func (s *splitter) pass() error {
+	next := 0
+	fill := func(f *splitFrame) error {
+		if next == len(s.l.spool.frames) {
+			return io.EOF
+		}
+		f.index = next
+		next++
+		return s.l.ctx.Err()
+	}
+	return inOrder(s.l.c.workers, fill, s.readFrame, s.takeFrame)
+}
+
+// readFrame finds the rows of a frame that are still to do.
+func (s *splitter) readFrame(f *splitFrame) (err error) {
+	l := s.l
+	meta := l.spool.frames[f.index]
+	if err := f.fr.read(l.spool, &l.dialect, f.index); err != nil {
+		return err
+	}
+	if f.dups, err = l.dups.read(f.dups, meta.First, int(meta.Rows)); err != nil {
+		return fmt.Errorf("duplicates: %w", err)
+	}
+	f.rows = f.rows[:0]
+	for i := range f.fr.block.Rows {
+		n := meta.First + uint32(i)
+		if f.fr.block.Rows[i].Blank || f.dups[i] != 0 || l.answered.has(n) || l.taken.has(n) {
+			continue
+		}
+		f.mail = f.fr.block.Mail(i, f.mail)
+		f.rows = append(f.rows, l.readRow(n, f.mail))
+	}
+	return nil
+}
+
+func (l *live) readRow(n uint32, mail []byte) splitRow {
+	text := string(mail)
+	a, err := engine.ParseTrimmed(text)
+	if err != nil {
+		return splitRow{number: n, bad: true, inside: mailboxIn(text)}
+	}
+	return splitRow{number: n, addr: a, flags: l.c.cfg.Lists.Flags(a)}
+}
+
+func (s *splitter) takeFrame(f *splitFrame) error {
+	for i := range f.rows {
+		if err := s.takeRow(f.rows[i]); err != nil {
+			return err
+		}
+	}
+	if err := s.takeResolved(false); err != nil {
+		return err
+	}
+	return s.l.ctx.Err()
+}
+
+func (s *splitter) takeRow(r splitRow) error {
+	if r.bad || s.l.job.Test || s.suppressed(r.addr) {
+		return s.settleUnrouted(r)
+	}
+	for drained := false; ; {
+		d := s.domains.get(r.addr.Domain())
+		switch {
+		case d != nil && d.ready:
+			return s.place(r, d)
+		case d != nil && s.waiting < waitingRows || d == nil && s.domains.open() < waitingDomains && s.waiting < waitingRows:
+			if d == nil {
+				d = s.domains.ask(r.addr.Domain())
+			}
+			s.l.taken.add(r.number)
+			d.rows = append(d.rows, r)
+			s.waiting++
+			return nil
+		case !s.patient && drained:
+			s.again = true
+			return nil
+		}
+		if err := s.takeResolved(s.patient); err != nil {
+			return err
+		}
+		drained = true
+	}
+}
+
+// takeResolved places the rows of domains whose route is known now; when wait is set, it gives them a moment to become so.
+func (s *splitter) takeResolved(wait bool) error {
+	patience := time.Duration(0)
+	if wait {
+		patience = flushWait
+	}
+	for {
+		d, err := s.domains.next(patience)
+		if err != nil || d == nil {
+			return errors.Join(err, s.feed())
+		}
+		patience = 0
+		rows := d.rows
+		d.rows = nil
+		s.waiting -= len(rows)
+		for _, r := range rows {
+			if err := s.place(r, d); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// feed seals everything if the desk has nothing to send and the last time is not just now.
+func (s *splitter) feed() error {
+	if !s.l.hungry.Load() || time.Since(s.flushed) < flushWait {
+		return nil
+	}
+	return s.flush()
+}
+
+// place settles a row whose route is known, or puts it into the chunk it will be asked with.
+func (s *splitter) place(r splitRow, d *domain) error {
+	if err := s.prepare(d); err != nil {
+		return err
+	}
+	ev := engine.Evidence{Address: r.addr, Flags: r.flags, Route: d.via.Route}
+	a := ask{Number: r.number, Flags: r.flags, Via: &d.via}
+	var err error
+	if a.Suggestion, err = s.suggestion(r.addr, d); err != nil {
+		return err
+	}
+	now := time.Now()
+	if engine.Next(&ev, s.policy, now).Kind != engine.StepAsk {
+		v := engine.Judge(&ev, s.policy, now)
+		return s.settle(&a, &v, now)
+	}
+	s.l.taken.add(r.number)
+	a.Mailbox = r.addr.Mailbox()
+	return s.gather(&a)
+}
+
+// prepare names the MX set of a domain, once.
+func (s *splitter) prepare(d *domain) (err error) {
+	if !d.named {
+		d.named = true
+		d.via.mx, err = s.l.names.offset(joinMX(d.via.MX))
+	}
+	return err
+}
+
+// suggestion asks for a did-you-mean once for a domain, and for its rows only where there is one.
+func (s *splitter) suggestion(a engine.Address, d *domain) (uint32, error) {
+	if d.suggests == no {
+		return 0, nil
+	}
+	text := s.l.c.cfg.Lists.Suggest(a)
+	if d.suggests = yes; text == "" {
+		d.suggests = no
+	}
+	return s.l.names.offset(text)
+}
+
+func (s *splitter) suppressed(a engine.Address) bool {
+	return s.l.c.cfg.Suppress != nil && s.l.c.cfg.Suppress(a)
+}
+
+// settleUnrouted answers a row that needs no route: not an address, of a test key, or never to be probed.
+func (s *splitter) settleUnrouted(r splitRow) error {
+	now := time.Now()
+	a := ask{Number: r.number, Flags: r.flags}
+	var err error
+	if a.Suggestion, err = s.l.names.offset(r.inside); err != nil {
+		return err
+	}
+	var v engine.Verdict
+	switch {
+	case r.bad:
+		v = engine.Judge(&engine.Evidence{SyntaxBad: true}, s.policy, now)
+	case s.l.job.Test && s.l.c.cfg.Pretend != nil:
+		v = s.l.c.cfg.Pretend(r.addr)
+	default:
+		v = engine.Sure(engine.ReasonSMTPNotChecked, ruleSuppressed, r.flags, now)
+	}
+	return s.settle(&a, &v, now)
+}
+
+const ruleSuppressed = "coordinator/suppressed"
+
+// settle answers a row.
+func (s *splitter) settle(a *ask, v *engine.Verdict, now time.Time) (err error) {
+	if !s.l.answered.add(a.Number) {
+		return nil
+	}
+	s.l.progress.count(v.Status, 1)
+	if s.entries, err = s.l.appendAnswer(s.entries, a, v, tagFinal, now); err != nil {
+		return err
+	}
+	if len(s.entries) >= settleBytes {
+		return s.flushSettled()
+	}
+	return nil
+}
+
+func (s *splitter) flushSettled() (err error) {
+	if len(s.entries) > 0 {
+		s.mark, err = s.l.log.add(s.entries)
+		s.entries = s.entries[:0]
+	}
+	return err
+}
+
+// gather puts a row into the open chunk of its class.
+func (s *splitter) gather(a *ask) error {
+	class := s.class(&a.Via.Route)
+	p := s.open[class]
+	if p == nil {
+		p = &packer{}
+		s.open[class] = p
+	}
+	before := p.size()
+	p.add(a)
+	s.bytes += p.size() - before
+	if p.len() == wire.MaxRows {
+		return s.seal(class)
+	}
+	if s.bytes > s.maxBytes {
+		return s.sealFullest()
+	}
+	return nil
+}
+
+const routesKnown = 32 << 10
+
+// class is the wide provider of a route, the route itself once it has many rows in this job, else the tail.
+func (s *splitter) class(r *engine.Route) string {
+	if r.Provider != nil && r.Provider.Wide {
+		return r.Provider.ID
+	}
+	if len(s.routes) >= routesKnown {
+		clear(s.routes)
+	}
+	n := s.routes[r.Key] + 1
+	s.routes[r.Key] = n
+	if n > ownBuffer {
+		return r.Key[:min(len(r.Key), store.MaxName)]
+	}
+	return classTail
+}
+
+// seal closes an open chunk; it exists with the next commit.
+func (s *splitter) seal(class string) error {
+	p := s.open[class]
+	delete(s.open, class)
+	s.bytes -= p.size()
+	s.sealed = append(s.sealed, batchOf{rows: p, class: class})
+	if len(s.sealed) >= sealTogether || s.l.hungry.Load() {
+		return s.commit()
+	}
+	return nil
+}
+
+// sealFullest makes room: the fullest chunks go first, until a quarter is free.
+func (s *splitter) sealFullest() error {
+	for s.bytes > s.maxBytes*3/4 {
+		fullest, most := "", -1
+		for class, p := range s.open {
+			if n := p.size(); n > most {
+				fullest, most = class, n
+			}
+		}
+		if err := s.seal(fullest); err != nil {
+			return err
+		}
+	}
+	return s.commit()
+}
+
+// flush seals everything that is open: somebody is waiting for work.
+func (s *splitter) flush() error {
+	s.flushed = time.Now()
+	for class := range s.open {
+		if err := s.seal(class); err != nil {
+			return err
+		}
+	}
+	if err := s.flushSettled(); err != nil {
+		return err
+	}
+	return s.commit()
+}
+
+// commit makes the sealed chunks exist and puts them on the desk.
+func (s *splitter) commit() error {
+	if len(s.sealed) == 0 {
+		return nil
+	}
+	l := s.l
+	if err := l.names.flush(); err != nil { // what a chunk refers to is durable before it is
+		return fmt.Errorf("names: %w", err)
+	}
+	made, err := l.chunks.write(s.sealed)
+	if err != nil {
+		return fmt.Errorf("chunk file: %w", err)
+	}
+	s.sealed = s.sealed[:0]
+	if err := l.c.cfg.Store.FinishChunks(l.job.ID, nil, made); err != nil {
+		return err
+	}
+	l.alive.Add(int64(len(made)))
+	l.c.desk.add(l, made)
+	return nil
+}
+
+// end waits for the last domains, seals what is left, and commits that the split is done.
+func (s *splitter) end() error {
+	for s.domains.open() > 0 {
+		if err := s.takeResolved(true); err != nil {
+			return err
+		}
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	if err := s.l.log.wait(s.mark); err != nil {
+		return fmt.Errorf("log: %w", err)
+	}
+	_, err := s.l.c.cfg.Store.UpdateJob(s.l.job.ID, func(j *store.Job) error { j.SplitDone = true; return nil })
+	if err != nil {
+		return err
+	}
+	s.l.split.Store(true)
+	s.l.checkFinished()
+	return nil
+}

@@ -1,0 +1,82 @@
+package coordinator
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// Request is a single verification.
+type Request struct {
+	Email  string
+	NoSMTP bool          // make no SMTP connection
+	MaxAge time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
+	Low    bool          // lowest priority
+	Test   bool          // of a test key: ask nobody
+}
+
+// Answer is the outcome of a single verification.
+type Answer struct {
+	Verdict    engine.Verdict
+	Address    engine.Address // zero when the address does not parse
+	Suggestion string         // did-you-mean, empty where there is none
+	Node       string         // who asked; empty when nobody had to be
+}
+
+// Single answers one address before ctx ends. What DNS, syntax and lists decide ends here; the rest is the prober's.
+// Its error is a failure of ours, never a fact about the address.
+func (c *Coordinator) Single(ctx context.Context, q Request) (Answer, error) {
+	now := time.Now()
+	policy := engine.Policy{Schedule: c.table.Load().Schedule, Details: true}
+	addr, err := engine.ParseTrimmed(q.Email)
+	if err != nil {
+		return Answer{Verdict: engine.Judge(&engine.Evidence{SyntaxBad: true}, policy, now), Suggestion: mailboxIn(q.Email)}, nil
+	}
+	out := Answer{Address: addr, Suggestion: c.cfg.Lists.Suggest(addr)}
+	flags := c.cfg.Lists.Flags(addr)
+	switch {
+	case q.Test && c.cfg.Pretend != nil:
+		out.Verdict = c.cfg.Pretend(addr)
+		return out, nil
+	case c.cfg.Suppress != nil && c.cfg.Suppress(addr):
+		out.Verdict = engine.Sure(engine.ReasonSMTPNotChecked, ruleSuppressed, flags, now)
+		return out, nil
+	}
+	route := c.cfg.Resolver.Route(ctx, addr.Domain())
+	ev := engine.Evidence{Address: addr, Flags: flags, Route: route}
+	if now = time.Now(); engine.Next(&ev, policy, now).Kind != engine.StepAsk {
+		out.Verdict = engine.Judge(&ev, policy, now)
+		return out, nil
+	}
+	ans, err := c.cfg.Prober.Single(ctx, wire.Ask{Address: addr, Flags: flags, Route: &route, MaxAge: q.MaxAge, NoSMTP: q.NoSMTP, Low: q.Low})
+	if err != nil {
+		return Answer{}, err
+	}
+	out.Verdict, out.Node = ans.Verdict, ans.Node
+	out.Verdict.Flags = flags
+	if len(out.Verdict.MX) == 0 {
+		out.Verdict.MX = route.MX
+	}
+	return out, nil
+}
+
+// mailboxIn is the address in a string that names it in angle brackets, as a mail program shows it (RFC 5322 section 3.4);
+// empty where there is none. It is a suggestion, never a repair.
+func mailboxIn(s string) string {
+	_, rest, ok := strings.Cut(s, "<")
+	if !ok {
+		return ""
+	}
+	inner, after, ok := strings.Cut(rest, ">")
+	if !ok || strings.ContainsAny(after, "<>") {
+		return ""
+	}
+	a, err := engine.ParseTrimmed(inner)
+	if err != nil {
+		return ""
+	}
+	return a.Mailbox()
+}

@@ -97,7 +97,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fau
 
 func (s *session) config() smtp.Config {
 	p := s.lane.prober
-	c := smtp.Config{EHLO: s.from.EHLO, MailFrom: p.cfg.MailFrom, TLS: s.lane.provider.TLS, Timeouts: p.cfg.Timeouts}
+	c := smtp.Config{EHLO: s.from.EHLO, MailFrom: p.cfg.MailFrom, TLS: s.lane.provider.TLS, Timeouts: p.cfg.Timeouts, MaxBytes: maxHeard}
 	if c.EHLO == "" {
 		c.EHLO = "[127.0.0.1]" // only private targets are asked without a name
 	}

@@ -69,48 +69,53 @@ func (s *session) reserveDestination(addr netip.Addr) bool {
 		return true
 	}
 	d.mu.Lock()
-	n, den := d.pace.room(&connPace{}, s.who, now)
-	if n > 0 {
-		den = d.pace.connect(s.who, now)
-	}
-	if den.denied {
-		d.waiting[l] = s.group
-		if den.lease {
-			p.ledger.ask(&d.account)
-		}
+	den := d.may(s.who, now)
+	if !den.denied {
+		d.pace.connect(s.who, now)
 	}
 	d.mu.Unlock()
 	if !den.denied {
 		s.dest = d
 		return true
 	}
+	s.awaitDestination(d, den, now)
 	p.dests.release(d)
-	byCount := den.until.IsZero() && !den.lease
-	if den.until.IsZero() {
-		den.until = now.Add(maxBlocked)
+	l.prober.metrics.crowded.Inc()
+	return false
+}
+
+// may says whether a connection is worth beginning: there is room for it and for a recipient on it. The mutex is held.
+func (d *destination) may(who priority, now time.Time) denial {
+	if n, den := d.pace.room(&connPace{}, who, now); n == 0 {
+		return den
+	}
+	return d.pace.mayConnect(who, now)
+}
+
+// awaitDestination blocks the group until the destination has room. It is blocked before it is known to wait, and asks once
+// more after, so that no word of the destination is missed.
+func (s *session) awaitDestination(d *destination, den denial, now time.Time) {
+	l, until := s.lane, den.until
+	if until.IsZero() {
+		until = now.Add(maxBlocked)
 	}
 	l.mu.Lock()
-	l.block(s.group, den.until, now)
+	l.block(s.group, s.who, until, now)
 	l.mu.Unlock()
-	if byCount {
-		d.recheck(now)
+	d.mu.Lock()
+	d.waiting[l] = s.group
+	den = d.may(s.who, now)
+	if den.lease {
+		l.prober.ledger.ask(&d.account)
 	}
-	return false
+	d.mu.Unlock()
+	if !den.denied {
+		d.roomAgain(now)
+	}
 }
 
 // maxBlocked bounds the wait for a word of the destination.
 const maxBlocked = 30 * time.Second
-
-// recheck wakes who registered just after the room was given back.
-func (d *destination) recheck(now time.Time) {
-	d.mu.Lock()
-	free := d.pace.limits.Connections == 0 || d.pace.open < d.pace.allowed(bulk, d.pace.limits.Connections, now)
-	n, _ := d.pace.room(&connPace{}, bulk, now)
-	d.mu.Unlock()
-	if free && n > 0 {
-		d.roomAgain(now)
-	}
-}
 
 func (d *destination) connected(now time.Time) {
 	d.mu.Lock()

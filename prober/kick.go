@@ -49,7 +49,7 @@ func (g *group) needs(who priority, l *lane) bool {
 			work++
 		}
 	}
-	if work == 0 || g.blocked {
+	if work == 0 || g.blocked && who <= g.deny {
 		return false
 	}
 	return len(g.idle) > 0 || work > g.sessions*l.worth()
@@ -106,7 +106,7 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 		return false
 	}
 	if d := l.pace.connect(who, now); d.denied {
-		if d.until.IsZero() {
+		if d.until.IsZero() && g.sessions == 0 {
 			l.starve(g)
 		}
 		l.await(d, now)
@@ -205,9 +205,9 @@ func (l *lane) pause(until time.Time) {
 	}
 }
 
-// block keeps a group from starting sessions until its destination has room, or until a time.
-func (l *lane) block(g *group, until, now time.Time) {
-	g.until = until
+// block keeps a group from starting sessions for a priority until its destination has room, or until a time.
+func (l *lane) block(g *group, who priority, until, now time.Time) {
+	g.until, g.deny = until, who
 	if !g.blocked {
 		g.blocked = true
 		l.blocked = append(l.blocked, g)

@@ -8,7 +8,7 @@ import (
 
 // metrics of a prober. No label bears an address or a domain.
 type metrics struct {
-	connections, recipients, replies, decoys, hits, misses prometheus.Counter
+	connections, recipients, replies, decoys, hits, crowded prometheus.Counter
 
 	outcomes *prometheus.CounterVec // status, reason
 	failures *prometheus.CounterVec // event
@@ -28,7 +28,7 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 		replies:     counter("replies_total", "Replies to recipients."),
 		decoys:      counter("decoys_total", "Decoys that were answered."),
 		hits:        counter("cache_hits_total", "Rows answered from the cache."),
-		misses:      counter("cache_misses_total", "Rows that the cache could not answer."),
+		crowded:     counter("destination_waits_total", "Connections put off because their address had no room."),
 		outcomes:    vector("outcomes_total", "Probes that ended, by status and reason; deferred ones have status DEFERRED.", "status", "reason"),
 		failures:    vector("session_failures_total", "Hosts at which no recipient could be named, by what happened.", "event"),
 		actions:     vector("actions_total", "Actions that replies asked for.", "action"),
@@ -39,7 +39,7 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range [...]prometheus.Collector{m.connections, m.recipients, m.replies, m.decoys, m.hits, m.misses, m.outcomes, m.failures, m.actions,
+	for _, c := range [...]prometheus.Collector{m.connections, m.recipients, m.replies, m.decoys, m.hits, m.crowded, m.outcomes, m.failures, m.actions,
 		gauge("rows", "Probes in memory.", func() float64 { return float64(p.rows.Load()) }),
 		gauge("lanes", "Lanes in memory.", func() float64 { return float64(p.laneCount()) }),
 		gauge("sessions", "Connections open or being opened.", func() float64 { return float64(p.slots.inUse()) }),

@@ -75,8 +75,8 @@ func (p *pace) allowed(who priority, limit int, now time.Time) int {
 	return limit
 }
 
-// connect reserves a connection.
-func (p *pace) connect(who priority, now time.Time) denial {
+// mayConnect says whether a connection may be begun.
+func (p *pace) mayConnect(who priority, now time.Time) denial {
 	l := &p.limits
 	if l.Connections > 0 && p.open >= p.allowed(who, l.Connections, now) {
 		return denial{denied: true}
@@ -84,11 +84,20 @@ func (p *pace) connect(who priority, now time.Time) denial {
 	if limit := p.allowed(who, l.ConnectionsPerMinute, now); l.ConnectionsPerMinute > 0 && p.conns.room(limit, now) == 0 {
 		return denial{denied: true, until: p.conns.next(limit, now)}
 	}
+	return denial{}
+}
+
+// connect reserves a connection.
+func (p *pace) connect(who priority, now time.Time) denial {
+	d := p.mayConnect(who, now)
+	if d.denied {
+		return d
+	}
 	p.open++
-	if l.ConnectionsPerMinute > 0 {
+	if p.limits.ConnectionsPerMinute > 0 {
 		p.conns.reserve(1)
 	}
-	return denial{}
+	return d
 }
 
 // connected settles the connection's place in the rate, once the peer has seen it or cannot see it any more.

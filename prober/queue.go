@@ -68,6 +68,7 @@ type group struct {
 	oneDomain bool       // learnt: recipients of one transaction share their domain
 	plain     bool       // TLS failed here: speak in clear
 	blocked   bool       // its destination has no room: in the lane's list until then
+	deny      priority   // the highest that is blocked
 	until     time.Time
 }
 

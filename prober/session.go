@@ -69,7 +69,7 @@ func (s *session) next(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		s.lane.mu.Lock()
 		now := time.Now()
-		if s.leave || s.yields() {
+		if s.leave || s.yields() || s.used.sent >= maxSent {
 			s.lane.mu.Unlock()
 			return false
 		}
@@ -94,6 +94,13 @@ func (s *session) next(ctx context.Context) bool {
 	}
 	return false
 }
+
+// maxSent is how many recipients a connection carries where the receiver names no limit. smtp bounds the bytes of a session;
+// maxHeard gives each reply 1,600 of them.
+const (
+	maxSent  = 5000
+	maxHeard = 8 << 20
+)
 
 // yields reports that others find no connection, and that this one has served its turn.
 func (s *session) yields() bool {

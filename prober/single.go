@@ -19,7 +19,8 @@ func (p *Prober) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
 	}
 	now := time.Now()
 	key := p.cfg.Cache.Keyer().Key(a.Address)
-	if v, ok := p.known(key, a.Address, a.Flags, a.Route, a.MaxAge, now); ok {
+	if v, ok := p.cfg.Cache.Get(key, now); ok && fits(&v, a.Flags, a.Route, a.MaxAge, now) {
+		p.metrics.hits.Inc()
 		if now.Sub(v.VerifiedAt) > refreshAfter && !a.NoSMTP {
 			p.launch(key, &a, asker{}, 0, "", now)
 		}

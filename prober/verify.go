@@ -78,11 +78,11 @@ func (p *Prober) begin(b *wire.Batch, emit func(wire.Results)) *verification {
 
 // admit answers what is known and queues the rest.
 func (v *verification) admit() {
+	known := v.known()
 	for i := range v.order {
 		o := &v.order[i]
 		row := &v.b.Rows[o.row]
-		if w, ok := v.p.known(o.key, row.Address, row.Flags, row.Route, v.b.MaxAge, v.now); ok {
-			v.put(o.row, outcome{verdict: w})
+		if known[i] {
 			continue
 		}
 		if due, wait := v.p.retries.pending(o.key); wait != nil && row.Attempt == 0 {
@@ -92,6 +92,29 @@ func (v *verification) admit() {
 		v.queue(o, row)
 	}
 	v.flushLane()
+}
+
+// known answers what the cache can, and says which rows of the order those were.
+func (v *verification) known() []bool {
+	known := make([]bool, len(v.order))
+	if v.b.MaxAge <= 0 {
+		return known
+	}
+	keys := make([]cache.Key, len(v.order))
+	for i := range v.order {
+		keys[i] = v.order[i].key
+	}
+	err := v.p.cfg.Cache.GetBatch(keys, v.now, func(i int, w engine.Verdict) {
+		row := &v.b.Rows[v.order[i].row]
+		if known[i] = fits(&w, row.Flags, row.Route, v.b.MaxAge, v.now); known[i] {
+			v.put(v.order[i].row, outcome{verdict: w})
+			v.p.metrics.hits.Inc()
+		}
+	})
+	if err != nil {
+		v.p.cfg.Log.Error("the cache cannot be read: all rows are probed", "error", err)
+	}
+	return known
 }
 
 // queue makes the probe of a row, unless it is over before anything is asked.
@@ -241,20 +264,15 @@ func (v *verification) abandon() {
 	}
 }
 
-// known finds a cached verdict that will do: young enough, of the provider that the route leads to now, judged under flags
-// that count the same.
-func (p *Prober) known(k cache.Key, a engine.Address, flags engine.Flags, r *engine.Route, maxAge time.Duration, now time.Time) (engine.Verdict, bool) {
-	if maxAge <= 0 {
-		return engine.Verdict{}, false
+// fits reports a cached verdict that will do, and fills what the row knows of it: young enough, of the provider that the
+// route leads to now, judged under flags that count the same.
+func fits(v *engine.Verdict, flags engine.Flags, r *engine.Route, maxAge time.Duration, now time.Time) bool {
+	if now.Sub(v.VerifiedAt) > maxAge || v.ProviderID != r.Provider.ID || (v.Flags^flags)&^engine.FlagFree != 0 {
+		return false
 	}
-	v, ok := p.cfg.Cache.Get(k, now)
-	if !ok || now.Sub(v.VerifiedAt) > maxAge || v.ProviderID != r.Provider.ID || (v.Flags^flags)&^engine.FlagFree != 0 {
-		p.metrics.misses.Inc()
-		return engine.Verdict{}, false
-	}
-	p.metrics.hits.Inc()
 	v.Flags, v.MX, v.ProviderName, v.FromCache = flags, r.MX, orElseName(r.Provider.Name), true
-	return v.AsOf(now), true
+	*v = v.AsOf(now)
+	return true
 }
 
 func orElseName(name string) string {

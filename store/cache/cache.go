@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -111,14 +112,28 @@ func (c *Cache) expired(v *engine.Verdict, now time.Time) bool {
 	return !now.Before(v.VerifiedAt.Add(life(v)))
 }
 
-// GetBatch calls found for every key that has a verdict which may be served at now. Keys in ascending order are
-// read about three times faster than keys in none.
-func (c *Cache) GetBatch(keys []Key, now time.Time, found func(i int, v engine.Verdict)) {
+// GetBatch calls found for every key that has a verdict which may be served at now. The keys must ascend: one iterator then
+// passes over them, at a third of what Get costs.
+func (c *Cache) GetBatch(keys []Key, now time.Time, found func(i int, v engine.Verdict)) error {
+	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableResult}, UpperBound: []byte{tableResult + 1}})
+	if err != nil {
+		return fmt.Errorf("cache read: %w", err)
+	}
+	var buf [1 + len(Key{})]byte
+	buf[0] = tableResult
 	for i := range keys {
-		if v, ok := c.Get(keys[i], now); ok {
+		copy(buf[1:], keys[i][:])
+		if !it.SeekPrefixGE(buf[:]) || !bytes.Equal(it.Key(), buf[:]) {
+			continue
+		}
+		if v, err := ReadVerdict(it.Value()); err == nil && !c.expired(&v, now) {
 			found(i, v)
 		}
 	}
+	if err := it.Close(); err != nil {
+		return fmt.Errorf("cache read: %w", err)
+	}
+	return nil
 }
 
 // Entry is one verdict to keep.

@@ -148,6 +148,47 @@ func BenchmarkPutInKeyOrder(b *testing.B) {
 	}
 }
 
+func TestGetBatchFindsWhatGetFinds(t *testing.T) {
+	c := open(t, vfs.NewMem())
+	defer c.Close()
+	v := sampleVerdict()
+	var entries []Entry
+	var keys []Key
+	for i := range 3000 {
+		keys = append(keys, numbered(i))
+		if i%3 == 0 {
+			entries = append(entries, Entry{numbered(i), &v})
+		}
+	}
+	require.NoError(t, c.Put(entries[:500]))
+	require.NoError(t, c.db.Flush())
+	require.NoError(t, c.Put(entries[500:]))
+	var got []int
+	require.NoError(t, c.GetBatch(keys, v.VerifiedAt, func(i int, found engine.Verdict) {
+		require.Equal(t, v, found)
+		got = append(got, i)
+	}))
+	require.Len(t, got, 1000)
+	for n, i := range got {
+		require.Equal(t, 3*n, i)
+	}
+}
+
+func BenchmarkGetBatchMiss(b *testing.B) {
+	c := open(b, vfs.NewMem())
+	defer c.Close()
+	keys := make([]Key, 4096)
+	b.ReportAllocs()
+	for n := 0; n < b.N; n += len(keys) {
+		for i := range keys {
+			keys[i] = numbered(n + i)
+		}
+		if err := c.GetBatch(keys, time.Now(), func(int, engine.Verdict) {}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkGetMiss(b *testing.B) {
 	c := open(b, vfs.NewMem())
 	defer c.Close()

@@ -120,7 +120,7 @@ func quotes(line, name string) bool {
 		return false
 	}
 	for i := 0; i+len(name) <= len(line); i++ {
-		if strings.EqualFold(line[i:i+len(name)], name) && !joins(line, i-1) && !joins(line, i+len(name)) {
+		if line[i]|0x20 == name[0]|0x20 && strings.EqualFold(line[i:i+len(name)], name) && !joins(line, i-1) && !joins(line, i+len(name)) {
 			return true
 		}
 	}

@@ -28,12 +28,13 @@ type scanAtom struct {
 
 // place is one slot of one phrase of a rule.
 type place struct {
-	rule *Rule
-	rank uint32
-	slot uint16 // where its end is remembered
-	prev uint16 // the slot before it
-	kind placeKind
-	gap  bool
+	rule  *Rule
+	owner *Provider // as the rule has it
+	rank  uint32
+	slot  uint16 // where its end is remembered
+	prev  uint16 // the slot before it
+	kind  placeKind
+	gap   bool
 }
 
 type placeKind uint8
@@ -109,7 +110,7 @@ func (s *scanner) add(rules []Rule, known map[atom]int) (bare []*Rule) {
 
 func (s *scanner) addPhrase(r *Rule, p phrase, known map[atom]int) {
 	for i, sl := range p {
-		at := place{rule: r, rank: r.rank, kind: kindOf(i, len(p)), gap: sl.gap, slot: uint16(s.slots), prev: uint16(s.slots - 1)}
+		at := place{rule: r, owner: r.owner, rank: r.rank, kind: kindOf(i, len(p)), gap: sl.gap, slot: uint16(s.slots), prev: uint16(s.slots - 1)}
 		if i+1 < len(p) {
 			s.slots++
 		}
@@ -247,7 +248,10 @@ func (w *search) meet(a *scanAtom, end int) {
 		if p.rank >= w.rank {
 			return // ranks rise from here
 		}
-		if p.rule.owner != nil && p.rule.owner != w.provider || p.kind >= placeInner && p.kind <= placeLast && !w.follows(p, start) {
+		if p.owner != nil && p.owner != w.provider {
+			continue
+		}
+		if (p.kind == placeInner || p.kind == placeLast) && !w.follows(p, start) {
 			continue
 		}
 		if p.kind < placeLast {

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestWhatQuotesUsIsAboutUs(t *testing.T) {
+	table := DefaultTable()
+	asker := Asker{MailFrom: "probe@check.example", EHLO: "mx1.check.example", Sources: []string{"192.0.2.77", "2001:db8::25"}}
+	for raw, want := range map[string]Meaning{
+		"550 5.1.1 <probe@check.example>: user unknown":          SenderRefused,
+		"550 5.1.1 <PROBE@check.example> user unknown":           SenderRefused,
+		"550-5.1.1 user unknown\n550 5.1.1 asked by 192.0.2.77.": SenderRefused,
+		"550 5.1.1 no such user (mx1.check.example)":             SenderRefused,
+		"550 5.1.1 no such user [2001:DB8::25]":                  SenderRefused,
+		"550 5.1.1 no such user at 192.0.2.7":                    NoMailbox,
+		"550 5.1.1 no such user at 192.0.2.771":                  NoMailbox,
+		"550 5.1.1 no such user <other-probe@check.example>":     NoMailbox,
+		"550 5.1.1 no such user <probe@check.example.org>":       NoMailbox,
+		"550 5.1.1 no such user at xmx1.check.example":           NoMailbox,
+		"450 4.2.0 greylisted probe@check.example":               Greylisted,
+		"550 blocked by rbl.example for 192.0.2.77":              Blocked,
+	} {
+		r, err := ParseReply(StageRcpt, raw)
+		require.NoError(t, err)
+		require.Equal(t, want, table.Classify(nil, r, asker).Meaning, raw)
+	}
+}
+
+func TestActions(t *testing.T) {
+	table := DefaultTable()
+	for raw, want := range map[string]ActionKind{
+		"550 5.1.1 user unknown":                   ActionNone,
+		"421 4.3.2 closing":                        ActionClose,
+		"421 4.7.0 too many connections":           ActionClose,
+		"450 4.7.0 rate limited":                   ActionPause,
+		"554 5.7.1 blocked using zen.spamhaus.org": ActionQuarantineEverywhere,
+		"550 Too many invalid recipients":          ActionQuarantine,
+		"452 4.5.3 too many recipients":            ActionClose,
+	} {
+		r, err := ParseReply(StageRcpt, raw)
+		require.NoError(t, err)
+		require.Equal(t, want.String(), table.Classify(nil, r, Asker{}).Action.Kind.String(), raw)
+	}
+}
+
+func TestWords(t *testing.T) {
+	for line, want := range map[string]string{
+		"User's mailbox DOESN'T exist.":           " users mailbox doesnt exist ",
+		"<a.b+c@x.example>: No-Such_User":         " @ no such user ",
+		"exist.Please see www.spamhaus.org/q?x=1": " exist please see www.spamhaus.org q x 1 ",
+		"5.1.1 said: (#5.1.1)":                    " 5.1.1 said 5.1.1 ",
+		"Boîte pleine, Empfänger – größe":         " boite pleine empfanger grosse ",
+		"bo\xeete":                                " boite ",
+		"":                                        " ",
+	} {
+		require.Equal(t, want, string(appendWords([]byte{' '}, line)), line)
+	}
+}
+
+// TestWordsStayInBounds: normalising may lengthen letters of other scripts, but never beyond the bound by more than one.
+func TestWordsStayInBounds(t *testing.T) {
+	words := appendWords([]byte{' '}, strings.Repeat("邮", 10_000))
+	require.Less(t, len(words), maxWords+8)
+}
+
+// TestTemporaryNeverCondemns: turning a 5xx into a 4xx takes the condemnation away, whatever the words.
+func TestTemporaryNeverCondemns(t *testing.T) {
+	table := DefaultTable()
+	words := []string{"user", "unknown", "mailbox", "disabled", "no such", "5.1.1", "4.1.1", "not found", "<a@b.example>", "recipient", "does not exist", "inactive"}
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 1, 6).Draw(t, "words"), " ")
+		f := table.Classify(nil, Reply{Stage: StageRcpt, Code: 450, Lines: []string{text}}, Asker{})
+		if f.Meaning == NoMailbox || f.Meaning == MailboxDisabled || f.Blame == BlameRecipient && f.Meaning != MailboxFull {
+			t.Fatalf("450 %s: %+v", text, f)
+		}
+	})
+}
+
+func TestUnknownUserInTemporaryReplyIsNamed(t *testing.T) {
+	table := DefaultTable()
+	for raw, want := range map[string]bool{
+		"450 4.1.1 user unknown":                      true,
+		"450 4.1.1 <a@b.example>: unverified address": true,
+		"450 4.2.1 mailbox disabled":                  false,
+		"451 4.3.0 try again":                         false,
+	} {
+		r, err := ParseReply(StageRcpt, raw)
+		require.NoError(t, err)
+		f := table.Classify(nil, r, Asker{})
+		require.Equal(t, Temporary, f.Meaning, raw)
+		require.Equal(t, want, f.NamesUnknown, raw)
+	}
+}
+
+func TestPhraseNotation(t *testing.T) {
+	for notation, texts := range map[string][2]string{ // what it fits, what it does not
+		"no such user":              {"No such user!", "no such username"},
+		"grey* ~ later":             {"greylisted, come back later", "later greylisted"},
+		"*haus*":                    {"see www.spamhaus.org", "hau s"},
+		"(user|mailbox) (is |)gone": {"mailbox is gone", "mailbox was gone"},
+		"@ rejected":                {"<a@b.example> rejected", "rejected a@b.example"},
+		"邮箱(不存在|无效)":                {"该邮箱不存在。", "邮箱已满"},
+		"user ~ unknown":            {"user a b c unknown", "user " + strings.Repeat("x ", 40) + " unknown"},
+	} {
+		table, err := ParseTable([]byte("[[rule]]\nid = \"x\"\ntext = [\"" + notation + "\"]\nmeaning = \"policy\"\n"))
+		require.NoError(t, err, notation)
+		for i, text := range texts {
+			f := table.Classify(nil, Reply{Stage: StageRcpt, Code: 550, Lines: []string{text}}, Asker{})
+			require.Equal(t, i == 0, f.Rule == "generic/x", "%s: %s", notation, text)
+		}
+	}
+}
+
+func TestClassifyDoesNotAllocate(t *testing.T) {
+	table := DefaultTable()
+	r, err := ParseReply(StageRcpt, "550 5.1.1 <nobody@example.com>: Recipient address rejected: User unknown in virtual mailbox table")
+	require.NoError(t, err)
+	asker := Asker{MailFrom: "probe@check.example", EHLO: "mx1.check.example"}
+	require.Zero(t, testing.AllocsPerRun(100, func() { table.Classify(nil, r, asker) }))
+}

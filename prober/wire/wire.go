@@ -1,5 +1,3 @@
-// Package wire is what a coordinator and a prober say to each other: batches of rows out, results back.
-// It knows their shapes and nothing of how either side works.
 package wire
 
 import (

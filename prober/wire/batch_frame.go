@@ -1,0 +1,143 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"probity/engine"
+)
+
+// ErrFrame is returned for a message that no peer of this protocol sends.
+var ErrFrame = errors.New("malformed message")
+
+func malformed(what string, args ...any) error {
+	return fmt.Errorf("%w: "+what, append([]any{ErrFrame}, args...)...)
+}
+
+// toFrame makes the message of a batch under a number, of the rows that keep returns true for. The message shares the
+// strings of the batch.
+func (b *Batch) toFrame(number uint64, hold time.Duration, keep func(*Row) bool) *BatchFrame {
+	f := &BatchFrame{Batch: number, Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Class: b.Class, Egress: b.Egress,
+		MaxAgeNs: int64(b.MaxAge), NoSmtp: b.NoSMTP, StartedNs: unixNano(b.Started), HoldNs: int64(hold)}
+	n := len(b.Rows)
+	f.Number, f.Route, f.Mailbox = make([]uint32, 0, n), make([]uint32, 0, n), make([]string, 0, n)
+	f.Attempt, f.Flags = make([]byte, 0, n), make([]byte, 0, n)
+	routes := map[*engine.Route]uint32{}
+	for i := range b.Rows {
+		row := &b.Rows[i]
+		if !keep(row) {
+			continue
+		}
+		at, ok := routes[row.Route]
+		if !ok {
+			at = uint32(len(f.Routes))
+			routes[row.Route] = at
+			f.Routes = append(f.Routes, routeFrame(row.Route))
+		}
+		f.Number, f.Route = append(f.Number, row.Number), append(f.Route, at)
+		f.Attempt, f.Flags = append(f.Attempt, row.Attempt), append(f.Flags, byte(row.Flags))
+		f.Mailbox = append(f.Mailbox, row.Address.Mailbox())
+	}
+	return f
+}
+
+// batch reads the message of a batch. Row numbers are unique in what it returns; every row has a routable route.
+func (f *BatchFrame) batch(table *engine.Table) (*Batch, error) {
+	n := len(f.GetNumber())
+	if n > MaxRows || len(f.GetAttempt()) != n || len(f.GetFlags()) != n || len(f.GetRoute()) != n || len(f.GetMailbox()) != n {
+		return nil, malformed("a batch whose columns have %d, %d, %d, %d and %d rows; at most %d are allowed", n, len(f.GetAttempt()),
+			len(f.GetFlags()), len(f.GetRoute()), len(f.GetMailbox()), MaxRows)
+	}
+	routes, err := readRoutes(f.GetRoutes(), table)
+	if err != nil {
+		return nil, err
+	}
+	b := &Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass(), Egress: f.GetEgress(),
+		MaxAge: time.Duration(f.GetMaxAgeNs()), NoSMTP: f.GetNoSmtp(), Started: fromUnixNano(f.GetStartedNs()), Rows: make([]Row, n)}
+	seen := make(map[uint32]struct{}, n)
+	for i := range b.Rows {
+		if b.Rows[i], err = f.readRow(i, routes); err != nil {
+			return nil, err
+		}
+		seen[b.Rows[i].Number] = struct{}{}
+	}
+	if len(seen) != n {
+		return nil, malformed("a batch that names a row twice")
+	}
+	return b, nil
+}
+
+func (f *BatchFrame) readRow(i int, routes []*engine.Route) (Row, error) {
+	if int64(f.Route[i]) >= int64(len(routes)) {
+		return Row{}, malformed("row %d takes route %d of %d", i, f.Route[i], len(routes))
+	}
+	a, err := engine.Parse(f.Mailbox[i])
+	if err != nil {
+		return Row{}, malformed("row %d is no address", i)
+	}
+	return Row{Number: f.Number[i], Attempt: f.Attempt[i], Flags: engine.Flags(f.Flags[i]), Address: a, Route: routes[f.Route[i]]}, nil
+}
+
+func routeFrame(r *engine.Route) *RouteFrame {
+	f := &RouteFrame{Key: r.Key, Fact: uint32(r.Fact), Hosts: r.Hosts}
+	if r.Provider != nil {
+		f.Provider = r.Provider.ID
+	}
+	if slices.Equal(r.MX, r.Hosts) {
+		f.MxIsHosts = true
+	} else {
+		f.Mx = r.MX
+	}
+	return f
+}
+
+func readRoutes(frames []*RouteFrame, table *engine.Table) ([]*engine.Route, error) {
+	routes := make([]*engine.Route, len(frames))
+	for i, f := range frames {
+		r, err := f.read(table)
+		if err != nil {
+			return nil, err
+		}
+		routes[i] = r
+	}
+	return routes, nil
+}
+
+// read makes the route again. Its provider is looked up in the table that both sides have, so that no peer can lend a
+// receiver the budgets of another.
+func (f *RouteFrame) read(table *engine.Table) (*engine.Route, error) {
+	fact := engine.Fact(f.GetFact())
+	if uint32(fact) != f.GetFact() || !fact.Routable() || f.GetKey() == "" || len(f.GetHosts()) == 0 || len(f.GetHosts()) > maxHosts {
+		return nil, malformed("a route that leads nowhere")
+	}
+	r := &engine.Route{Key: f.GetKey(), Fact: fact, Hosts: f.GetHosts(), MX: f.GetMx(), Provider: table.Unknown}
+	if id := f.GetProvider(); id != "" {
+		if r.Provider = table.Provider(id); r.Provider == nil {
+			return nil, malformed("provider %q is in no row of our table", id)
+		}
+	}
+	if f.GetMxIsHosts() {
+		r.MX = r.Hosts
+	}
+	return r, nil
+}
+
+// maxHosts is how many hosts a route has at most.
+const maxHosts = 16
+
+// unixNano is t in nanoseconds since 1970; 0 for the zero time, which travels as "none".
+func unixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func fromUnixNano(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns).UTC()
+}

@@ -1,0 +1,273 @@
+package wire
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"probity/engine"
+)
+
+// shipped is the table that both sides have in these tests.
+var shipped = engine.DefaultTable()
+
+func drawRoute(t *rapid.T) *engine.Route {
+	hosts := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]{1,8}\.(example|google\.com|pphosted\.com)`), 1, 4, rapid.ID).Draw(t, "hosts")
+	if rapid.Bool().Draw(t, "implicit") {
+		r := shipped.ImplicitRoute(hosts[0])
+		return &r
+	}
+	records := make([]engine.MX, len(hosts))
+	for i, h := range hosts {
+		records[i] = engine.MX{Preference: uint16(i), Host: h}
+	}
+	r := shipped.NewRoute(records)
+	return &r
+}
+
+func drawAddress(t *rapid.T) engine.Address {
+	mailbox := rapid.StringMatching(`("[ -!#-\[\]-~]{1,8}"|[a-zé.+]{1,10})@([a-z]{1,8}\.){1,2}(com|example)`).Draw(t, "mailbox")
+	a, err := engine.Parse(mailbox)
+	if err != nil {
+		t.Skip("no address")
+	}
+	return a
+}
+
+func drawTime(t *rapid.T, label string, unit time.Duration) time.Time {
+	n := rapid.Int64Range(0, int64(time.Hour*24*365*60/unit)).Draw(t, label)
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n*int64(unit)).UTC()
+}
+
+func drawBatch(t *rapid.T) *Batch {
+	routes := rapid.SliceOfN(rapid.Custom(drawRoute), 1, 3).Draw(t, "routes")
+	addresses := rapid.SliceOfN(rapid.Custom(drawAddress), 1, 5).Draw(t, "addresses")
+	b := &Batch{Job: rapid.String().Draw(t, "job"), Chunk: rapid.Uint64().Draw(t, "chunk"), Epoch: rapid.Uint32().Draw(t, "epoch"),
+		Class: rapid.String().Draw(t, "class"), Egress: rapid.String().Draw(t, "egress"), NoSMTP: rapid.Bool().Draw(t, "noSMTP"),
+		MaxAge: time.Duration(rapid.Int64Min(0).Draw(t, "maxAge")), Started: drawTime(t, "started", 1)}
+	for _, number := range rapid.SliceOfNDistinct(rapid.Uint32(), 1, 20, rapid.ID).Draw(t, "numbers") {
+		b.Rows = append(b.Rows, Row{Number: number, Attempt: rapid.Byte().Draw(t, "attempt"), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")),
+			Address: rapid.SampledFrom(addresses).Draw(t, "address"), Route: rapid.SampledFrom(routes).Draw(t, "route")})
+	}
+	return b
+}
+
+// overTheWire is what a peer reads of a message.
+func overTheWire[M proto.Message](t require.TestingT, sent, read M) M {
+	b, err := proto.Marshal(sent)
+	require.NoError(t, err)
+	require.NoError(t, proto.Unmarshal(b, read))
+	return read
+}
+
+func TestBatchesArriveAsTheyLeft(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := drawBatch(t)
+		hold := time.Duration(rapid.Int64Min(0).Draw(t, "hold"))
+		f := overTheWire(t, b.toFrame(7, hold, func(*Row) bool { return true }), &BatchFrame{})
+		require.EqualValues(t, 7, f.GetBatch())
+		require.EqualValues(t, hold, f.GetHoldNs())
+		got, err := f.batch(shipped)
+		require.NoError(t, err)
+		require.Equal(t, b, got)
+	})
+}
+
+func TestOnlyTheRowsThatAreKeptTravel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := drawBatch(t)
+		odd := func(r *Row) bool { return r.Number%2 == 1 }
+		got, err := overTheWire(t, b.toFrame(1, 0, odd), &BatchFrame{}).batch(shipped)
+		require.NoError(t, err)
+		var want []Row
+		for _, r := range b.Rows {
+			if odd(&r) {
+				want = append(want, r)
+			}
+		}
+		require.ElementsMatch(t, want, got.Rows)
+	})
+}
+
+func drawVerdict(t *rapid.T) engine.Verdict {
+	reason := engine.Reason(rapid.IntRange(0, int(engine.ReasonInternalError)).Draw(t, "reason"))
+	name := rapid.StringMatching(`[a-z/-]{0,12}`)
+	return engine.Verdict{Status: reason.Bucket(), Reason: reason, Score: rapid.Uint8Max(100).Draw(t, "score"),
+		SMTPValid: rapid.Bool().Draw(t, "smtpValid"), FromCache: rapid.Bool().Draw(t, "fromCache"), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")),
+		ProviderID: name.Draw(t, "provider"), ProviderName: name.Draw(t, "providerName"), Rule: name.Draw(t, "rule"),
+		VerifiedAt: drawTime(t, "verifiedAt", time.Millisecond),
+		Details: engine.Details{CatchAll: engine.Tri(rapid.IntRange(0, 2).Draw(t, "catchAll")), Full: rapid.Bool().Draw(t, "full"),
+			Disabled: rapid.Bool().Draw(t, "disabled")}}
+}
+
+func drawResult(t *rapid.T) Result {
+	r := Result{Row: rapid.Uint32().Draw(t, "row"), Outcome: Outcome(rapid.IntRange(0, 2).Draw(t, "outcome")),
+		Attempt: rapid.Byte().Draw(t, "attempt"), Egress: rapid.StringN(0, 10, -1).Draw(t, "egress"), Due: drawTime(t, "due", 1)}
+	if r.Outcome == Settled || rapid.Bool().Draw(t, "judged") {
+		r.Verdict = drawVerdict(t)
+	}
+	return r
+}
+
+func TestResultsArriveAsTheyLeft(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sent := Results{Rows: rapid.SliceOfN(rapid.Custom(drawResult), 0, 20).Draw(t, "rows"), Done: rapid.Bool().Draw(t, "done")}
+		f := overTheWire(t, resultsFrame(3, 9, sent), &ResultsFrame{})
+		got, err := f.rows(nil)
+		require.NoError(t, err)
+		require.Equal(t, Results{Rows: sent.Rows, Done: sent.Done}, Results{Rows: append([]Result{}, got...), Done: f.GetDone()})
+		require.EqualValues(t, 3, f.GetBatch())
+		require.EqualValues(t, 9, f.GetSeq())
+	})
+}
+
+func TestSinglesArriveAsTheyLeft(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := Ask{Address: drawAddress(t), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")), Route: drawRoute(t),
+			MaxAge: time.Duration(rapid.Int64Min(0).Draw(t, "maxAge")), NoSMTP: rapid.Bool().Draw(t, "noSMTP"), Low: rapid.Bool().Draw(t, "low")}
+		got, err := overTheWire(t, a.toFrame(time.Second), &AskFrame{}).ask(shipped)
+		require.NoError(t, err)
+		require.Equal(t, a, got)
+
+		v := drawVerdict(t)
+		v.MX = a.Route.MX
+		v.Details.Host, v.Details.Message = rapid.String().Draw(t, "host"), string(rapid.SliceOf(rapid.Byte()).Draw(t, "message"))
+		v.Details.Code, v.Details.Attempts = rapid.IntRange(0, 599).Draw(t, "code"), rapid.IntRange(0, 5).Draw(t, "attempts")
+		v.Details.Stage = engine.Stage(rapid.IntRange(0, int(engine.StageSession)).Draw(t, "stage"))
+		v.Details.Enhanced = engine.Enhanced{Class: rapid.Uint16().Draw(t, "class"), Subject: rapid.Uint16().Draw(t, "subject"), Detail: rapid.Uint16().Draw(t, "detail")}
+		v.Details.NextRetry = drawTime(t, "nextRetry", 1)
+		back, err := overTheWire(t, verdictFrame(&v), &VerdictFrame{}).verdict()
+		require.NoError(t, err)
+		require.Equal(t, v, back)
+	})
+}
+
+func TestMalformedMessagesAreRefused(t *testing.T) {
+	route := &RouteFrame{Key: "k", Fact: uint32(engine.FactMX), Hosts: []string{"mx.example"}}
+	whole := func() *BatchFrame {
+		return &BatchFrame{Number: []uint32{1}, Attempt: []byte{0}, Flags: []byte{0}, Route: []uint32{0}, Mailbox: []string{"a@b.example"}, Routes: []*RouteFrame{route}}
+	}
+	_, err := whole().batch(shipped)
+	require.NoError(t, err)
+	for name, spoil := range map[string]func(*BatchFrame){
+		"columns of two lengths":   func(f *BatchFrame) { f.Flags = nil },
+		"a route that is not sent": func(f *BatchFrame) { f.Route[0] = 1 },
+		"no address":               func(f *BatchFrame) { f.Mailbox[0] = "nobody" },
+		"a row twice": func(f *BatchFrame) {
+			f.Number, f.Attempt, f.Flags, f.Route = []uint32{1, 1}, []byte{0, 0}, []byte{0, 0}, []uint32{0, 0}
+			f.Mailbox = []string{"a@b.example", "c@b.example"}
+		},
+		"a route without hosts": func(f *BatchFrame) { f.Routes = []*RouteFrame{{Key: "k", Fact: uint32(engine.FactMX)}} },
+		"a route that is a null MX": func(f *BatchFrame) {
+			f.Routes = []*RouteFrame{{Key: "k", Fact: uint32(engine.FactNullMX), Hosts: route.Hosts}}
+		},
+		"a fact beyond those known": func(f *BatchFrame) { f.Routes = []*RouteFrame{{Key: "k", Fact: 257, Hosts: route.Hosts}} },
+		"a provider of another book": func(f *BatchFrame) {
+			f.Routes = []*RouteFrame{{Key: "k", Fact: 1, Provider: "nobody", Hosts: route.Hosts}}
+		},
+		"more rows than a batch has": func(f *BatchFrame) { f.Number = make([]uint32, MaxRows+1) },
+	} {
+		f := whole()
+		spoil(f)
+		_, err := f.batch(shipped)
+		require.ErrorIs(t, err, ErrFrame, name)
+	}
+}
+
+func FuzzBatchFrame(f *testing.F) {
+	a, _ := engine.Parse("ann@example.com")
+	r := shipped.NewRoute([]engine.MX{{Preference: 1, Host: "mx.example.com"}})
+	seed, _ := proto.Marshal((&Batch{Job: "j", Rows: []Row{{Number: 1, Address: a, Route: &r}}}).toFrame(1, time.Minute, func(*Row) bool { return true }))
+	f.Add(seed)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var m BatchFrame
+		if proto.Unmarshal(data, &m) != nil {
+			return
+		}
+		b, err := m.batch(shipped)
+		if err != nil {
+			require.ErrorIs(t, err, ErrFrame)
+			return
+		}
+		again, err := b.toFrame(1, 0, func(*Row) bool { return true }).batch(shipped)
+		require.NoError(t, err)
+		require.Equal(t, len(b.Rows), len(again.Rows))
+		for i := range b.Rows {
+			require.Equal(t, b.Rows[i].Address, again.Rows[i].Address)
+			require.Equal(t, b.Rows[i].Route.Hosts, again.Rows[i].Route.Hosts)
+		}
+	})
+}
+
+func FuzzResultsFrame(f *testing.F) {
+	v := engine.Sure(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))
+	seed, _ := proto.Marshal(resultsFrame(1, 1, Results{Rows: []Result{{Row: 4, Verdict: v}, {Row: 5, Outcome: Later}}, Done: true}))
+	f.Add(seed)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var m ResultsFrame
+		if proto.Unmarshal(data, &m) != nil {
+			return
+		}
+		rows, err := m.rows(nil)
+		if err != nil {
+			require.ErrorIs(t, err, ErrFrame)
+			return
+		}
+		again, err := resultsFrame(1, 1, Results{Rows: rows}).rows(nil)
+		require.NoError(t, err)
+		require.Equal(t, rows, again)
+	})
+}
+
+func FuzzSingleFrames(f *testing.F) {
+	a, _ := engine.Parse("ann@example.com")
+	r := shipped.NewRoute([]engine.MX{{Preference: 1, Host: "mx.example.com"}})
+	ask, _ := proto.Marshal((&Ask{Address: a, Route: &r}).toFrame(time.Second))
+	v := engine.Sure(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))
+	answer, _ := proto.Marshal(verdictFrame(&v))
+	f.Add(ask, answer)
+	f.Fuzz(func(t *testing.T, ask, answer []byte) {
+		var q AskFrame
+		if proto.Unmarshal(ask, &q) == nil {
+			if got, err := q.ask(shipped); err == nil {
+				_, err = got.toFrame(0).ask(shipped)
+				require.NoError(t, err)
+			}
+		}
+		var v VerdictFrame
+		if proto.Unmarshal(answer, &v) == nil {
+			if got, err := v.verdict(); err == nil {
+				back, err := verdictFrame(&got).verdict()
+				require.NoError(t, err)
+				require.Equal(t, got, back)
+			}
+		}
+	})
+}
+
+// Per row of a batch and its result, both ways through the codec.
+func BenchmarkRowThereAndBack(b *testing.B) {
+	r := shipped.NewRoute([]engine.MX{{Preference: 1, Host: "mx.example.com"}})
+	a, _ := engine.Parse("somebody.somewhere@example.com")
+	batch := &Batch{Job: "job", Class: "tail"}
+	part := Results{Done: true}
+	for i := range MaxRows {
+		batch.Rows = append(batch.Rows, Row{Number: uint32(i), Address: a, Route: &r})
+		part.Rows = append(part.Rows, Result{Row: uint32(i), Egress: "192.0.2.1", Verdict: engine.Sure(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))})
+	}
+	b.ReportAllocs()
+	for i := 0; i < b.N; i += MaxRows {
+		if _, err := overTheWire(b, batch.toFrame(1, 0, func(*Row) bool { return true }), &BatchFrame{}).batch(shipped); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := overTheWire(b, resultsFrame(1, 1, part), &ResultsFrame{}).rows(nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

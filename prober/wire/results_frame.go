@@ -1,0 +1,108 @@
+package wire
+
+import (
+	"time"
+
+	"probity/engine"
+)
+
+// resultsFrame makes the message of a part of the answer to a batch. It copies what it takes.
+// MX and the strings of Details do not travel: the coordinator has the MX of each row, and keeps no details of batches.
+func resultsFrame(batch, seq uint64, r Results) *ResultsFrame {
+	n := len(r.Rows)
+	f := &ResultsFrame{Batch: batch, Seq: seq, Done: r.Done, Row: make([]uint32, n), Outcome: make([]byte, n), Attempt: make([]byte, n),
+		Core: make([]byte, 0, n*engine.CoreSize), Egress: make([]uint32, n), Provider: make([]uint32, n),
+		ProviderName: make([]uint32, n), Rule: make([]uint32, n)}
+	names := nameTable{at: map[string]uint32{"": 0}, list: []string{""}}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		v := &row.Verdict
+		f.Row[i], f.Outcome[i], f.Attempt[i] = row.Row, byte(row.Outcome), row.Attempt
+		f.Core = appendCore(f.Core, v)
+		f.Egress[i], f.Rule[i] = names.index(row.Egress), names.index(v.Rule)
+		f.Provider[i], f.ProviderName[i] = names.index(v.ProviderID), names.index(v.ProviderName)
+		if !row.Due.IsZero() {
+			if f.DueNs == nil {
+				f.DueNs = make([]int64, n)
+			}
+			f.DueNs[i] = row.Due.UnixNano()
+		}
+	}
+	f.Names = names.list
+	return f
+}
+
+// noVerdict stands for a verdict that nobody made, as rows that come home unasked have. No verdict has this core, since only
+// VALID has no reason.
+var noVerdict [engine.CoreSize]byte
+
+func appendCore(dst []byte, v *engine.Verdict) []byte {
+	if v.Status == engine.Unknown && v.Reason == engine.ReasonNone {
+		return append(dst, noVerdict[:]...)
+	}
+	return engine.AppendCore(dst, v)
+}
+
+// readCore reads what appendCore wrote. Only a settled row must have a verdict.
+func readCore(b []byte, o Outcome) (engine.Verdict, error) {
+	if o != Settled && [engine.CoreSize]byte(b) == noVerdict {
+		return engine.Verdict{}, nil
+	}
+	return engine.ReadCore(b)
+}
+
+// nameTable numbers strings that repeat.
+type nameTable struct {
+	at   map[string]uint32
+	list []string
+}
+
+func (t *nameTable) index(s string) uint32 {
+	i, ok := t.at[s]
+	if !ok {
+		i = uint32(len(t.list))
+		t.at[s], t.list = i, append(t.list, s)
+	}
+	return i
+}
+
+// rows appends the results of the message to dst.
+func (f *ResultsFrame) rows(dst []Result) ([]Result, error) {
+	n := len(f.GetRow())
+	if n > MaxRows || len(f.Outcome) != n || len(f.Attempt) != n || len(f.Core) != n*engine.CoreSize || len(f.DueNs) != 0 && len(f.DueNs) != n {
+		return dst, malformed("results whose columns differ in length")
+	}
+	for _, column := range [...][]uint32{f.Egress, f.Provider, f.ProviderName, f.Rule} {
+		if len(column) != n {
+			return dst, malformed("results whose columns differ in length")
+		}
+		for _, i := range column {
+			if int64(i) >= int64(len(f.Names)) {
+				return dst, malformed("a result names string %d of %d", i, len(f.Names))
+			}
+		}
+	}
+	for i := range n {
+		r, err := f.result(i)
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst, r)
+	}
+	return dst, nil
+}
+
+// result is row i of a message whose columns have been checked.
+func (f *ResultsFrame) result(i int) (Result, error) {
+	outcome := Outcome(f.Outcome[i])
+	v, err := readCore(f.Core[i*engine.CoreSize:(i+1)*engine.CoreSize], outcome)
+	if err != nil || outcome > Deferred {
+		return Result{}, malformed("result %d has no verdict", i)
+	}
+	v.Rule, v.ProviderID, v.ProviderName = f.Names[f.Rule[i]], f.Names[f.Provider[i]], f.Names[f.ProviderName[i]]
+	var due time.Time
+	if f.DueNs != nil {
+		due = fromUnixNano(f.DueNs[i])
+	}
+	return Result{Row: f.Row[i], Outcome: outcome, Attempt: f.Attempt[i], Egress: f.Names[f.Egress[i]], Due: due, Verdict: v}, nil
+}

@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"math"
+	"time"
+
+	"probity/engine"
+)
+
+// toFrame makes the message of a single question. budget is how long an answer is of use; 0 is without limit.
+func (a *Ask) toFrame(budget time.Duration) *AskFrame {
+	return &AskFrame{Mailbox: a.Address.Mailbox(), Flags: uint32(a.Flags), Route: routeFrame(a.Route), MaxAgeNs: int64(a.MaxAge),
+		NoSmtp: a.NoSMTP, Low: a.Low, BudgetNs: int64(budget)}
+}
+
+func (f *AskFrame) ask(table *engine.Table) (Ask, error) {
+	address, err := engine.Parse(f.GetMailbox())
+	if err != nil {
+		return Ask{}, malformed("a question about no address")
+	}
+	if f.GetFlags() > math.MaxUint8 {
+		return Ask{}, malformed("unknown flags %x", f.GetFlags())
+	}
+	if f.GetRoute() == nil {
+		return Ask{}, malformed("a question without a route")
+	}
+	route, err := f.GetRoute().read(table)
+	if err != nil {
+		return Ask{}, err
+	}
+	return Ask{Address: address, Flags: engine.Flags(f.GetFlags()), Route: route, MaxAge: time.Duration(f.GetMaxAgeNs()),
+		NoSMTP: f.GetNoSmtp(), Low: f.GetLow()}, nil
+}
+
+func verdictFrame(v *engine.Verdict) *VerdictFrame {
+	d := &v.Details
+	f := &VerdictFrame{Core: engine.AppendCore(make([]byte, 0, engine.CoreSize), v), Provider: v.ProviderID, ProviderName: v.ProviderName,
+		Rule: v.Rule, Mx: v.MX, Host: d.Host, Code: int32(d.Code), Message: d.Message, Stage: uint32(d.Stage), Attempts: int32(d.Attempts),
+		NextRetryNs: unixNano(d.NextRetry)}
+	if d.Enhanced != (engine.Enhanced{}) {
+		f.Enhanced = []uint32{uint32(d.Enhanced.Class), uint32(d.Enhanced.Subject), uint32(d.Enhanced.Detail)}
+	}
+	return f
+}
+
+// verdict reads the message of a verdict. All of it travels; times of evidence to the millisecond, as the core keeps them.
+func (f *VerdictFrame) verdict() (engine.Verdict, error) {
+	v, err := engine.ReadCore(f.GetCore())
+	if err != nil || len(f.GetCore()) != engine.CoreSize {
+		return engine.Verdict{}, malformed("an answer without a verdict")
+	}
+	enhanced, err := readEnhanced(f.GetEnhanced())
+	if err != nil || f.GetStage() > uint32(engine.StageSession) {
+		return engine.Verdict{}, malformed("an answer whose details make no sense")
+	}
+	v.ProviderID, v.ProviderName, v.Rule, v.MX = f.GetProvider(), f.GetProviderName(), f.GetRule(), f.GetMx()
+	d := &v.Details
+	d.Host, d.Code, d.Enhanced, d.Message = f.GetHost(), int(f.GetCode()), enhanced, f.GetMessage()
+	d.Stage, d.Attempts, d.NextRetry = engine.Stage(f.GetStage()), int(f.GetAttempts()), fromUnixNano(f.GetNextRetryNs())
+	return v, nil
+}
+
+func readEnhanced(parts []uint32) (engine.Enhanced, error) {
+	if len(parts) == 0 {
+		return engine.Enhanced{}, nil
+	}
+	if len(parts) != 3 || max(parts[0], parts[1], parts[2]) > math.MaxUint16 {
+		return engine.Enhanced{}, ErrFrame
+	}
+	return engine.Enhanced{Class: uint16(parts[0]), Subject: uint16(parts[1]), Detail: uint16(parts[2])}, nil
+}

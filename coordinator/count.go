@@ -42,13 +42,11 @@ func newCounter(fs vfs.FS, dir string, seed uint64) (*counter, error) {
 
 // appendHashes appends a record for each row of a block that has an address. It touches nothing shared.
 func (c *counter) appendHashes(dst []byte, b *sheet.Block) []byte {
-	var scratch []byte
 	for i := range b.Rows {
 		if b.Rows[i].Blank {
 			continue
 		}
-		scratch = b.Mail(i, scratch)
-		text := engine.Trim(string(scratch))
+		text := engine.Trim(string(b.Mail(i)))
 		if a, err := engine.Parse(text); err == nil {
 			text = a.Folded()
 		}

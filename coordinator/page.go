@@ -23,7 +23,7 @@ type page struct {
 	press  press
 	text   []byte
 	packed []byte
-	mail   []byte
+	mail   []byte // the e-mail cell of the present row, borrowed from its block
 	total  totals
 	clock  clock
 	cells  [len(columns)]string
@@ -83,7 +83,7 @@ func (p *page) row(i int) error {
 	if err != nil {
 		return err
 	}
-	p.mail = p.fr.block.Mail(i, p.mail)
+	p.mail = p.fr.block.Mail(i)
 	first := a.firsts[n-a.from] == 0
 	if !first || r == (refs{}) {
 		p.ownFacts(&ans)
@@ -127,7 +127,7 @@ func (p *page) blank(i int, n uint32) {
 		p.text = p.a.dialect.AppendRow(p.text, &p.fr.block, i, p.cells[:])
 		return
 	}
-	p.mail = p.fr.block.Mail(i, p.mail)
+	p.mail = p.fr.block.Mail(i)
 	p.text = append(p.text, `{"row":`...)
 	p.text = strconv.AppendUint(p.text, uint64(n)+1, 10)
 	p.text = append(p.text, `,"email":`...)

@@ -40,7 +40,6 @@ type splitFrame struct {
 	fr    frameReader
 	dups  []uint32
 	rows  []splitRow
-	mail  []byte
 }
 
 // splitter cuts a job's sheet into answers that need no prober and chunks for those that do.
@@ -121,8 +120,7 @@ func (s *splitter) readFrame(f *splitFrame) (err error) {
 		if f.fr.block.Rows[i].Blank || f.dups[i] != 0 || l.answered.has(n) || l.taken.has(n) {
 			continue
 		}
-		f.mail = f.fr.block.Mail(i, f.mail)
-		f.rows = append(f.rows, l.readRow(n, f.mail))
+		f.rows = append(f.rows, l.readRow(n, f.fr.block.Mail(i)))
 	}
 	return nil
 }

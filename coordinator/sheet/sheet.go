@@ -88,16 +88,19 @@ type Block struct {
 	Rows  []Row
 	First uint32 // number of the first row, counted from 0
 	Line  int64  // line of the first row, counted from 1
+
+	unquoted []byte // what Mail last made of a quoted cell
 }
 
-// Mail is the text of a row's e-mail cell, unquoted. It borrows from the block or from scratch: valid until either changes.
-func (b *Block) Mail(i int, scratch []byte) []byte {
+// Mail is the text of a row's e-mail cell, unquoted. It is the block's: valid until the next call, never to be written to.
+func (b *Block) Mail(i int) []byte {
 	r := &b.Rows[i]
 	cell := b.Buf[r.Mail:r.MailEnd]
 	if !r.Quoted {
 		return cell
 	}
-	return appendUnquoted(scratch[:0], cell)
+	b.unquoted = appendUnquoted(b.unquoted[:0], cell)
+	return b.unquoted
 }
 
 // appendUnquoted appends the text of a quoted cell: doubled quotes are one, text after the closing quote stays.

@@ -85,7 +85,7 @@ type Provider struct {
 	Mailbox   *MailboxRule // local-part rules of the provider's consumer domains, nil where unknown
 	Rules     []Rule       // reply rules, tried in order before the generic ones
 	Source    string       // where these facts come from
-	Date      string       // when they were read, YYYY-MM-DD
+	Date      string       // when they were taken into the table, YYYY-MM-DD
 	Terms     string       // what the receiver's terms say about probing, if known
 
 	bare []*Rule // rules without phrases, best first

@@ -92,7 +92,11 @@ func (t *Table) ProviderOfHint(s string) *Provider {
 		}
 	}
 	for _, w := range words {
-		if p := t.names[strings.TrimSuffix(w, ".")]; p != nil {
+		w = strings.TrimSuffix(w, ".")
+		if p := t.names[w]; p != nil {
+			return p
+		}
+		if p := t.suffixes["."+w]; p != nil {
 			return p
 		}
 	}

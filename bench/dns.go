@@ -1,0 +1,130 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"probity/bench/sim"
+)
+
+func dnsScenario() Scenario {
+	return Scenario{
+		Name: "dns", Rows: 200_000, Run: runDNS,
+		What: "as many domains as rows, each settled by one question: null MX or no such name",
+		Bars: "0.8 of a bare client on one shared socket, each domain asked once, no wrong verdict",
+	}
+}
+
+// runDNS measures a list that is nothing but DNS. A name server of ours stands in for the pretend internet, because that
+// one has a few thousand domains only.
+func runDNS(ctx context.Context, t *Trial) (err error) {
+	server, err := startNameServer(t.rows)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.close()) }()
+	t.say("floor: a bare DNS client on one socket")
+	floor, err := dnsFloor(ctx, t.Dial, server.addr(), t.rows)
+	if err != nil {
+		return err
+	}
+	server.reset()
+	t.metric("floor_questions_per_second", floor.rate(), "questions/s")
+	t.metric("floor_cpu_per_question", perItem(floor.CPU, floor.Recipients), "us")
+	t.remark("the floor's CPU includes the name server, which answers within the same process")
+	list, truth, err := t.writeNames()
+	if err != nil {
+		return err
+	}
+	return t.verifyNames(ctx, server, floor, list, truth)
+}
+
+// verifyNames runs the command on the names and reports.
+func (t *Trial) verifyNames(ctx context.Context, server *nameServer, floor floorCount, list, truth string) error {
+	providers, err := t.writeProviders(0)
+	if err != nil {
+		return err
+	}
+	result := filepath.Join(t.Dir, "result.csv.zst")
+	args := append([]string{"verify", list, "-o", result}, probingFlags(server.addr(), 25, providers)...)
+	t.say("verify")
+	p, err := startProcess(ctx, command{name: "verify", binary: t.Binary, args: args, stdout: io.Discard})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(p.wait(), ctx.Err()); err != nil {
+		return err
+	}
+	asked, again, others := server.tally()
+	t.metric("rows", float64(t.rows), "")
+	t.metric("seconds", p.elapsed().Seconds(), "s")
+	t.metric("rows_per_second", ratio(float64(t.rows), p.elapsed().Seconds()), "rows/s")
+	t.metric("cpu_per_row", perItem(p.cpu(), t.rows), "us")
+	t.reportPeak("peak_memory", p.peak())
+	t.metric("domains_asked", float64(asked), "")
+	t.metric("asked_again", float64(again), "")
+	t.metric("other_questions", float64(others), "")
+	t.metric("ratio_to_floor", ratio(t.Metrics["rows_per_second"].Value, floor.rate()), "ratio")
+	t.atLeast("ratio_to_floor", 0.8)
+	t.atLeast("domains_asked", float64(t.rows))
+	t.atMost("asked_again", 0)
+	t.Plots.Memory = append(t.Plots.Memory, memorySeries("verify", p.history()))
+	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "bare client and its server, all names", Parts: []Part{{"bench", floor.CPU}}},
+		Stage{Name: "verify, all names", Parts: []Part{{"verify", p.cpu()}}})
+	return t.scoreNames(truth, result)
+}
+
+func (t *Trial) scoreNames(truth, result string) error {
+	expected, err := os.Open(truth)
+	if err != nil {
+		return err
+	}
+	defer expected.Close()
+	given, err := os.Open(result)
+	if err != nil {
+		return err
+	}
+	defer given.Close()
+	scores, err := sim.Score(expected, given)
+	if err != nil {
+		return err
+	}
+	t.judge(scores)
+	return nil
+}
+
+// writeNames makes the list and its truth.
+func (t *Trial) writeNames() (list, truth string, err error) {
+	list, err = t.writeFile("names.csv", func(w io.Writer) error { return writeNameRows(w, t.rows, false) })
+	if err != nil {
+		return "", "", err
+	}
+	truth, err = t.writeFile("truth.csv", func(w io.Writer) error { return writeNameRows(w, t.rows, true) })
+	return list, truth, err
+}
+
+func writeNameRows(w io.Writer, rows int, truth bool) error {
+	b := []byte("email,id")
+	if truth {
+		b = append(b, ","+sim.StatusColumn+","+sim.ReasonColumn...)
+	}
+	for i := range rows {
+		b = append(append(append(b, "\nann@"...), nameOf(i)...), ',')
+		b = strconv.AppendInt(b, int64(i), 10)
+		if truth {
+			b = append(b, [2]string{",INVALID,domain_not_found", ",INVALID,null_mx"}[i%2]...)
+		}
+		if len(b) > 64<<10 {
+			if _, err := w.Write(b); err != nil {
+				return err
+			}
+			b = b[:0]
+		}
+	}
+	_, err := w.Write(append(b, '\n'))
+	return err
+}

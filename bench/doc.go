@@ -1,0 +1,30 @@
+// Package bench measures Probity as a stranger would: it starts our own binary as processes beside the pretend mail
+// internet, drives it over its command line and over HTTP, holds every result against the truth, and reports numbers
+// together with the floor that they are to be read against.
+//
+// # What it knows
+//
+//   - Scenario: one thing worth measuring, with the rows that it takes by default. Scenarios lists them.
+//   - Floor: the least work that could give the same traffic, measured in the same run against the same servers: a bare
+//     pipelined SMTP client, a bare client on one shared DNS socket, a bare HTTP handler, parsing and zstd of the same bytes.
+//   - Trial: one scenario at work. It starts processes, samples them, and fills in the Report.
+//   - Report: metrics with units, bars with what was wanted, and what the page plots. Reports are written as JSON, as a
+//     table, as one self-contained page, and are compared with older ones.
+//
+// # What it refuses
+//
+// It imports none of our rooms but the pretend internet: what it measures is what a user gets. It talks to loopback
+// only. It starts processes and ends only those, each by its own handle.
+//
+// # Invariants
+//
+//  1. A floor runs in the same run as what it is held against, on the same rows, against the same process of the pretend internet.
+//  2. Time is measured from the start of a process to its end, start-up included, and from outside.
+//  3. CPU time is what the system accounted to the process, user and system together; peak memory is the resident
+//     high-water mark (VmHWM) as last sampled, at most sampleEvery before the end.
+//  4. A result that does not agree with the truth fails its bar, however fast it came.
+//  5. Nothing is kept in memory by row but the recipients of a floor, at most maxRecipients of them, and samples, at most maxSamples a process.
+//  6. Every file lies in the directory of the options, and every process ends, before Run returns.
+//
+// Memory and CPU of processes are read from /proc: elsewhere than on Linux these metrics are absent and their bars fail.
+package bench

@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+)
+
+// memory starts a pretend internet in memory.
+func memory(t *testing.T, c sim.Config) (*sim.Server, *sim.MemNet) {
+	network := sim.NewMemNet()
+	server, err := sim.Start(t.Context(), c, network)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	return server, network
+}
+
+func planFor(t *testing.T, server *sim.Server, dial Dial, rows int) []errand {
+	path := filepath.Join(t.TempDir(), "list.csv")
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	require.NoError(t, sim.WriteList(f, server.World, rows, 7))
+	require.NoError(t, f.Close())
+	book := hostBook{dial: dial, server: server.DNS}
+	p := planner{world: server.World, ask: book.find}
+	errands, err := p.plan(t.Context(), path)
+	require.NoError(t, err)
+	require.Less(t, p.skipped, rows/4, "most rows have a host that answers")
+	return errands
+}
+
+func TestFloorAsksEveryRecipient(t *testing.T) {
+	server, network := memory(t, sim.Config{Seed: 7})
+	errands := planFor(t, server, network.Dial, 5000)
+	want := 0
+	for _, e := range errands {
+		want += e.recipients()
+	}
+	f := smtpFloor{dial: network.Dial, port: server.World.Config().SMTPPort, connections: 8, timeout: 5 * time.Second, ehlo: "floor.example", from: "floor@floor.example"}
+	count, err := f.run(t.Context(), errands)
+	require.NoError(t, err)
+	require.Equal(t, want, count.Recipients+count.Lost)
+	require.Less(t, count.Lost, want/50)
+	require.Greater(t, count.Accepted, want/3)
+	rep := server.Referee.Report()
+	require.InDelta(t, rep.Recipients, count.Recipients, float64(want)/20)
+	require.Less(t, rep.Connections, int64(count.Recipients/3), "connections are used again")
+	require.Positive(t, count.rate())
+}
+
+func TestFloorFailsWhenNobodyAnswers(t *testing.T) {
+	refused := func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }
+	f := smtpFloor{dial: refused, port: 25, connections: 2, timeout: time.Second, ehlo: "a.example", from: "a@a.example"}
+	count, err := f.run(t.Context(), []errand{{host: netip.MustParseAddr("127.0.0.1"), transactions: [][]string{{"b@b.example"}}}})
+	require.Error(t, err)
+	require.Equal(t, 1, count.Lost)
+}
+
+func TestWithoutDropsRecipients(t *testing.T) {
+	all := func() [][]string { return [][]string{{"a", "b"}, {"c"}, {"d", "e"}} }
+	for n, want := range map[int][][]string{
+		0: {{"a", "b"}, {"c"}, {"d", "e"}}, 1: {{"b"}, {"c"}, {"d", "e"}}, 2: {{"c"}, {"d", "e"}},
+		4: {{"e"}}, 5: {}, 9: {},
+	} {
+		require.Equal(t, want, without(all(), n), "%d", n)
+	}
+}
+
+func TestPlannerKeepsTransactionsSmallAndOfOneDomain(t *testing.T) {
+	server, network := memory(t, sim.Config{Seed: 7})
+	for _, e := range planFor(t, server, network.Dial, 3000) {
+		require.LessOrEqual(t, e.recipients(), perErrand+perTransaction)
+		for _, tr := range e.transactions {
+			require.NotEmpty(t, tr)
+			require.LessOrEqual(t, len(tr), perTransaction)
+			for _, r := range tr {
+				require.Equal(t, domainOf(tr[0]), domainOf(r))
+			}
+		}
+	}
+}
+
+func domainOf(address string) string {
+	_, domain, _ := strings.Cut(address, "@")
+	return domain
+}

@@ -1,0 +1,101 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"time"
+
+	"probity/bench/sim"
+)
+
+// readyTime is how long a process may take until it is ready.
+const readyTime = 30 * time.Second
+
+// errNotReady means that a process started, but did not say in time that it serves.
+var errNotReady = errors.New("it was not ready in time")
+
+// internet is a running process of the pretend internet.
+type internet struct {
+	*process
+	world    *sim.World // the same population, for whoever needs the truth
+	dns      netip.AddrPort
+	smtpPort int
+	referee  string // URL
+}
+
+// greeting is what sim serve says when it is ready.
+var greeting = regexp.MustCompile(`DNS at (\S+), SMTP at port (\d+), referee at (http://\S+)$`)
+
+// startInternet starts the pretend internet on free ports.
+func (t *Trial) startInternet(ctx context.Context, speedup float64) (*internet, error) {
+	ready := make(chan string, 1)
+	p, err := startProcess(ctx, command{name: "sim serve", binary: t.Binary, line: func(l string) {
+		if greeting.MatchString(l) {
+			select {
+			case ready <- l:
+			default:
+			}
+		}
+	}, args: []string{"sim", "serve", "--dns=127.0.0.1:0", "--smtp-port=-1", "--http=127.0.0.1:0", "--latency=" + t.Latency,
+		"--seed=" + strconv.FormatUint(t.Options.Seed, 10), "--speedup=" + strconv.FormatFloat(speedup, 'g', -1, 64)}})
+	if err != nil {
+		return nil, err
+	}
+	in := &internet{process: p, world: sim.NewWorld(sim.Config{Seed: t.Options.Seed})}
+	select {
+	case line := <-ready:
+		return in, in.read(line)
+	case <-p.done:
+		return nil, errors.Join(p.wait(), fmt.Errorf("sim serve ended: %s", p.words.last()))
+	case <-time.After(readyTime):
+	case <-ctx.Done():
+	}
+	return nil, errors.Join(fmt.Errorf("sim serve: %w", errNotReady), p.end(), ctx.Err())
+}
+
+// read takes the addresses from the greeting.
+func (in *internet) read(line string) error {
+	m := greeting.FindStringSubmatch(line)
+	var err error
+	if in.dns, err = netip.ParseAddrPort(m[1]); err != nil {
+		return fmt.Errorf("sim serve: %w", err)
+	}
+	if in.smtpPort, err = strconv.Atoi(m[2]); err != nil {
+		return fmt.Errorf("sim serve: %w", err)
+	}
+	in.referee = m[3]
+	return nil
+}
+
+// report asks the referee.
+func (in *internet) report(ctx context.Context) (rep sim.Report, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, in.referee, nil)
+	if err != nil {
+		return rep, err
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return rep, fmt.Errorf("referee: %w", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return rep, fmt.Errorf("referee: %s", answer.Status)
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&rep); err != nil {
+		return rep, fmt.Errorf("referee: %w", err)
+	}
+	return rep, nil
+}
+
+// traffic is what the pretend internet saw between two reports.
+type traffic struct{ connections, recipients, refused int64 }
+
+func between(before, after sim.Report) traffic {
+	return traffic{after.Connections - before.Connections, after.Recipients - before.Recipients, after.Refused - before.Refused}
+}

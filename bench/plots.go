@@ -1,0 +1,98 @@
+package bench
+
+import (
+	"time"
+)
+
+// Plots is what the page draws beside the numbers. Every part may be empty.
+type Plots struct {
+	Throughput []Series
+	Memory     []Series
+	Latency    []Histogram
+	Budgets    []Budget
+	Stages     []Stage
+	Confusion  map[string]map[string]int // rows by expected and given status
+}
+
+// Series is one line over time.
+type Series struct {
+	Name, Unit string
+	Seconds    []float64
+	Values     []float64
+}
+
+func (s *Series) add(at time.Duration, v float64) {
+	s.Seconds = append(s.Seconds, at.Seconds())
+	s.Values = append(s.Values, v)
+}
+
+// memorySeries is the resident memory of a process.
+func memorySeries(name string, samples []Sample) Series {
+	s := Series{Name: name, Unit: "MB"}
+	for _, p := range samples {
+		s.add(p.At, float64(p.RSS)/1e6)
+	}
+	return s
+}
+
+// Stage is a part of the work, with the CPU time of each process in it.
+type Stage struct {
+	Name  string
+	Parts []Part
+}
+
+// Part is one process's share.
+type Part struct {
+	Process string
+	CPU     time.Duration
+}
+
+// Budget is the most that was used of one limit of one receiver.
+type Budget struct {
+	Persona, Kind string
+	Seen, Limit   int
+}
+
+// latencyBuckets is how many buckets a Histogram has: four a doubling from latencyFrom on, over 32 doublings.
+const (
+	latencyBuckets = 128
+	latencyFrom    = time.Microsecond
+	perDoubling    = 4
+)
+
+// Histogram counts durations in buckets whose bounds grow by the fourth root of two. The zero value is empty. Not safe
+// for concurrent use: each sender has its own, merged at the end.
+type Histogram struct {
+	Name   string
+	Counts [latencyBuckets]int
+	Total  int
+	Max    time.Duration
+}
+
+// add counts one duration.
+func (h *Histogram) add(d time.Duration) {
+	h.Counts[bucketOf(d)]++
+	h.Total++
+	h.Max = max(h.Max, d)
+}
+
+// merge adds the counts of another.
+func (h *Histogram) merge(o *Histogram) {
+	for i, n := range o.Counts {
+		h.Counts[i] += n
+	}
+	h.Total += o.Total
+	h.Max = max(h.Max, o.Max)
+}
+
+// quantile is an upper bound of the duration that q of all do not exceed, at most 19 % too high; 0 when empty.
+func (h *Histogram) quantile(q float64) time.Duration {
+	want := q * float64(h.Total)
+	sum := 0
+	for i, n := range h.Counts {
+		if sum += n; n > 0 && float64(sum) >= want {
+			return min(bucketEnd(i), h.Max)
+		}
+	}
+	return h.Max
+}

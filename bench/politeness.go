@@ -1,0 +1,76 @@
+package bench
+
+import (
+	"context"
+	"errors"
+
+	"probity/bench/sim"
+)
+
+func politenessScenario() Scenario {
+	return Scenario{
+		Name: "politeness", Rows: 20_000, Run: runPoliteness,
+		What: "a list under the receivers' real limits, with the clock sped up 36,000 times: ten hours in a second",
+		Bars: "no excess of any limit, no wrong verdict",
+	}
+}
+
+// politeSpeedup makes ten hours of the pretend internet of one second.
+const politeSpeedup = 36_000
+
+// runPoliteness asks the referee. The floor is the bare client under the same limits: it shows what they are there for.
+func runPoliteness(ctx context.Context, t *Trial) (err error) {
+	in, err := t.startInternet(ctx, politeSpeedup)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.end()) }()
+	list, err := t.writeList("list.csv", in.world, t.rows)
+	if err != nil {
+		return err
+	}
+	run, err := t.verify(ctx, in, verifyJob{list: list, result: "result.csv.zst", speedup: politeSpeedup})
+	if err != nil {
+		return err
+	}
+	ours, err := in.report(ctx)
+	if err != nil {
+		return err
+	}
+	floor, err := t.measureFloor(ctx, in, list, nil)
+	if err != nil {
+		return err
+	}
+	after, err := in.report(ctx)
+	if err != nil {
+		return err
+	}
+	t.reportVerify(run, t.rows, floor)
+	t.Bars = nil // those of the verify scenario are for an internet without limits
+	t.metric("excesses", float64(ours.Excesses), "")
+	t.metric("floor_excesses", float64(after.Excesses-ours.Excesses), "")
+	t.atMost("excesses", 0)
+	t.Plots.Budgets = budgets(ours)
+	scores, err := t.score(in.world, list, run.result)
+	if err != nil {
+		return err
+	}
+	t.judge(scores)
+	return nil
+}
+
+// budgets is the fullest use of each receiver's limits.
+func budgets(rep sim.Report) (all []Budget) {
+	at := map[string]int{} // by persona and kind
+	for _, e := range rep.Peaks {
+		key := e.Persona + " " + e.Kind
+		i, known := at[key]
+		if !known {
+			at[key] = len(all)
+			all = append(all, Budget{Persona: e.Persona, Kind: e.Kind, Seen: e.Seen, Limit: e.Limit})
+			continue
+		}
+		all[i].Seen = max(all[i].Seen, e.Seen)
+	}
+	return all
+}

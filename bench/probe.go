@@ -1,0 +1,109 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"probity/bench/sim"
+)
+
+func probeScenario() Scenario {
+	return Scenario{
+		Name: "probe", Rows: 500_000, Run: runProbe,
+		What: "large routes only: the rows of a list at Google, Microsoft, Yahoo and Apple through verify",
+		Bars: "0.25 of the bare pipelined client, 20 recipients or more a connection, no wrong verdict",
+	}
+}
+
+// runProbe measures SMTP with as little else as the command line allows.
+func runProbe(ctx context.Context, t *Trial) (err error) {
+	in, err := t.startInternet(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.end()) }()
+	list, rows, err := t.writeLargeRoutes(in.world)
+	if err != nil {
+		return err
+	}
+	floor, err := t.measureFloor(ctx, in, list, nil)
+	if err != nil {
+		return err
+	}
+	run, err := t.verify(ctx, in, verifyJob{list: list, result: "result.csv.zst"})
+	if err != nil {
+		return err
+	}
+	t.reportVerify(run, rows, floor)
+	t.Bars = nil // those of the verify scenario are for another mix
+	t.atLeast("ratio_to_floor", 0.25)
+	t.atLeast("recipients_per_connection", 20)
+	scores, err := t.score(in.world, list, run.result)
+	if err != nil {
+		return err
+	}
+	t.judge(scores)
+	return nil
+}
+
+// largeRoutes are the providers that hold most of the world's mailboxes.
+var largeRoutes = []string{"google", "microsoft365", "outlook", "yahoo", "icloud"}
+
+// writeLargeRoutes makes a list of the rows that go to the large routes, in their order and with their cells.
+func (t *Trial) writeLargeRoutes(w *sim.World) (path string, rows int, err error) {
+	all, err := t.writeList("all.csv", w, t.rows)
+	if err != nil {
+		return "", 0, err
+	}
+	path, err = t.writeFile("list.csv", func(out io.Writer) error {
+		rows, err = filterRows(out, all, func(cell string) bool { return onLargeRoute(w, cell) })
+		return err
+	})
+	return path, rows, errors.Join(err, os.Remove(filepath.Join(t.Dir, "all.csv")))
+}
+
+func onLargeRoute(w *sim.World, cell string) bool {
+	_, domain, _ := strings.Cut(strings.TrimSpace(cell), "@")
+	d, ok := w.Domain(domain)
+	return ok && slices.Contains(largeRoutes, d.Persona.Provider)
+}
+
+// filterRows copies a list's header and the rows whose e-mail cell is wanted, and counts these.
+func filterRows(out io.Writer, list string, want func(cell string) bool) (rows int, err error) {
+	f, err := os.Open(list)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	in := csv.NewReader(bufio.NewReaderSize(f, 1<<20))
+	in.ReuseRecord = true
+	column := slices.Index(strings.Split(sim.ListHeader, ","), "email")
+	w := csv.NewWriter(out)
+	for header := true; ; header = false {
+		row, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return rows, err
+		}
+		if !header && !want(row[column]) {
+			continue
+		}
+		if !header {
+			rows++
+		}
+		if err := w.Write(row); err != nil {
+			return rows, err
+		}
+	}
+	w.Flush()
+	return rows, w.Error()
+}

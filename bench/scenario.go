@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+)
+
+// Dial connects as net.Dialer.DialContext does.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Options are what the command line says.
+type Options struct {
+	Binary  string // our own executable
+	Dir     string // where files of a run go; below it each scenario has its own folder, removed at its end
+	Rows    int    // 0: each scenario's own
+	Latency string // none or realistic: how long the pretend internet takes to answer
+	Nodes   int    // of a cluster
+	Seed    uint64 // which internet, which list
+	Dial    Dial   // how floors connect
+	Log     io.Writer
+}
+
+// Scenario is one thing worth measuring.
+type Scenario struct {
+	Name string
+	What string // one line
+	Bars string // what is wanted, in words
+	Rows int    // by default
+	Run  func(context.Context, *Trial) error
+}
+
+// Trial is one scenario at work. It belongs to one goroutine.
+type Trial struct {
+	Options
+	*Report
+	rows int
+}
+
+// errUnknownScenario means that no scenario has that name.
+var errUnknownScenario = errors.New("no such scenario; bench --list names them")
+
+// Scenarios lists every scenario, in the order in which all of them run.
+func Scenarios() []Scenario {
+	return []Scenario{verifyScenario(), probeScenario(), politenessScenario(), dnsScenario()}
+}
+
+// Select finds scenarios by name; all of them without a name.
+func Select(names []string) ([]Scenario, error) {
+	all := Scenarios()
+	if len(names) == 0 {
+		return all, nil
+	}
+	var chosen []Scenario
+	for _, name := range names {
+		found := false
+		for _, s := range all {
+			if s.Name == name {
+				chosen, found = append(chosen, s), true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("%q: %w", name, errUnknownScenario)
+		}
+	}
+	return chosen, nil
+}
+
+// Run runs one scenario. The report is never nil; its Error says what kept the scenario from its end.
+func Run(ctx context.Context, s Scenario, o Options) *Report {
+	t := &Trial{Options: o, Report: newReport(s.Name, s.What, o.Seed, thisMachine()), rows: s.Rows}
+	if o.Rows > 0 {
+		t.rows = o.Rows
+	}
+	if err := t.run(ctx, s); err != nil {
+		t.Error = err.Error()
+	}
+	return t.Report
+}
+
+// run gives the scenario a folder of its own.
+func (t *Trial) run(ctx context.Context, s Scenario) (err error) {
+	dir, err := os.MkdirTemp(t.Dir, "bench-"+s.Name+"-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	t.Dir = dir
+	return s.Run(ctx, t)
+}
+
+// say tells a person who waits what is going on.
+func (t *Trial) say(format string, args ...any) {
+	if t.Log != nil {
+		fmt.Fprintf(t.Log, t.Scenario+": "+format+"\n", args...)
+	}
+}

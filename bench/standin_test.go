@@ -1,0 +1,179 @@
+package bench
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+)
+
+// standIn makes this test binary speak the part of the command line that scenarios use, so that they can be tested
+// without the rooms behind it: the pretend internet is the real one, verify copies the truth.
+const standIn = "BENCH_STAND_IN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(standIn) == "" {
+		os.Exit(m.Run())
+	}
+	if err := actAsProbity(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "probity:", err)
+		os.Exit(1)
+	}
+}
+
+type standInCLI struct {
+	Sim struct {
+		Serve struct {
+			Seed    uint64
+			DNS     netip.AddrPort `name:"dns"`
+			Port    int            `name:"smtp-port"`
+			HTTP    netip.AddrPort `name:"http"`
+			Latency string
+			Speedup float64
+		} `cmd:""`
+	} `cmd:""`
+	Verify struct {
+		List      string `arg:""`
+		Output    string `short:"o"`
+		DNS       string `name:"dns"`
+		Port      int    `name:"smtp-port"`
+		Private   bool   `name:"allow-private-targets"`
+		Providers string `type:"existingfile"`
+		MailFrom  string
+		Egress    []string `sep:"none"`
+	} `cmd:""`
+}
+
+func actAsProbity(args []string) error {
+	var c standInCLI
+	parser, err := kong.New(&c)
+	if err != nil {
+		return err
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(parsed.Command(), "verify") {
+		return copyTruth(c.Verify.List, c.Verify.Output)
+	}
+	s := c.Sim.Serve
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	server, err := sim.Start(ctx, sim.Config{Seed: s.Seed, DNS: s.DNS, SMTPPort: s.Port, HTTP: s.HTTP, Latency: s.Latency, Speedup: s.Speedup}, sim.Loopback{})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "pretend internet %d: DNS at %s, SMTP at port %d, referee at http://%s/referee\n", s.Seed, server.DNS, server.World.Config().SMTPPort, server.HTTP)
+	return server.Wait()
+}
+
+// copyTruth writes the first expected outcome of each row as its verdict. Lists that tests make are of seed 7.
+func copyTruth(list, result string) error {
+	w := sim.NewWorld(sim.Config{Seed: 7})
+	in, err := os.Open(list)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	f, err := os.Create(result)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	z, err := zstd.NewWriter(f)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	rows, out := csv.NewReader(in), csv.NewWriter(z)
+	rows.FieldsPerRecord = -1
+	defer out.Flush()
+	for header := true; ; header = false {
+		row, err := rows.Read()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		added := []string{"verify_status", "verify_reason"}
+		if !header {
+			added = verdictOf(w, row)
+		}
+		if err := out.Write(append(row, added...)); err != nil {
+			return err
+		}
+	}
+}
+
+func verdictOf(w *sim.World, row []string) []string {
+	email := row[0]
+	if len(row) > 3 {
+		email = row[3]
+	}
+	if _, domain, _ := strings.Cut(email, "@"); strings.HasSuffix(domain, namesZone) {
+		if strings.HasPrefix(domain, "n") {
+			return []string{"INVALID", "null_mx"}
+		}
+		return []string{"INVALID", "domain_not_found"}
+	}
+	all := w.Truth(email)
+	if len(all) == 0 {
+		return []string{"", ""}
+	}
+	return []string{all[0].Status, all[0].Reason}
+}
+
+// standInOptions are those of a run against the stand-in.
+func standInOptions(t *testing.T, rows int) Options {
+	t.Setenv(standIn, "1")
+	return Options{Binary: os.Args[0], Dir: t.TempDir(), Rows: rows, Latency: "none", Seed: 7, Dial: FloorDial, Log: testLog{t}}
+}
+
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(b []byte) (int, error) {
+	l.t.Log(strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+func TestScenariosRunAgainstTheStandIn(t *testing.T) {
+	for _, name := range []string{"verify", "probe", "politeness", "dns"} {
+		t.Run(name, func(t *testing.T) {
+			chosen, err := Select([]string{name})
+			require.NoError(t, err)
+			o := standInOptions(t, 2000)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			rep := Run(ctx, chosen[0], o)
+			require.Empty(t, rep.Error)
+			for _, m := range []string{"rows", "seconds", "rows_per_second", "cpu_per_row", "ratio_to_floor"} {
+				require.Contains(t, rep.Metrics, m)
+				require.Positive(t, rep.Metrics[m].Value, m)
+			}
+			for _, b := range rep.Bars {
+				if strings.HasPrefix(b.Name, "false_") || b.Name == "changed_cells" || b.Name == "missing_rows" {
+					require.True(t, b.OK, "%+v", b)
+				}
+			}
+			left, err := filepath.Glob(filepath.Join(o.Dir, "*"))
+			require.NoError(t, err)
+			require.Empty(t, left, "files of the run")
+		})
+	}
+}

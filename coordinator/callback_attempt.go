@@ -1,0 +1,147 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"probity/store"
+)
+
+// maxAttempt bounds one attempt from its first lookup to its last byte: 5,000,000 rows at 200 kB/s.
+const maxAttempt = 2 * time.Hour
+
+// What an attempt met other than an answer. These sentences stand in the log of attempts, for the receiver's owner.
+var (
+	errNoName    = errors.New("the host name does not resolve")
+	errForbidden = errors.New("the host leads to a private, loopback or reserved address, where callbacks are not sent")
+	errConnect   = errors.New("no connection")
+	errTLS       = errors.New("no TLS connection")
+	errLost      = errors.New("the connection was lost before an answer came")
+	errCut       = errors.New("the connection was lost before the whole body was sent")
+	errStalled   = errors.New("the receiver took none of the body for 60 seconds")
+	errNoAnswer  = errors.New("no answer within 15 seconds of the end of the body")
+	errNotHTTP   = errors.New("the answer was not HTTP")
+	errOurs      = errors.New("the results could not be read on our side")
+	errTooSlow   = errors.New("the attempt took over two hours")
+)
+
+// callbackReply is what an attempt met: a status, or an error that is one of the above.
+type callbackReply struct {
+	status int
+	bytes  int64 // of the body that were sent
+	err    error
+}
+
+// ok tells whether the receiver has the event.
+func (r callbackReply) ok() bool { return r.status/100 == 2 }
+
+// words say what was wrong, for the log of attempts.
+func (r callbackReply) words() string {
+	switch {
+	case r.err != nil:
+		return r.err.Error()
+	case r.ok():
+		return ""
+	case r.status/100 == 3:
+		return fmt.Sprintf("answered %d: redirects are not followed", r.status)
+	case r.status == http.StatusRequestEntityTooLarge:
+		return "answered 413: the body is too large"
+	case r.status == http.StatusGone:
+		return "answered 410: not sent again"
+	}
+	return fmt.Sprintf("answered %d", r.status)
+}
+
+// outcome is what a reply means for the schedule; inline: the body had the results, cuts: earlier attempts whose
+// connection was lost in mid-body.
+func (r callbackReply) outcome(inline bool, cuts int, jitter float64) store.Outcome {
+	o := store.Outcome{State: store.CallbackPending, Jitter: jitter}
+	switch {
+	case r.ok():
+		o.State = store.CallbackDelivered
+	case r.status == http.StatusGone:
+		o.State = store.CallbackStopped
+	case inline && r.status == http.StatusRequestEntityTooLarge, inline && cuts > 0 && errors.Is(r.err, errCut):
+		o.Link = true
+	}
+	return o
+}
+
+// deliver makes one attempt and records what it met. Its error is the store's.
+func (c *Callbacks) deliver(ctx context.Context, d *delivery) error {
+	began := time.Now()
+	inline := d.inline()
+	r := c.try(ctx, d, inline)
+	if ctx.Err() != nil && r.status == 0 {
+		return nil // it was we who stopped
+	}
+	now := time.Now()
+	cuts := 0
+	if inline && errors.Is(r.err, errCut) {
+		var err error
+		if cuts, err = c.cutsBefore(d.Job); err != nil {
+			return err
+		}
+	}
+	a := store.Attempt{
+		Number: d.Attempts + 1, At: began, Duration: now.Sub(began),
+		Status: r.status, Error: r.words(), Bytes: r.bytes, Link: !inline,
+	}
+	after, err := c.cfg.Store.RecordAttempt(d.Job, a, r.outcome(inline, cuts, rand.Float64()), now)
+	if errors.Is(err, store.ErrNoCallback) {
+		return nil // the job was deleted meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	c.metrics.attempted(after.State, a)
+	c.log.Info("callback attempted", "job", d.Job, "attempt", a.Number, "state", after.State, "status", a.Status,
+		"took", a.Duration, "bytes", a.Bytes, "link", a.Link, "error", a.Error, "next", after.Next)
+	if after.State != store.CallbackPending {
+		if err := c.cfg.Results.DropResults(d.Job); err != nil {
+			c.log.Warn("callback's rows not deleted; they go with the job", "job", d.Job, "error", err)
+		}
+	}
+	return nil
+}
+
+// cutsBefore counts the logged attempts whose connection was lost in mid-body.
+func (c *Callbacks) cutsBefore(job string) (n int, err error) {
+	log, err := c.cfg.Store.CallbackLog(job)
+	for i := range log {
+		if log[i].Error == errCut.Error() && !log[i].Link {
+			n++
+		}
+	}
+	return n, err
+}
+
+// try makes one attempt, bounded in time.
+func (c *Callbacks) try(ctx context.Context, d *delivery, inline bool) callbackReply {
+	if d.refused != nil {
+		return callbackReply{err: d.refused}
+	}
+	ctx, done := context.WithTimeoutCause(ctx, maxAttempt, errTooSlow)
+	defer done()
+	e, err := c.newEvent(ctx, d, inline)
+	if err != nil {
+		c.log.Error("callback cannot be made", "job", d.Job, "error", err)
+		return callbackReply{err: errOurs}
+	}
+	conn, err := c.connect(ctx, d.target)
+	if err != nil {
+		return callbackReply{err: err}
+	}
+	r := e.post(ctx, conn, d.target)
+	if r.status == 0 && errors.Is(context.Cause(ctx), errTooSlow) {
+		r.err = errTooSlow
+	}
+	if errors.Is(r.err, errOurs) {
+		c.log.Error("callback cannot be made", "job", d.Job, "error", e.failure)
+	}
+	return r
+}

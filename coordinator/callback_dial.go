@@ -1,0 +1,126 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+const (
+	connectTimeout = 10 * time.Second // of a lookup, and of a connection to one address
+	tlsTimeout     = 15 * time.Second
+	maxDialled     = 4 // addresses of a name that are tried
+)
+
+// callbackConn is a connection to a receiver: raw is what bounds and ends it, Conn what is spoken on.
+type callbackConn struct {
+	net.Conn
+	raw *steadyConn
+}
+
+// connect opens a connection to a receiver. What is wrong at the other end is one of the errors of an attempt.
+func (c *Callbacks) connect(ctx context.Context, t *callbackTarget) (*callbackConn, error) {
+	addrs, err := c.addresses(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	for _, addr := range addrs[:min(len(addrs), maxDialled)] {
+		var conn net.Conn
+		if conn, err = c.dial(ctx, netip.AddrPortFrom(addr, t.port)); err == nil {
+			return c.secure(ctx, t, conn)
+		}
+	}
+	return nil, err
+}
+
+// addresses are those of a host that callbacks may be sent to.
+func (c *Callbacks) addresses(ctx context.Context, t *callbackTarget) ([]netip.Addr, error) {
+	found := []netip.Addr{t.addr}
+	if !t.addr.IsValid() {
+		ctx, done := context.WithTimeout(ctx, connectTimeout)
+		defer done()
+		var err error
+		if found, err = c.cfg.Lookup(ctx, t.host); err != nil || len(found) == 0 {
+			return nil, errNoName
+		}
+	}
+	var may []netip.Addr
+	forbidden := false
+	for _, a := range found {
+		a = a.Unmap()
+		switch {
+		case !c.mayReach(a):
+			forbidden = true
+		case !c.cfg.Source.IsValid() || c.cfg.Source.Unmap().Is4() == a.Is4():
+			may = append(may, a)
+		}
+	}
+	switch {
+	case len(may) > 0:
+		return may, nil
+	case forbidden:
+		return nil, errForbidden
+	}
+	return nil, fmt.Errorf("%w: the host has no address of the kind that callbacks leave from", errConnect)
+}
+
+// dial connects to an address that was checked, and checks again where it came to.
+func (c *Callbacks) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	ctx, done := context.WithTimeout(ctx, connectTimeout)
+	defer done()
+	conn, err := c.cfg.Dial(ctx, c.cfg.Source, "tcp", to.String())
+	if err != nil {
+		return nil, connectError(err)
+	}
+	if at, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil && !c.mayReach(at.Addr().Unmap()) {
+		conn.Close()
+		return nil, errForbidden
+	}
+	return conn, nil
+}
+
+// connectError says why there is no connection, without the address.
+func connectError(err error) error {
+	var timeout net.Error
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: connection refused", errConnect)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Errorf("%w: timed out", errConnect)
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return fmt.Errorf("%w: unreachable", errConnect)
+	}
+	return errConnect
+}
+
+// secure speaks TLS on a connection if the URL wants it, and checks whose certificate it is.
+func (c *Callbacks) secure(ctx context.Context, t *callbackTarget, conn net.Conn) (*callbackConn, error) {
+	raw := &steadyConn{Conn: conn}
+	if !t.secure {
+		return &callbackConn{Conn: raw, raw: raw}, nil
+	}
+	secured := tls.Client(raw, &tls.Config{
+		ServerName: t.host, RootCAs: c.cfg.RootCAs, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
+	})
+	ctx, done := context.WithTimeout(ctx, tlsTimeout)
+	defer done()
+	if err := secured.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, tlsError(err)
+	}
+	return &callbackConn{Conn: secured, raw: raw}, nil
+}
+
+// tlsError names what is wrong with a certificate; anything else is the peer's to find out.
+func tlsError(err error) error {
+	var bad *tls.CertificateVerificationError
+	if errors.As(err, &bad) {
+		return fmt.Errorf("%w: %w", errTLS, bad)
+	}
+	return errTLS
+}

@@ -1,0 +1,82 @@
+package coordinator
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"probity/store"
+)
+
+// linkLife is how long a link to results works that needs no key.
+const linkLife = 24 * time.Hour
+
+// The refusals of a signed link.
+var (
+	// ErrLinkWrong: not a link of ours, or not whole.
+	ErrLinkWrong = errors.New("the link is wrong or incomplete: use the results_url of the callback as it is, or an API key")
+	// ErrLinkDead: it was a link of ours, but its day, its job or its account is over.
+	ErrLinkDead = errors.New("the link does not work any more")
+)
+
+// resultsURL is a link to a job's results that needs no key and works for a day from now.
+func (c *Callbacks) resultsURL(j *store.Job, now time.Time) string {
+	expires := strconv.FormatInt(now.Add(linkLife).Unix(), 10)
+	u := c.base.JoinPath("v1", "verify", "bulk", j.ID, "results")
+	u.RawQuery = url.Values{
+		"expires":   {expires},
+		"signature": {base64.RawURLEncoding.EncodeToString(c.linkMAC(j, expires))},
+	}.Encode()
+	return u.String()
+}
+
+// linkMAC is what proves a link: over job, account and end, none of which contains a zero byte.
+func (c *Callbacks) linkMAC(j *store.Job, expires string) []byte {
+	h := hmac.New(sha256.New, c.linkKey)
+	fmt.Fprintf(h, "results\x00%s\x00%s\x00%s", j.ID, j.Account, expires)
+	return h.Sum(nil)
+}
+
+// VerifyLink is the job whose results a link may read: job is of its path, the other two are its query parameters of
+// those names. A link answers ErrLinkWrong or ErrLinkDead, or fails as the store does.
+func (c *Callbacks) VerifyLink(job, expires, signature string) (*store.Job, error) {
+	sum, err := base64.RawURLEncoding.Strict().DecodeString(signature)
+	if err != nil || len(sum) != sha256.Size {
+		return nil, ErrLinkWrong
+	}
+	end, err := strconv.ParseInt(expires, 10, 64)
+	if err != nil {
+		return nil, ErrLinkWrong
+	}
+	j, err := c.cfg.Store.Job(job)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, ErrLinkWrong
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !hmac.Equal(sum, c.linkMAC(j, expires)) {
+		return nil, ErrLinkWrong
+	}
+	if !time.Now().Before(time.Unix(end, 0)) {
+		return nil, fmt.Errorf("%w: it was good for 24 hours; use an API key, or have the callback sent again", ErrLinkDead)
+	}
+	return j, c.linkAlive(j)
+}
+
+// linkAlive tells whether the job still has results and its account may still be served.
+func (c *Callbacks) linkAlive(j *store.Job) error {
+	if j.State == store.JobExpired {
+		return fmt.Errorf("%w: the job's results were deleted after seven days", ErrLinkDead)
+	}
+	u, err := c.cfg.Store.User(j.Account)
+	if errors.Is(err, store.ErrNotFound) || (err == nil && u.Disabled) {
+		return fmt.Errorf("%w: the account is closed", ErrLinkDead)
+	}
+	return err
+}

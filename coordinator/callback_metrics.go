@@ -1,0 +1,45 @@
+package coordinator
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"probity/store"
+)
+
+// callbackMetrics count attempts; no host, job or account is a label.
+type callbackMetrics struct {
+	attempts *prometheus.CounterVec
+	seconds  prometheus.Histogram
+	bytes    prometheus.Counter
+}
+
+func newCallbackMetrics(r prometheus.Registerer) (callbackMetrics, error) {
+	m := callbackMetrics{
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "probity_callback_attempts_total",
+			Help: "Attempts to deliver a callback, by what became of the callback: delivered, stopped, failed, or pending a retry.",
+		}, []string{"state"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "probity_callback_attempt_duration_seconds", Help: "How long attempts to deliver a callback took.",
+			Buckets: []float64{.05, .25, 1, 5, 15, 60, 300, 1800, 7200},
+		}),
+		bytes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "probity_callback_sent_bytes_total", Help: "Bytes of callback bodies that were sent.",
+		}),
+	}
+	if r == nil {
+		return m, nil
+	}
+	for _, one := range []prometheus.Collector{m.attempts, m.seconds, m.bytes} {
+		if err := r.Register(one); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+func (m callbackMetrics) attempted(state store.CallbackState, a store.Attempt) {
+	m.attempts.WithLabelValues(string(state)).Inc()
+	m.seconds.Observe(a.Duration.Seconds())
+	m.bytes.Add(float64(a.Bytes))
+}

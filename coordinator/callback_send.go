@@ -1,0 +1,245 @@
+package coordinator
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	answerTimeout = 15 * time.Second // from the last byte of the body to the headers of the answer
+	stallTimeout  = 60 * time.Second // for a piece of the body
+	lateAnswer    = time.Second      // after the body could not be sent: a refusal may be on its way
+	drainTimeout  = 5 * time.Second  // for the body of an answer, which nobody reads
+
+	sendBuffer = 32 << 10 // bytes of body made before they are written, and as much again once they are framed
+	sendPiece  = 16 << 10 // bytes that must be taken within stallTimeout
+	maxAnswer  = 64 << 10 // bytes read of an answer
+	maxInterim = 5        // answers 1xx before the real one
+)
+
+// steadyConn writes in pieces that must each be taken in time, until it is told to write no more.
+type steadyConn struct {
+	net.Conn
+	mu      sync.Mutex // guards quiet and the setting of write deadlines
+	quiet   bool
+	stalled bool // guarded by mu
+}
+
+func (s *steadyConn) Write(p []byte) (n int, err error) {
+	for n < len(p) {
+		if !s.begin() {
+			return n, net.ErrClosed
+		}
+		m, err := s.Conn.Write(p[n:min(len(p), n+sendPiece)])
+		if n += m; err != nil {
+			s.failed(err)
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (s *steadyConn) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.quiet && s.Conn.SetWriteDeadline(time.Now().Add(stallTimeout)) == nil
+}
+
+func (s *steadyConn) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stalled = !s.quiet && errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// hush ends a write under way, and all that would come.
+func (s *steadyConn) hush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.quiet = true
+	s.Conn.SetWriteDeadline(time.Unix(1, 0))
+}
+
+func (s *steadyConn) hasStalled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stalled
+}
+
+// post sends the event and reads the answer, which may come while the body is still on its way. It speaks HTTP/1.1 by
+// itself (RFC 9112), on a connection of its own: so it knows which byte was the last, and hears a refusal that is
+// followed by a reset.
+func (e *event) post(ctx context.Context, conn *callbackConn, t *callbackTarget) callbackReply {
+	defer conn.raw.Close()
+	defer context.AfterFunc(ctx, func() { conn.raw.Close() })()
+	answered := make(chan heard, 1)
+	go func() {
+		answered <- hear(conn, conn.raw.hush)
+	}()
+	sent, whole := e.send(ctx, conn, t)
+	conn.SetReadDeadline(time.Now().Add(patience(conn.raw, whole)))
+	a := <-answered
+	r := callbackReply{status: a.status, bytes: sent}
+	if a.status == 0 {
+		r.err = e.blame(conn.raw, a, sent, whole)
+	}
+	return r
+}
+
+// patience is how long to listen once nothing more is sent.
+func patience(raw *steadyConn, whole bool) time.Duration {
+	switch {
+	case whole:
+		return answerTimeout
+	case raw.hasStalled():
+		return 0
+	}
+	return lateAnswer
+}
+
+// blame says why there is no answer.
+func (e *event) blame(raw *steadyConn, a heard, sent int64, whole bool) error {
+	switch {
+	case e.failure != nil:
+		return errOurs
+	case raw.hasStalled():
+		return errStalled
+	case a.garbled:
+		return errNotHTTP
+	case !whole && sent > 0 && e.results != nil:
+		return errCut
+	case whole && errors.Is(a.err, os.ErrDeadlineExceeded):
+		return errNoAnswer
+	}
+	return errLost
+}
+
+// send writes the request; it gives the bytes of the body that went, and whether all did.
+func (e *event) send(ctx context.Context, conn net.Conn, t *callbackTarget) (sent int64, whole bool) {
+	wire := &writeKeeper{w: conn}
+	out := bufio.NewWriterSize(wire, sendBuffer)
+	var small bytes.Buffer
+	if e.results == nil {
+		e.failure = e.writeSealed(ctx, &small)
+		e.header.Set("Content-Length", strconv.Itoa(small.Len()))
+	} else {
+		e.header.Set("Transfer-Encoding", "chunked")
+	}
+	e.writeHead(out, t)
+	out.Flush() // an error of it is met again below
+	wire.n = 0
+	if e.results == nil {
+		out.Write(small.Bytes())
+	} else if err := e.sendChunks(ctx, out); err != nil {
+		if wire.err == nil && ctx.Err() == nil {
+			e.failure = err
+		}
+		return wire.n, false
+	}
+	err := out.Flush()
+	return wire.n, err == nil && e.failure == nil
+}
+
+// sendChunks writes the body in chunks, and the last, empty one only if all of it was there (RFC 9112 section 8): half
+// a body cannot be taken for a whole.
+func (e *event) sendChunks(ctx context.Context, out io.Writer) error {
+	rows := bufio.NewWriterSize(httputil.NewChunkedWriter(out), sendBuffer)
+	if err := e.writeSealed(ctx, rows); err != nil {
+		return err
+	}
+	if err := rows.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, "0\r\n\r\n")
+	return err
+}
+
+// writeHead writes the request's head; an error is met again by the body.
+func (e *event) writeHead(w io.Writer, t *callbackTarget) {
+	fmt.Fprintf(w, "POST %s HTTP/1.1\r\nHost: %s\r\n", t.url.RequestURI(), t.hostHeader())
+	e.header.Write(w)
+	io.WriteString(w, "\r\n")
+}
+
+// hostHeader is the host and, unless it is the scheme's own, the port (RFC 9110 section 7.2).
+func (t *callbackTarget) hostHeader() string {
+	host := t.host
+	if t.addr.Is6() {
+		host = "[" + host + "]"
+	}
+	if t.url.Port() == "" {
+		return host
+	}
+	return host + ":" + t.url.Port()
+}
+
+// writeKeeper counts what was written and remembers that it failed.
+type writeKeeper struct {
+	w   io.Writer
+	n   int64
+	err error
+}
+
+func (k *writeKeeper) Write(p []byte) (int, error) {
+	n, err := k.w.Write(p)
+	k.n += int64(n)
+	if err != nil {
+		k.err = err
+	}
+	return n, err
+}
+
+// heard is what came back.
+type heard struct {
+	status  int
+	err     error // when there is no status
+	garbled bool  // what came is not HTTP
+}
+
+// hear reads the head of the answer, calls hush, and drains what follows as far as that costs little: to close before
+// the peer has been heard out is to reset what it says.
+func hear(conn net.Conn, hush func()) heard {
+	defer hush()
+	in := &readKeeper{r: io.LimitReader(conn, maxAnswer)}
+	br := bufio.NewReader(in)
+	for range maxInterim {
+		resp, err := http.ReadResponse(br, &http.Request{Method: http.MethodPost})
+		if err != nil {
+			return heard{err: err, garbled: in.n > 0 && (in.err == nil || in.err == io.EOF)}
+		}
+		if resp.StatusCode/100 == 1 && resp.StatusCode != http.StatusSwitchingProtocols {
+			continue
+		}
+		hush()
+		conn.SetReadDeadline(time.Now().Add(drainTimeout))
+		io.Copy(io.Discard, resp.Body)
+		return heard{status: resp.StatusCode}
+	}
+	return heard{garbled: true}
+}
+
+// readKeeper counts what was read and remembers how it ended.
+type readKeeper struct {
+	r   io.Reader
+	n   int64
+	err error
+}
+
+func (k *readKeeper) Read(p []byte) (int, error) {
+	n, err := k.r.Read(p)
+	k.n += int64(n)
+	if err != nil {
+		k.err = err
+	}
+	return n, err
+}

@@ -1,0 +1,56 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// fileCallback is the rows of a callback's body, one JSON object a line, packed. It is made at the first attempt and
+// goes when the last is over: a receiver that reads for hours holds an open file, not a place among those who render.
+const fileCallback = "callback"
+
+// WriteResults writes the results of a finished job, one JSON object a line. Not for two at one time for one job.
+func (c *Coordinator) WriteResults(ctx context.Context, job string, w io.Writer) error {
+	path := c.cfg.FS.PathJoin(c.dir(job), fileCallback)
+	f, err := c.cfg.FS.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = c.renderCallback(ctx, job, path); err == nil {
+			f, err = c.cfg.FS.Open(path)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	z, err := zstd.NewReader(readerUntil{ctx, f}, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	if err == nil {
+		_, err = io.CopyBuffer(w, z, make([]byte, 32<<10))
+		z.Close()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// renderCallback makes the file under another name, and gives it its own once it is whole and durable.
+func (c *Coordinator) renderCallback(ctx context.Context, job, path string) error {
+	f, err := c.cfg.FS.Create(path+fileNew, writeCategory)
+	if err != nil {
+		return err
+	}
+	err = c.Results(ctx, job, Filter{Form: Form{Format: JSONL, Compress: Zstd}}, f)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		return c.cfg.FS.Rename(path+fileNew, path)
+	}
+	return errors.Join(err, removeAny(c.cfg.FS, path+fileNew))
+}
+
+// DropResults deletes what WriteResults keeps between attempts; it can be made again.
+func (c *Coordinator) DropResults(job string) error {
+	return removeAny(c.cfg.FS, c.cfg.FS.PathJoin(c.dir(job), fileCallback))
+}

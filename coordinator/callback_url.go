@@ -1,0 +1,199 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"code.dny.dev/ssrf"
+	"golang.org/x/net/idna"
+)
+
+const (
+	maxCallbackURL = 2048            // bytes
+	checkLookup    = 3 * time.Second // for the name of a URL that is offered
+)
+
+// ErrCallbackURL begins every refusal of a callback URL; the words after it say what to do.
+var ErrCallbackURL = errors.New("callback_url")
+
+// callbackTarget is an acceptable callback URL.
+type callbackTarget struct {
+	url    *url.URL // without fragment
+	host   string   // lower-case A-labels without a final dot, or an address without brackets
+	addr   netip.Addr
+	port   uint16
+	secure bool
+}
+
+// CheckCallbackURL refuses a URL that no callback would be sent to. The name is looked up: one that leads to forbidden
+// addresses alone is refused; one that cannot be resolved now is not, since only the address that is dialled counts.
+func (c *Callbacks) CheckCallbackURL(ctx context.Context, raw string) error {
+	t, err := c.parseTarget(raw)
+	if err != nil || t.addr.IsValid() {
+		return err
+	}
+	ctx, done := context.WithTimeout(ctx, checkLookup)
+	defer done()
+	found, err := c.cfg.Lookup(ctx, t.host)
+	if err != nil || len(found) == 0 {
+		return nil
+	}
+	for _, a := range found {
+		if c.mayReach(a) {
+			return nil
+		}
+	}
+	return refuseURL("%s leads to a private, loopback or reserved address, where callbacks are not sent", t.host)
+}
+
+func refuseURL(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrCallbackURL}, args...)...)
+}
+
+// parseTarget reads a callback URL and refuses what can be refused without asking anybody.
+func (c *Callbacks) parseTarget(raw string) (*callbackTarget, error) {
+	if len(raw) > maxCallbackURL {
+		return nil, refuseURL("it has %d bytes; at most %d are allowed", len(raw), maxCallbackURL)
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return nil, refuseURL("it is not a URL; use one like https://example.com/hook")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, refuseURL("it must begin with http:// or https://")
+	case u.User != nil:
+		return nil, refuseURL("it must not contain a user name or password; put a secret into the path or query")
+	case u.Hostname() == "" || u.Opaque != "":
+		return nil, refuseURL("it has no host; use one like https://example.com/hook")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	t := &callbackTarget{url: u, secure: u.Scheme == "https"}
+	if t.port, err = callbackPort(u); err != nil {
+		return nil, err
+	}
+	if err := t.setHost(u.Hostname()); err != nil {
+		return nil, err
+	}
+	if t.addr.IsValid() && !c.mayReach(t.addr) || !t.addr.IsValid() && t.isLocalName() && !c.allowsLoopback() {
+		return nil, refuseURL("%s is a private, loopback or reserved address, where callbacks are not sent", t.host)
+	}
+	return t, nil
+}
+
+// callbackPort is the port of a URL. Those of mail are refused: what we may say there is the prober's alone to decide.
+func callbackPort(u *url.URL) (uint16, error) {
+	s := u.Port()
+	if s == "" {
+		s = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || n == 0 {
+		return 0, refuseURL("%q is not a port", s)
+	}
+	switch n {
+	case 25, 465, 587:
+		return 0, refuseURL("port %d is for mail; callbacks are HTTP", n)
+	}
+	return uint16(n), nil
+}
+
+// setHost takes the host apart into an address, or a name as A-labels.
+func (t *callbackTarget) setHost(host string) error {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		if addr.Zone() != "" {
+			return refuseURL("an address with a zone is local to one machine")
+		}
+		t.addr = addr.Unmap()
+		t.host = t.addr.String()
+		return nil
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	if !isASCII(name) {
+		ascii, err := idna.Lookup.ToASCII(name)
+		if err != nil {
+			return refuseURL("%q is not a host name", host)
+		}
+		name = ascii
+	}
+	if !hostName(name) {
+		return refuseURL("%q is not a host name", host)
+	}
+	if endsInNumber(name) {
+		return refuseURL("%q is neither a host name nor an IP address in its usual form", host)
+	}
+	t.host = name
+	return nil
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// hostName tells whether s is made of labels that a DNS name can have (RFC 1035 section 2.3.4), underscores allowed:
+// names of services inside an intranet have them.
+func hostName(s string) bool {
+	if s == "" || len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || len(label) > 63 {
+			return false
+		}
+		for _, c := range []byte(label) {
+			if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// endsInNumber tells whether resolvers may read the name as an address in an old notation: 127.1, 2130706433, 0x7f.1.
+func endsInNumber(name string) bool {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	if hex, ok := strings.CutPrefix(last, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return strings.Trim(last, "0123456789") == ""
+}
+
+// isLocalName tells whether the name is this machine wherever it is asked for (RFC 6761 section 6.3).
+func (t *callbackTarget) isLocalName() bool {
+	return t.host == "localhost" || strings.HasSuffix(t.host, ".localhost")
+}
+
+func (c *Callbacks) allowsLoopback() bool {
+	return c.mayReach(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || c.mayReach(netip.IPv6Loopback())
+}
+
+// mayReach tells whether callbacks may be sent to an address.
+func (c *Callbacks) mayReach(a netip.Addr) bool {
+	return a.IsValid() && a.Zone() == "" && c.guard.SafeAddr(a.Unmap()) == nil
+}
+
+// callbackGuard forbids every address of special use, save the networks that the operator allows, and what a cloud
+// answers its own machines at though the address is a public one.
+func callbackGuard(allow []netip.Prefix) *ssrf.Guardian {
+	var v4, v6 []netip.Prefix
+	for _, p := range allow {
+		if p.Addr().Is4() {
+			v4 = append(v4, p)
+		} else {
+			v6 = append(v6, p)
+		}
+	}
+	azure := netip.PrefixFrom(netip.AddrFrom4([4]byte{168, 63, 129, 16}), 32)
+	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...),
+		ssrf.WithDeniedV4Prefixes(azure))
+}

@@ -1,0 +1,150 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"probity/engine"
+)
+
+// Remark is a mistake (Fail) or a warning (Warn) about an operator's provider file.
+type Remark struct {
+	Line  int    `json:"line"` // 1-based; 0 where the remark is about the file as a whole
+	Key   string `json:"key"`  // dotted, as in the file; may be empty
+	Level Level  `json:"level"`
+	What  string `json:"what"`
+	Do    string `json:"do,omitempty"`
+}
+
+// maxMistakes is how many mistakes one check looks for.
+const maxMistakes = 20
+
+// maxFile is more than the table takes, so that a larger file is refused before it is split.
+const maxFile = 1 << 20
+
+// CheckProviders lays an operator's file over the shipped table. The table is nil where there is a mistake; else the remarks
+// are warnings: budgets looser than those shipped, rules that are milder or have no source.
+func CheckProviders(shipped *engine.Table, data []byte) (*engine.Table, []Remark) {
+	table, err := shipped.Override(data)
+	if err != nil {
+		return nil, mistakes(shipped, data, err)
+	}
+	c := &fileCheck{shipped: shipped, data: string(data)}
+	c.blocks = blockOf(statements(c.data))
+	return table, c.warnings(table)
+}
+
+// fileCheck looks for the lines of a file's mistakes.
+type fileCheck struct {
+	shipped *engine.Table
+	data    string
+	blocks  [][]statement // those not yet found wrong
+}
+
+func mistakes(shipped *engine.Table, data []byte, whole error) []Remark {
+	if len(data) > maxFile {
+		return []Remark{{Level: Fail, What: whole.Error(), Do: "give a smaller file"}}
+	}
+	var parse toml.ParseError
+	if err := toml.Unmarshal(data, new(map[string]any)); errors.As(err, &parse) {
+		return []Remark{{Line: parse.Position.Line, Key: parse.LastKey, Level: Fail, What: "not TOML: " + parse.Message}}
+	} else if err != nil {
+		return []Remark{{Level: Fail, What: "not TOML: " + err.Error()}}
+	}
+	c := &fileCheck{shipped: shipped, data: string(data)}
+	c.blocks = blockOf(statements(c.data))
+	remarks := c.each()
+	if len(remarks) == 0 { // a mistake that is in no block
+		remarks = []Remark{{Level: Fail, What: whole.Error()}}
+	}
+	return remarks
+}
+
+// each finds one mistake after the other: what is found wrong is left out of the next try.
+func (c *fileCheck) each() []Remark {
+	var remarks []Remark
+	for len(remarks) < maxMistakes && c.try(c.blocks) != nil {
+		i := sort.Search(len(c.blocks), func(i int) bool { return c.try(c.blocks[:i+1]) != nil })
+		if i == len(c.blocks) {
+			break
+		}
+		err := c.try(c.blocks[:i+1])
+		wrong := c.culprit(i, err)
+		at := wrong[0]
+		what := strings.TrimPrefix(err.Error(), fmt.Sprintf("line %d: ", at.line))
+		remarks = append(remarks, Remark{Line: at.line, Key: at.path(), Level: Fail, What: what})
+		c.blocks[i] = without(c.blocks[i], wrong)
+	}
+	sort.SliceStable(remarks, func(i, j int) bool { return remarks[i].Line < remarks[j].Line })
+	return remarks
+}
+
+// culprit finds the smallest part of a block without which the blocks up to it are good: a key, a table, the block.
+// Where the block has more mistakes than one, it is the first key whose absence brings another mistake to light.
+func (c *fileCheck) culprit(i int, err error) []statement {
+	block := c.blocks[i]
+	var other []statement
+	for k, s := range block {
+		if s.key == "" {
+			continue
+		}
+		switch left := c.tryWithout(i, block[k:k+1]); {
+		case left == nil:
+			return block[k : k+1]
+		case other == nil && left.Error() != err.Error() && !needed(s):
+			other = block[k : k+1]
+		}
+	}
+	if other != nil {
+		return other
+	}
+	for _, table := range tablesOf(block) {
+		if c.tryWithout(i, table) == nil {
+			return table
+		}
+	}
+	return block
+}
+
+// needed reports a key whose absence may be a mistake of its own.
+func needed(s statement) bool {
+	return slices.Contains([]string{"id", "name", "mx", "meaning", "for", "text", "enhanced"}, s.key)
+}
+
+func (c *fileCheck) tryWithout(i int, part []statement) error {
+	blocks := append(append([][]statement(nil), c.blocks[:i]...), without(c.blocks[i], part))
+	return c.try(blocks)
+}
+
+func without(block, part []statement) []statement {
+	var left []statement
+	for _, s := range block {
+		if s.start < part[0].start || s.start > part[len(part)-1].start {
+			left = append(left, s)
+		}
+	}
+	return left
+}
+
+// try reads the file with nothing but these blocks in it, each at its own line.
+func (c *fileCheck) try(blocks [][]statement) error {
+	text := make([]byte, len(c.data))
+	for i := range text {
+		text[i] = ' '
+		if c.data[i] == '\n' {
+			text[i] = '\n'
+		}
+	}
+	for _, block := range blocks {
+		for _, s := range block {
+			copy(text[s.start:s.end], c.data[s.start:s.end])
+		}
+	}
+	_, err := c.shipped.Override(text)
+	return err
+}

@@ -1,0 +1,101 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/BurntSushi/toml"
+	"github.com/stretchr/testify/require"
+)
+
+// remarks are those of a file as "line key: what", the level first.
+func remarks(t *testing.T, file string) []string {
+	table, list := CheckProviders(shippedTable(), []byte(file))
+	var out []string
+	for _, r := range list {
+		require.Equal(t, r.Level == Fail, table == nil)
+		out = append(out, fmt.Sprintf("%s %d %s: %s", r.Level, r.Line, r.Key, r.What))
+	}
+	if table == nil {
+		require.NotEmpty(t, out)
+	}
+	return out
+}
+
+func TestAProviderFile(t *testing.T) {
+	for _, c := range []struct {
+		name, file string
+		want       []string // beginnings
+	}{
+		{"empty", "", nil},
+		{"stricter", "[[provider]]\nid = \"google\"\nprobe = \"off\"\n[provider.limits]\nconnections = 1\n", nil},
+		{"syntax", "retry_schedule = [\n\"1m\",\n[[provider]]\n", []string{"fail 3 "}},
+		{"misspelt limit", "\n[[provider]]\nid = \"google\"\n[provider.limits]\nconnections = 1\nconections = 2\n",
+			[]string{`fail 6 provider.limits.conections: unknown key`}},
+		{"misspelt in the second of two", "[[provider]]\nid = \"yahoo\"\nprobe = \"off\"\n[[provider]]\nid = \"google\"\nprobes = \"off\"\n",
+			[]string{`fail 6 provider.probes: unknown key`}},
+		{"bad values, each at its line", "retry_schedule = [\n  \"soon\",\n]\n[[provider]]\nid = \"google\"\nprobe = \"perhaps\"\n[provider.limits]\nconnections = -1\nrefusals_per_hour = 9000000\n",
+			[]string{"fail 1 retry_schedule: retry_schedule: \"soon\"", "fail 6 provider.probe: ", "fail 8 provider.limits.connections: ", "fail 9 provider.limits.refusals_per_hour: "}},
+		{"wrong type", "[[provider]]\nid = \"google\"\n[provider.limits]\nconnections = \"many\"\n", []string{"fail 4 provider.limits.connections: "}},
+		{"a new one without mx", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\n", []string{`fail 1 provider: provider "mine": mx is missing`}},
+		{"an mx of another", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\nmx = [\".google.com\"]\n", []string{`fail 1 provider: provider "mine": mx ".google.com" belongs to`}},
+		{"a rule without an id", "[[provider]]\nid = \"google\"\n[[provider.rule]]\nmeaning = \"blocked\"\n", []string{"fail 3 provider.rule: "}},
+		{"a rule with a bad meaning", "[[rule]]\nid = \"x\"\n# why\nmeaning = \"dead\"\ntext = '''a # \" b'''\n", []string{"fail 1 rule: "}},
+		{"a rule with a bad action", "[[rule]]\nid = \"x\"\nmeaning = \"blocked\"\naction = \"run\"\n", []string{"fail 4 rule.action: "}},
+		{"given twice", "[[provider]]\nid = \"google\"\n[[provider]]\nid = \"google\"\n", []string{`fail 3 provider: provider "google": given twice`}},
+
+		{"looser", "[[provider]]\nid = \"google\"\n[provider.limits]\nconnections = 50\nrefusals_per_hour = 0\n",
+			[]string{"warn 4 provider.limits.connections: google: connections = 50 is looser than 5", "warn 5 provider.limits.refusals_per_hour: google: refusals_per_hour = 0 (no limit) is looser than 200"}},
+		{"looser defaults", "[defaults.limits]\nconnections = 20\n", []string{"warn 2 defaults.limits.connections: connections = 20 is looser than 2"}},
+		{"hasty", "retry_schedule = [\"10s\", \"5m\"]\n", []string{"warn 1 retry_schedule: wait 1 is 10s, shipped 1m"}},
+		{"believes yahoo", "[[provider]]\nid = \"yahoo\"\naccept_all = false\n", []string{"warn 3 provider.accept_all: yahoo: "}},
+		{"no TLS", "[[provider]]\nid = \"orange\"\ntls = \"never\"\n", []string{"warn 3 provider.tls: orange: "}},
+		{"untraceable", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\nmx = [\".mine.org\"]\n", []string{"warn 1 provider: mine: a new provider without"}},
+		{"milder rule", "[[provider]]\nid = \"google\"\n\n[[provider.rule]]\nid = \"low-reputation\"\ntext = [\"low reputation\"]\nmeaning = \"blocked\"\naction = \"slow\"\nfor = \"1m\"\nsource = \"us\"\ndate = \"2025-01-01\"\n",
+			[]string{"warn 4 google/low-reputation: slow for 1m is milder than quarantine for 6h"}},
+		{"condemning rule", "[[provider]]\nid = \"google\"\n[[provider.rule]]\nid = \"low-reputation\"\ntext = [\"low reputation\"]\nmeaning = \"no_mailbox\"\naction = \"quarantine\"\nfor = \"6h\"\n",
+			[]string{"warn 3 google/low-reputation: the rule has no source", "warn 3 google/low-reputation: condemns addresses (no_mailbox)"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := remarks(t, c.file)
+			require.Len(t, got, len(c.want), "%q", got)
+			for i, want := range c.want {
+				require.Truef(t, strings.HasPrefix(got[i], want), "got  %s\nwant %s", got[i], want)
+			}
+		})
+	}
+}
+
+func TestTheShippedRulesAllHaveASourceAndADate(t *testing.T) {
+	table := shippedTable()
+	for _, p := range table.Providers {
+		require.NotEmpty(t, p.Source, p.ID)
+		require.NotEmpty(t, p.Date, p.ID)
+		for _, r := range p.Rules {
+			require.NotEmpty(t, r.Source, r.ID)
+			require.NotEmpty(t, r.Date, r.ID)
+		}
+	}
+	for _, r := range table.Generic {
+		require.NotEmpty(t, r.Source, r.ID)
+		require.NotEmpty(t, r.Date, r.ID)
+	}
+}
+
+// FuzzStatements holds that the parts of a file lie in order within it, and that each begins where its line begins.
+func FuzzStatements(f *testing.F) {
+	f.Add("a = [\n1, # ]\n2]\n[b.\"c\"]\nd = '''\n]\n''''\n[[e]]\nf = \"\\\"\"\n")
+	f.Fuzz(func(t *testing.T, data string) {
+		if toml.Unmarshal([]byte(data), new(map[string]any)) != nil {
+			return
+		}
+		end := 0
+		for _, s := range statements(data) {
+			if s.start < end || s.end <= s.start || s.line != 1+strings.Count(data[:s.start], "\n") {
+				t.Fatalf("%q: %+v", data, s)
+			}
+			end = s.end
+		}
+	})
+}

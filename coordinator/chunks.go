@@ -22,7 +22,10 @@ type chunkFile struct {
 
 func openChunkFile(fs vfs.FS, path string) (*chunkFile, error) {
 	f, err := openTail(fs, path, -1)
-	return &chunkFile{f: f, rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}, err
+	if err != nil {
+		return nil, err
+	}
+	return &chunkFile{f: f, rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}, nil
 }
 
 // batchOf is rows that are to become one chunk.

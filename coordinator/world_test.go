@@ -3,13 +3,16 @@ package coordinator
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
@@ -75,6 +78,8 @@ func (fakeLists) Suggest(a engine.Address) string {
 type fakeProber struct {
 	how  func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration)
 	part int // rows of one Results; 0: all at once
+	// never is called with every row that is asked.
+	never func(row uint32)
 
 	mu      sync.Mutex
 	settled map[uint32]int // by row: how often it was settled
@@ -121,6 +126,9 @@ func (p *fakeProber) Verify(ctx context.Context, b *wire.Batch, hold time.Durati
 
 func (p *fakeProber) result(ctx context.Context, b *wire.Batch, r *wire.Row) wire.Result {
 	res := wire.Result{Row: r.Number, Attempt: r.Attempt, Egress: b.Egress}
+	if p.never != nil {
+		p.never(r.Number)
+	}
 	if ctx.Err() != nil {
 		res.Outcome = wire.Later
 		return res
@@ -168,8 +176,7 @@ var table = sync.OnceValue(engine.DefaultTable)
 func openWorld(t testing.TB, fs vfs.FS, set ...func(*world, *Config)) *world {
 	t.Helper()
 	w := &world{fs: fs, dns: &fakeDNS{table: table(), asked: map[string]int{}}, prober: &fakeProber{settled: map[uint32]int{}}}
-	require.NoError(t, fs.MkdirAll("data", 0o755))
-	var err error
+	var err error // the store makes the folder durable
 	w.store, err = store.Open(fs, "data/state")
 	require.NoError(t, err)
 	cfg := Config{Store: w.store, FS: fs, Dir: "data", Resolver: w.dns, Prober: w.prober, Table: table(), Lists: fakeLists{}}
@@ -247,3 +254,19 @@ func list(n int, seed uint64) string {
 	}
 	return b.String()
 }
+
+// failing is a body that breaks at its end.
+type failing struct {
+	io.Reader
+	err error
+}
+
+func (f failing) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		err = f.err
+	}
+	return n, err
+}
+
+func refusing(err error) store.Part { return func(*pebble.Batch) error { return err } }

@@ -1,0 +1,132 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+// madeList is a list of n rows that is made as it is read.
+type madeList struct {
+	n, i int
+	rng  *rand.Rand
+	buf  []byte
+}
+
+func (m *madeList) Read(p []byte) (int, error) {
+	if len(m.buf) == 0 {
+		if m.i > m.n {
+			return 0, io.EOF
+		}
+		for ; m.i <= m.n && len(m.buf) < 64<<10; m.i++ {
+			m.row()
+		}
+	}
+	n := copy(p, m.buf)
+	m.buf = m.buf[n:]
+	if len(m.buf) == 0 {
+		m.buf = m.buf[:0]
+	}
+	return n, nil
+}
+
+func (m *madeList) row() {
+	if m.i == 0 {
+		m.buf = append(m.buf[:0], "id,first,email,city\n"...)
+		return
+	}
+	domain := "gmail.com"
+	switch r := m.rng.Float64(); {
+	case r < 0.5:
+	case r < 0.8:
+		domain = "big" + strconv.Itoa(m.rng.IntN(200)) + ".example"
+	default:
+		domain = "d" + strconv.Itoa(m.rng.IntN(50_000)) + ".example"
+	}
+	m.buf = fmt.Appendf(m.buf, "%d,Annabella,annabella.richter%d@%s,Braunschweig\n", m.i, m.rng.IntN(m.n*4), domain)
+}
+
+func cpu() time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkJob runs whole jobs against a prober that answers at once, and reports the CPU a row and the peak of the heap.
+// JOB_ROWS sets the size.
+func BenchmarkJob(b *testing.B) {
+	rows := 200_000
+	if n, err := strconv.Atoi(os.Getenv("JOB_ROWS")); err == nil {
+		rows = n
+	}
+	for b.Loop() {
+		w := openWorldIn(b)
+		w.prober.settled = nil
+		w.run()
+		peak, stop := watchHeap()
+		list := &madeList{n: rows, rng: rand.New(rand.NewPCG(1, 2))}
+		_, _ = io.ReadFull(list, make([]byte, 0))
+		c0, t0 := cpu(), time.Now()
+		j, err := w.c.Accept(context.Background(), Upload{Body: list})
+		require.NoError(b, err)
+		c1, t1 := cpu(), time.Now()
+		running := j.State
+		for !running.Finished() && running != "finalizing" {
+			j, err = w.c.WaitChange(context.Background(), j.ID, running)
+			require.NoError(b, err)
+			running = j.State
+		}
+		c2, t2 := cpu(), time.Now()
+		j, err = w.c.Wait(context.Background(), j.ID)
+		require.NoError(b, err)
+		c3, t3 := cpu(), time.Now()
+		stop()
+		per := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(rows) }
+		b.ReportMetric(per(c1-c0), "receive-us/row")
+		b.ReportMetric(per(c2-c1), "ask-us/row")
+		b.ReportMetric(per(c3-c2), "assemble-us/row")
+		b.ReportMetric(per(c3-c0), "cpu-us/row")
+		b.ReportMetric(float64(*peak>>20), "peak-MB")
+		b.Logf("%d rows, %d unique: receive %v, ask %v, assemble %v", j.Rows, j.Unique, t1.Sub(t0), t2.Sub(t1), t3.Sub(t2))
+		require.NoError(b, w.close(b))
+	}
+}
+
+func openWorldIn(b *testing.B) *world {
+	fs := vfs.Default
+	dir := b.TempDir()
+	require.NoError(b, os.Chdir(dir))
+	return openWorld(b, fs)
+}
+
+// watchHeap samples the memory that the runtime holds.
+func watchHeap() (*uint64, func()) {
+	runtime.GC()
+	peak, done, ended := new(uint64), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		t := time.NewTicker(20 * time.Millisecond)
+		defer t.Stop()
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			*peak = max(*peak, m.HeapInuse+m.StackInuse)
+			select {
+			case <-t.C:
+			case <-done:
+				return
+			}
+		}
+	}()
+	return peak, func() { close(done); <-ended }
+}

@@ -1,0 +1,150 @@
+package coordinator
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+var errDisk = errors.New("the disk failed")
+
+// faultFS fails one durable step among the files of jobs: the n-th, either before or after it took effect.
+type faultFS struct {
+	vfs.FS
+	left    atomic.Int64
+	persist bool
+	hit     atomic.Pointer[string]
+}
+
+// step runs a durable step, unless it is the one to fail.
+func (f *faultFS) step(what, path string, do func() error) error {
+	if !strings.Contains(path, jobsFolder) || f.left.Add(-1) != 0 {
+		return do()
+	}
+	name := what + " " + path[strings.LastIndexByte(path, '/')+1:]
+	f.hit.Store(&name)
+	if f.persist {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return errDisk
+}
+
+func (f *faultFS) wrap(file vfs.File, path string, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &faultFile{file, f, path}, nil
+}
+
+func (f *faultFS) Create(path string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	var file vfs.File
+	err := f.step("create", path, func() (err error) { file, err = f.FS.Create(path, c); return err })
+	return f.wrap(file, path, err)
+}
+
+func (f *faultFS) OpenReadWrite(path string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
+	var file vfs.File
+	err := f.step("open", path, func() (err error) { file, err = f.FS.OpenReadWrite(path, c, o...); return err })
+	return f.wrap(file, path, err)
+}
+
+func (f *faultFS) OpenDir(path string) (vfs.File, error) {
+	file, err := f.FS.OpenDir(path)
+	return f.wrap(file, path, err)
+}
+
+func (f *faultFS) Rename(from, to string) error {
+	return f.step("rename", to, func() error { return f.FS.Rename(from, to) })
+}
+
+type faultFile struct {
+	vfs.File
+	fs   *faultFS
+	path string
+}
+
+func (f *faultFile) Write(b []byte) (n int, err error) {
+	err = f.fs.step("write", f.path, func() (err error) { n, err = f.File.Write(b); return err })
+	return n, err
+}
+
+func (f *faultFile) WriteAt(b []byte, at int64) (n int, err error) {
+	err = f.fs.step("write", f.path, func() (err error) { n, err = f.File.WriteAt(b, at); return err })
+	return n, err
+}
+
+func (f *faultFile) Sync() error     { return f.fs.step("sync", f.path, f.File.Sync) }
+func (f *faultFile) SyncData() error { return f.fs.step("sync", f.path, f.File.SyncData) }
+
+// TestEveryDurableStepMayFail fails each durable step of a job in turn, unseen and persisted, and starts again.
+func TestEveryDurableStepMayFail(t *testing.T) {
+	in := list(600, 4)
+	clean := openWorld(t, vfs.NewMem())
+	clean.prober.how = unsteady(0)
+	clean.run()
+	want := timeless(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, Filter{}))
+	require.NoError(t, clean.close(t))
+	for _, persist := range []bool{false, true} {
+		steps := map[string]int{}
+		for n, more := int64(1), true; more; n++ {
+			var step string
+			if step, more = failOnce(t, n, persist, in, want); more {
+				steps[step]++
+			}
+		}
+		t.Logf("persisted %v: %v", persist, steps)
+		require.Greater(t, len(steps), 15)
+	}
+}
+
+// failOnce fails the n-th step; more is false when the job has fewer.
+func failOnce(t *testing.T, n int64, persist bool, in, want string) (step string, more bool) {
+	disk := vfs.NewCrashableMem()
+	fs := &faultFS{FS: disk, persist: persist}
+	w := openWorld(t, disk, func(_ *world, c *Config) { c.FS = fs })
+	w.prober.how = unsteady(0)
+	fs.left.Store(n)
+	w.run()
+	j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader(in)})
+	if err != nil {
+		require.ErrorIs(t, err, errDisk)
+		j = w.accept(t, in) // the disk is well again
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = w.c.Wait(t.Context(), j.ID)
+	}()
+	select {
+	case <-done:
+		w.stop()
+		err = <-w.ended
+		require.NoError(t, err)
+	case err = <-w.ended:
+		require.ErrorIs(t, err, errDisk, "it stops, or it goes on as if nothing were")
+	case <-time.After(20 * time.Second):
+		t.Fatalf("stuck after step %d failed: %v", n, fs.hit.Load())
+	}
+	w.stop = nil
+	require.NoError(t, w.store.Close())
+	if hit := fs.hit.Load(); hit != nil {
+		step, more = *hit, true
+	}
+	again := openWorld(t, disk.CrashClone(vfs.CrashCloneCfg{}))
+	again.prober.how = unsteady(0)
+	again.run()
+	got := again.results(t, again.finish(t, j.ID).ID, Filter{})
+	require.Equal(t, want, timeless(got), "step %d: %s", n, step)
+	left, err := again.fs.List("data/jobs")
+	require.NoError(t, err)
+	require.Equal(t, []string{j.ID}, left, "only the job that exists has a folder")
+	require.NoError(t, again.close(t))
+	return step, more
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"probity/engine"
+	"probity/prober/doctor"
+)
+
+type providersCmd struct {
+	Check providersCheckCmd `cmd:"" help:"Check a file of overrides: mistakes by key and line, and what is looser than shipped."`
+	Show  providersShowCmd  `cmd:"" help:"Show the provider table, or one provider, with the source and date of each rule."`
+}
+
+type providersCheckCmd struct {
+	File   string `arg:"" type:"existingfile" help:"Overrides of the provider table, TOML."`
+	Strict bool   `help:"Warnings fail as well."`
+	JSON   bool   `name:"json" help:"One JSON object a remark."`
+}
+
+// errBadFile is the exit of a file with mistakes.
+var errBadFile = errors.New("the file is not good")
+
+// Run prints FILE:LINE: for each remark. Mistakes fail, warnings do not.
+func (c providersCheckCmd) Run(con *console) error {
+	data, err := os.ReadFile(c.File)
+	if err != nil {
+		return err
+	}
+	table, remarks := doctor.CheckProviders(engine.DefaultTable(), data)
+	if err := c.print(con.out, remarks); err != nil {
+		return err
+	}
+	if table == nil || c.Strict && len(remarks) > 0 {
+		return fmt.Errorf("%s: %w", c.File, errBadFile)
+	}
+	if !c.JSON {
+		fmt.Fprintf(con.out, "%s: good, %d warnings\n", c.File, len(remarks))
+	}
+	return nil
+}
+
+func (c providersCheckCmd) print(w io.Writer, remarks []doctor.Remark) error {
+	out := newLineWriter(w)
+	for _, r := range remarks {
+		if c.JSON {
+			if err := out.encode(r); err != nil {
+				return err
+			}
+			continue
+		}
+		at := c.File
+		if r.Line > 0 {
+			at += ":" + strconv.Itoa(r.Line)
+		}
+		if r.Key != "" {
+			at += ": " + r.Key
+		}
+		fmt.Fprintf(out, "%s: %s: %s", at, r.Level, r.What)
+		if r.Do != "" {
+			fmt.Fprintf(out, "; %s", r.Do)
+		}
+		fmt.Fprintln(out)
+	}
+	return out.Flush()
+}
+
+type providersShowCmd struct {
+	ID        string `arg:"" optional:"" help:"A provider: its id, name, a domain or an MX host; 'generic' for what holds for all."`
+	Providers string `help:"Overrides to show laid over the shipped table." type:"existingfile" placeholder:"FILE"`
+	JSON      bool   `name:"json" help:"One JSON object."`
+}
+
+// Run shows all of the table, or one provider.
+func (c providersShowCmd) Run(con *console) error {
+	flags := probingFlags{Providers: c.Providers}
+	table, err := flags.table()
+	if err != nil {
+		return err
+	}
+	view := viewTable(table)
+	if c.ID != "" {
+		if view, err = view.only(table, c.ID); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		enc := json.NewEncoder(con.out)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(view)
+	}
+	return view.print(con.out, c.ID != "")
+}

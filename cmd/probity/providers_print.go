@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"probity/engine"
+	"probity/prober/doctor"
+)
+
+// print writes tables for people: in detail where one provider was asked for.
+func (v tableView) print(w io.Writer, detail bool) error {
+	if detail {
+		for _, p := range v.Providers {
+			printProvider(w, p)
+		}
+	}
+	if len(v.Providers) == 0 || !detail {
+		fmt.Fprintf(w, "retries after %s; table %s\n\n", strings.Join(v.RetrySchedule, ", "), v.Hash)
+	}
+	if !detail {
+		if err := v.printLimits(w); err != nil {
+			return err
+		}
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "RULE\tMEANING\tBLAME\tACTION\tDATE\tSOURCE")
+	for _, p := range v.Providers {
+		printRules(t, p.Rules)
+	}
+	printRules(t, v.Rules)
+	return t.Flush()
+}
+
+// printLimits writes one line a provider.
+func (v tableView) printLimits(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "PROVIDER\tPROBE\tWIDE\tACCEPT-ALL\tCONNECTIONS\tCONN/MIN\tRCPT/MIN\tRCPT/TRANS\tRCPT/CONN\tTRANS/CONN\tREFUSED/CONN\tREFUSED/H\tDATE\tSOURCE")
+	fmt.Fprintf(t, "(unknown)\ton\t-\t-\t%s\t\t\n", limitCells(v.defaults))
+	for _, p := range v.Providers {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.ID, onOff(p.Probe), yes(p.Wide), yes(p.AcceptAll), limitCells(p.limits), p.Date, p.Source)
+	}
+	fmt.Fprintln(t)
+	return t.Flush()
+}
+
+func limitCells(l engine.Limits) string {
+	var cells []string
+	for _, n := range doctor.NamedLimits(l) {
+		cells = append(cells, limitCell(n.Value))
+	}
+	return strings.Join(cells, "\t")
+}
+
+func limitCell(n int) string {
+	if n == 0 {
+		return "no limit"
+	}
+	return strconv.Itoa(n)
+}
+
+func onOff(b bool) string {
+	if b {
+		return "on"
+	}
+	return "off"
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "-"
+}
+
+// printProvider writes what is known of one provider, its rules aside.
+func printProvider(w io.Writer, p providerView) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(t, "%s\t%s\n", name, value)
+		}
+	}
+	line("id", p.ID)
+	line("name", p.Name)
+	line("mx", strings.Join(p.MX, " "))
+	line("aliases", strings.Join(p.Aliases, " "))
+	line("probe", onOff(p.Probe))
+	line("wide", yes(p.Wide))
+	line("by address", strings.Join(p.ByAddress, " "))
+	line("accept-all", yes(p.AcceptAll))
+	line("parking", yes(p.Parking))
+	line("one domain per transaction", yes(p.OneDomain))
+	line("tls", p.TLS)
+	for _, n := range doctor.NamedLimits(p.limits) {
+		line(strings.ReplaceAll(n.Key, "_", " "), limitCell(n.Value))
+	}
+	if m := p.Mailbox; m != nil {
+		line("mailbox rule", fmt.Sprintf("%d to %d of a-z 0-9 %s at %s (%s, %s)", m.Min, m.Max, m.Allowed, strings.Join(m.Domains, " "), m.Source, m.Date))
+	}
+	line("terms", p.Terms)
+	line("source", p.Source)
+	line("date", p.Date)
+	fmt.Fprintln(t)
+	_ = t.Flush() // a failing writer fails the table behind it too
+}
+
+func printRules(w io.Writer, rules []ruleView) {
+	for _, r := range rules {
+		action := r.Action
+		if r.For != "" {
+			action += " " + r.For
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Meaning, r.Blame, action, r.Date, r.Source)
+	}
+}

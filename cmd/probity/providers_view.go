@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"probity/engine"
+	"probity/prober/doctor"
+)
+
+// tableView is the provider table as it is shown.
+type tableView struct {
+	Hash          string         `json:"hash"`
+	RetrySchedule []string       `json:"retry_schedule"`
+	Defaults      map[string]int `json:"defaults"`
+	Providers     []providerView `json:"providers"`
+	Rules         []ruleView     `json:"rules"` // of every provider
+
+	defaults engine.Limits
+}
+
+type providerView struct {
+	ID        string         `json:"id"`
+	Name      string         `json:"name"`
+	MX        []string       `json:"mx"`
+	Aliases   []string       `json:"aliases"`
+	Probe     bool           `json:"probe"`
+	Wide      bool           `json:"wide"`
+	ByAddress []string       `json:"by_address"`
+	AcceptAll bool           `json:"accept_all"`
+	Parking   bool           `json:"parking"`
+	OneDomain bool           `json:"one_domain_per_transaction"`
+	TLS       string         `json:"tls"`
+	Limits    map[string]int `json:"limits"` // 0 is no limit
+	Source    string         `json:"source"`
+	Date      string         `json:"date"`
+	Terms     string         `json:"terms"`
+	Mailbox   *mailboxView   `json:"mailbox"`
+	Rules     []ruleView     `json:"rules"`
+
+	limits engine.Limits
+}
+
+type mailboxView struct {
+	Domains   []string `json:"domains"`
+	Min       int      `json:"min"`
+	Max       int      `json:"max"`
+	Allowed   string   `json:"allowed"`
+	Tag       string   `json:"tag"`
+	NoDots    bool     `json:"dots_not_counted"`
+	StartWith string   `json:"start_with"`
+	Source    string   `json:"source"`
+	Date      string   `json:"date"`
+}
+
+type ruleView struct {
+	ID      string `json:"id"`
+	Meaning string `json:"meaning"`
+	Blame   string `json:"blame"`
+	Action  string `json:"action"`
+	For     string `json:"for"`
+	Source  string `json:"source"`
+	Date    string `json:"date"`
+}
+
+func viewTable(t *engine.Table) tableView {
+	hash := t.Hash()
+	v := tableView{Hash: fmt.Sprintf("%x", hash[:]), Defaults: limitMap(t.Unknown.Limits), Rules: viewRules(t.Generic), defaults: t.Unknown.Limits}
+	for _, wait := range t.Schedule {
+		v.RetrySchedule = append(v.RetrySchedule, wait.String())
+	}
+	for _, p := range t.Providers {
+		v.Providers = append(v.Providers, viewProvider(p))
+	}
+	return v
+}
+
+func viewProvider(p *engine.Provider) providerView {
+	v := providerView{ID: p.ID, Name: p.Name, MX: p.MX, Aliases: some(p.Aliases), Probe: p.Probe, Wide: p.Wide, ByAddress: some(p.ByAddress), AcceptAll: p.AcceptAll,
+		Parking: p.Parking, OneDomain: p.OneDomain, TLS: p.TLS.String(), Limits: limitMap(p.Limits), Source: p.Source, Date: p.Date, Terms: p.Terms,
+		Rules: viewRules(p.Rules), limits: p.Limits}
+	if m := p.Mailbox; m != nil {
+		view := mailboxView(*m)
+		v.Mailbox = &view
+	}
+	return v
+}
+
+// some is an empty list rather than none, for JSON.
+func some(list []string) []string { return append([]string{}, list...) }
+
+func viewRules(rules []engine.Rule) []ruleView {
+	out := []ruleView{}
+	for i := range rules {
+		r := &rules[i]
+		out = append(out, ruleView{ID: r.ID, Meaning: r.Meaning.String(), Blame: r.Blame.String(), Action: r.Action.Kind.String(), For: duration(r.Action.For), Source: r.Source, Date: r.Date})
+	}
+	return out
+}
+
+func duration(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+func limitMap(l engine.Limits) map[string]int {
+	m := map[string]int{}
+	for _, n := range doctor.NamedLimits(l) {
+		m[n.Key] = n.Value
+	}
+	return m
+}
+
+// only narrows the view to one provider.
+func (v tableView) only(t *engine.Table, id string) (tableView, error) {
+	if id == "generic" {
+		v.Providers = nil
+		return v, nil
+	}
+	p := t.Provider(id)
+	if p == nil {
+		p = t.ProviderOfHint(id)
+	}
+	if p == t.Unknown {
+		return v, fmt.Errorf("no provider is known as %q; see probity providers show", id)
+	}
+	v.Providers = slices.DeleteFunc(v.Providers, func(other providerView) bool { return other.ID != p.ID })
+	v.Rules = nil
+	return v, nil
+}

@@ -1,0 +1,160 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// errNoCredit ends a wait for credit whose batch has to come home.
+var errNoCredit = errors.New("no credit in time")
+
+// credit is what a node lets be under way, and who waits for it: first come, first served within a class, and a class that
+// has no room is passed over. The zero value lets nothing begin. The client's mutex guards it.
+type credit struct {
+	isOpen  bool
+	total   int
+	window  int // of classes that have none of their own
+	windows map[string]int
+
+	rows    int // under way
+	classes map[string]int
+	queue   []*waiter // bounded by the callers of Verify
+}
+
+type waiter struct {
+	class string
+	rows  int
+	ready chan error // holds one
+}
+
+// open begins to grant, with the bounds that a stream began with.
+func (c *credit) open(total, window int) {
+	c.isOpen, c.total, c.window, c.windows = true, total, window, map[string]int{}
+	c.grant()
+}
+
+// close stops granting: those who wait go on waiting.
+func (c *credit) close() { c.isOpen = false }
+
+// refuse stops granting and sends away who waits.
+func (c *credit) refuse(err error) {
+	c.isOpen = false
+	for _, w := range c.queue {
+		w.ready <- err
+	}
+	c.queue = nil
+}
+
+// set is the node's word about a class. Beyond maxClasses the default stands.
+func (c *credit) set(class string, rows int) {
+	if _, ok := c.windows[class]; ok || len(c.windows) < maxClasses {
+		c.windows[class] = rows
+		c.grant()
+	}
+}
+
+// room is how many more rows of a class may begin now. A class with nothing under way may begin one batch of any size, so
+// that a window smaller than a batch does not stop it; a window of 0 does.
+func (c *credit) room(class string) int {
+	window, ok := c.windows[class]
+	if !ok {
+		window = c.window
+	}
+	if window > 0 && c.classes[class] == 0 {
+		window = max(window, MaxRows)
+	}
+	return min(window-c.classes[class], c.total-c.rows)
+}
+
+// grant lets begin who may.
+func (c *credit) grant() {
+	if !c.isOpen {
+		return
+	}
+	full := map[string]bool{}
+	kept := c.queue[:0]
+	for _, w := range c.queue {
+		if full[w.class] || c.room(w.class) < w.rows {
+			full[w.class] = true
+			kept = append(kept, w)
+			continue
+		}
+		c.begin(w.class, w.rows)
+		w.ready <- nil
+	}
+	clear(c.queue[len(kept):])
+	c.queue = kept
+}
+
+func (c *credit) begin(class string, rows int) {
+	if c.classes == nil {
+		c.classes = map[string]int{}
+	}
+	c.rows += rows
+	c.classes[class] += rows
+}
+
+func (c *credit) end(class string, rows int) {
+	c.rows -= rows
+	if c.classes[class] -= rows; c.classes[class] <= 0 {
+		delete(c.classes, class)
+	}
+	c.grant()
+}
+
+// leave takes a waiter out of the queue; false where it was served meanwhile.
+func (c *credit) leave(w *waiter) bool {
+	for i := range c.queue {
+		if c.queue[i] == w {
+			c.queue = append(c.queue[:i], c.queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// admit waits for credit: until the hold is over or ctx ends, with errNoCredit, or until the node is gone.
+func (c *Client) admit(ctx context.Context, b *Batch, until time.Time) error {
+	w := &waiter{class: b.Class, rows: len(b.Rows), ready: make(chan error, 1)}
+	c.mu.Lock()
+	if !c.state.Usable || c.state.Draining {
+		c.mu.Unlock()
+		return c.unusable()
+	}
+	c.credit.queue = append(c.credit.queue, w)
+	c.credit.grant()
+	c.mu.Unlock()
+
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case err := <-w.ready:
+		return err
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.credit.leave(w) {
+		c.credit.grant() // who waited behind it may fit
+		return errNoCredit
+	}
+	return <-w.ready
+}
+
+func (c *Client) release(b *Batch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.credit.end(b.Class, len(b.Rows))
+}
+
+// Room is how many rows of a class the node would take at once. Verify of more waits.
+func (c *Client) Room(class string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.credit.isOpen || len(c.credit.queue) > 0 {
+		return 0
+	}
+	return max(0, c.credit.room(class))
+}

@@ -1,0 +1,347 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Why a node ends a stream that was live.
+var (
+	errStopped  = status.Error(codes.Unavailable, "the node is stopping")
+	errSilent   = status.Error(codes.Unavailable, "the node had no answer to its pings")
+	errReplaced = status.Error(codes.Aborted, "the coordinator attached again")
+)
+
+// service is the gRPC face of a Server.
+type service struct {
+	UnimplementedNodeServer
+	s *Server
+}
+
+// attachment is one stream of the coordinator. Its queue is bounded by what may be under way: results by rows, credits by
+// classes, and a ping is only sent while few are unanswered.
+type attachment struct {
+	wake   chan struct{} // the queue has something; holds one
+	closed chan struct{}
+
+	mu      sync.Mutex // guards what follows; taken after the server's
+	queue   []*NodeFrame
+	why     error // set before closed is closed
+	sent    []sentPing
+	number  uint64
+	greeted time.Time         // when the hello was made
+	windows map[string]uint32 // as the coordinator knows them; the writing goroutine alone uses it
+}
+
+type sentPing struct {
+	number uint64
+	at     time.Time
+}
+
+// maxUnanswered pings are remembered: more than a lease has.
+const maxUnanswered = 2 * int(Lease/PingEvery)
+
+func newAttachment() *attachment {
+	return &attachment{wake: make(chan struct{}, 1), closed: make(chan struct{}), windows: map[string]uint32{}}
+}
+
+func (a *attachment) push(f *NodeFrame) {
+	a.mu.Lock()
+	a.queue = append(a.queue, f)
+	a.mu.Unlock()
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (a *attachment) take() []*NodeFrame {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := a.queue
+	a.queue = nil
+	return q
+}
+
+// close ends the stream with the first reason it is given.
+func (a *attachment) close(why error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.why == nil {
+		a.why = why
+		close(a.closed)
+	}
+}
+
+// ping queues one, stamped with the time that a lease would begin at.
+func (a *attachment) ping(now time.Time) {
+	a.mu.Lock()
+	a.number++
+	n := a.number
+	if a.sent = append(a.sent, sentPing{n, now}); len(a.sent) > maxUnanswered {
+		a.sent = a.sent[1:]
+	}
+	a.mu.Unlock()
+	a.push(&NodeFrame{Kind: &NodeFrame_Ping{Ping: &PingFrame{Number: n}}})
+}
+
+// answered is when what the coordinator has surely heard was sent: its hello, or a ping that it answers.
+func (a *attachment) answered(pong *PingFrame) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if pong == nil {
+		return a.greeted
+	}
+	i := slices.IndexFunc(a.sent, func(p sentPing) bool { return p.number == pong.GetNumber() })
+	if i < 0 {
+		return a.greeted
+	}
+	at := a.sent[i].at
+	a.sent = a.sent[i+1:]
+	return at
+}
+
+// Attach serves one stream: this goroutine writes, another reads.
+func (v service) Attach(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error {
+	s, a := v.s, newAttachment()
+	greeted := make(chan struct{})
+	s.work.Go(func() { s.read(stream, a, greeted) })
+	timer := time.NewTimer(greeting)
+	defer timer.Stop()
+	select {
+	case <-greeted:
+	case <-a.closed:
+		return a.why
+	case <-timer.C:
+		return status.Error(codes.DeadlineExceeded, "no hello came")
+	}
+	err := s.write(stream, a)
+	s.detach(a)
+	return err
+}
+
+// write sends what is queued until the stream ends.
+func (s *Server) write(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame], a *attachment) error {
+	pings, credits := time.NewTicker(PingEvery), time.NewTicker(time.Second)
+	defer pings.Stop()
+	defer credits.Stop()
+	for {
+		for _, f := range a.take() {
+			if err := stream.Send(f); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-a.wake:
+		case <-pings.C:
+			a.ping(time.Now())
+		case <-credits.C:
+			s.grant(a)
+		case <-a.closed:
+			return a.why
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		}
+	}
+}
+
+// read takes what the coordinator says, its hello first.
+func (s *Server) read(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame], a *attachment, greeted chan<- struct{}) {
+	first, err := stream.Recv()
+	if err != nil {
+		a.close(err)
+		return
+	}
+	if err := s.attach(a, first.GetHello(), time.Now()); err != nil {
+		a.close(err)
+		return
+	}
+	close(greeted)
+	for {
+		f, err := stream.Recv()
+		if err != nil {
+			a.close(err)
+			return
+		}
+		s.hear(a, f, time.Now())
+	}
+}
+
+// hear applies one message.
+func (s *Server) hear(a *attachment, f *CoordinatorFrame, now time.Time) {
+	s.mu.Lock()
+	if s.stream != a {
+		s.mu.Unlock()
+		return
+	}
+	s.lease(a.answered(f.GetPong()), now)
+	switch k := f.GetKind().(type) {
+	case *CoordinatorFrame_Ack:
+		s.acknowledge(k.Ack.GetBatch(), k.Ack.GetSeq())
+	case *CoordinatorFrame_Cancel:
+		if r := s.runs[k.Cancel.GetBatch()]; r != nil {
+			r.cancel()
+		}
+	case *CoordinatorFrame_Refusal:
+		s.cfg.Log.Warn("the coordinator refuses this node", "coordinator", s.lord.ID, "why", k.Refusal.GetWords())
+		a.close(status.Error(codes.Aborted, "refused by the coordinator"))
+	}
+	s.mu.Unlock()
+	if b := f.GetBatch(); b != nil {
+		s.begin(a, b)
+	}
+}
+
+// attach makes a the live stream, if the coordinator that greets is one to work for.
+func (s *Server) attach(a *attachment, h *CoordinatorHelloFrame, now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if words := s.refusal(h, now); words != "" {
+		s.cfg.Log.Warn("refused a coordinator", "coordinator", h.GetCoordinator().GetId(), "version", h.GetVersion(), "why", words)
+		return status.Error(codes.FailedPrecondition, words)
+	}
+	who := lord{Coordinator{h.GetCoordinator().GetId(), h.GetCoordinator().GetTerm()}, h.GetSession()}
+	if s.stream != nil {
+		s.stream.close(errReplaced)
+	}
+	running := s.resume(who, h.GetOpen())
+	s.lord, s.stream, s.heard = who, a, now
+	s.greet(a, running, now)
+	s.cfg.Log.Info("attached to a coordinator", "coordinator", who.ID, "term", who.Term, "batches", len(running))
+	return nil
+}
+
+// refusal says why this node will not work for a coordinator; empty where it will. The caller holds mu.
+func (s *Server) refusal(h *CoordinatorHelloFrame, now time.Time) string {
+	if h == nil {
+		return "the first message must be a hello"
+	}
+	table := s.cfg.Table().Hash()
+	us := peer{"the node", s.cfg.Version, Protocol, table[:], s.cfg.Node}
+	if words := mismatch(us, peer{"the coordinator", h.GetVersion(), h.GetProtocol(), h.GetTable(), h.GetNode()}); words != "" {
+		return words
+	}
+	who := h.GetCoordinator()
+	silent := now.Sub(s.heard).Round(time.Second)
+	switch {
+	case who.GetId() == "":
+		return "a coordinator without an id"
+	case s.draining:
+		return "the node is stopping"
+	case s.lord.ID != "" && s.lord.ID != who.GetId() && (s.stream != nil || silent < Keep):
+		return fmt.Sprintf("node %s works for coordinator %s, which it heard %v ago; a cluster has one coordinator: stop one of the two, the node changes after %v of silence",
+			s.cfg.Node, s.lord.ID, silent, Keep)
+	case s.lord.ID == who.GetId() && s.lord.Term > who.GetTerm():
+		return fmt.Sprintf("coordinator %s was started again since (term %d, this is %d)", who.GetId(), s.lord.Term, who.GetTerm())
+	}
+	return ""
+}
+
+// resume keeps the runs that the coordinator still waits for, less what it has seen, and drops the others: all of them when
+// it is not the one whose session they are of. The caller holds mu.
+func (s *Server) resume(who lord, open []*OpenFrame) (running []uint64) {
+	waits := map[uint64]uint64{}
+	if who == s.lord {
+		for _, o := range open {
+			waits[o.GetBatch()] = o.GetSeq()
+		}
+	}
+	s.dropRuns(func(r *run) bool { _, ok := waits[r.number]; return !ok })
+	for number, seq := range waits {
+		if s.runs[number] != nil {
+			running = append(running, number)
+			s.acknowledge(number, seq)
+		}
+	}
+	slices.Sort(running)
+	return running
+}
+
+// greet queues our hello, what the coordinator missed, and the first ping. The caller holds mu.
+func (s *Server) greet(a *attachment, running []uint64, now time.Time) {
+	table := s.cfg.Table().Hash()
+	a.greeted = now
+	a.push(&NodeFrame{Kind: &NodeFrame_Hello{Hello: &NodeHelloFrame{Protocol: Protocol, Version: s.cfg.Version, Node: s.cfg.Node, Table: table[:],
+		Identities: identityFrames(s.cfg.Identities), Running: running, Total: count(s.cfg.MaxRows), Window: DefaultWindow, Draining: s.draining}}})
+	for _, number := range running {
+		if r := s.runs[number]; r != nil {
+			for _, f := range r.unacked {
+				a.push(&NodeFrame{Kind: &NodeFrame_Results{Results: f}})
+			}
+		}
+	}
+	a.ping(now)
+}
+
+// grant sends the windows that have changed, of the classes in use.
+func (s *Server) grant(a *attachment) {
+	s.mu.Lock()
+	classes := make([]string, 0, len(s.classes))
+	for class := range s.classes {
+		classes = append(classes, class)
+	}
+	s.mu.Unlock()
+	for _, class := range classes {
+		rows := count(s.cfg.Window(class))
+		known, ok := a.windows[class]
+		if !ok {
+			known = DefaultWindow
+		}
+		if known == rows || !ok && len(a.windows) >= maxClasses {
+			continue
+		}
+		a.windows[class] = rows
+		a.push(&NodeFrame{Kind: &NodeFrame_Credit{Credit: &CreditFrame{Class: class, Rows: rows}}})
+	}
+}
+
+func (s *Server) detach(a *attachment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stream == a {
+		s.stream = nil
+		s.cfg.Log.Warn("the coordinator's stream ended", "coordinator", s.lord.ID)
+	}
+}
+
+// Single answers one question, if it comes from the coordinator that holds the lease.
+func (v service) Single(ctx context.Context, f *AskFrame) (*AnswerFrame, error) {
+	if err := v.s.mayAsk(f.GetCoordinator()); err != nil {
+		return nil, err
+	}
+	ask, err := f.ask(v.s.cfg.Table())
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	if budget := time.Duration(f.GetBudgetNs()); budget > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, budget)
+		defer cancel()
+	}
+	answer, err := v.s.cfg.Prober.Single(ctx, ask)
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return &AnswerFrame{Node: answer.Node, Verdict: verdictFrame(&answer.Verdict)}, nil
+}
+
+func (s *Server) mayAsk(who *CoordinatorIDFrame) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.draining:
+		return errStopped
+	case s.lord.ID != who.GetId() || s.lord.Term != who.GetTerm():
+		return status.Error(codes.FailedPrecondition, "node "+s.cfg.Node+" works for another coordinator")
+	case s.alone:
+		return status.Error(codes.Unavailable, "node "+s.cfg.Node+" has no lease")
+	}
+	return nil
+}

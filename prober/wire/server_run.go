@@ -1,0 +1,141 @@
+package wire
+
+import (
+	"context"
+	"time"
+)
+
+// run is one batch under way at a node. The server's mutex guards all but number, batch and cancel, which do not change.
+type run struct {
+	number uint64
+	batch  *Batch
+	cancel context.CancelFunc
+
+	seq     uint64          // of the last results made
+	unacked []*ResultsFrame // in order; bounded by the rows of the batch, each of which is in one
+	done    bool            // the last results are made
+	dropped bool            // nobody wants the results any more
+}
+
+// begin takes a batch that came on a. What cannot begin now goes home as it came. The caller does not hold mu.
+func (s *Server) begin(a *attachment, f *BatchFrame) {
+	batch, err := f.batch(s.cfg.Table())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stream != a || s.runs[f.GetBatch()] != nil {
+		return
+	}
+	r := &run{number: f.GetBatch(), batch: batch, cancel: func() {}}
+	if err != nil {
+		r.batch = &Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass()}
+	}
+	switch {
+	case err != nil:
+		s.keepRun(r)
+		s.finish(r, err.Error())
+		return
+	case s.draining || s.alone || s.rows+len(batch.Rows) > s.cfg.MaxRows:
+		s.keepRun(r)
+		s.post(r, resultsFrame(r.number, 0, laterAll(batch, allRows(batch))))
+		return
+	}
+	ctx, cancel := context.WithCancel(s.base)
+	r.cancel = cancel
+	s.keepRun(r)
+	s.work.Go(func() {
+		defer cancel()
+		s.verify(ctx, r, time.Duration(f.GetHoldNs()))
+	})
+}
+
+func (s *Server) verify(ctx context.Context, r *run, hold time.Duration) {
+	done := false
+	err := s.cfg.Prober.Verify(ctx, r.batch, hold, func(part Results) {
+		done = part.Done
+		s.deliver(r, part)
+	})
+	if done {
+		return
+	}
+	words := "the prober ended the batch before its last row"
+	if err != nil {
+		words = err.Error()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finish(r, words)
+}
+
+// deliver keeps a part of the results until it is acknowledged, and sends it when there is a stream.
+func (s *Server) deliver(r *run, part Results) {
+	f := resultsFrame(r.number, 0, part)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.post(r, f)
+}
+
+// finish ends a run with words instead of results. The caller holds mu.
+func (s *Server) finish(r *run, words string) {
+	s.post(r, &ResultsFrame{Batch: r.number, Done: true, Failed: words})
+}
+
+// post numbers a message of r, keeps it and sends it. The caller holds mu.
+func (s *Server) post(r *run, f *ResultsFrame) {
+	if r.dropped || r.done {
+		return
+	}
+	r.seq++
+	f.Seq = r.seq
+	r.done = f.GetDone()
+	r.unacked = append(r.unacked, f)
+	if s.stream != nil {
+		s.stream.push(&NodeFrame{Kind: &NodeFrame_Results{Results: f}})
+	}
+}
+
+// acknowledge forgets results that the coordinator has. The caller holds mu.
+func (s *Server) acknowledge(number, seq uint64) {
+	r := s.runs[number]
+	if r == nil {
+		return
+	}
+	for len(r.unacked) > 0 && r.unacked[0].GetSeq() <= seq {
+		r.unacked[0] = nil
+		r.unacked = r.unacked[1:]
+	}
+	if r.done && len(r.unacked) == 0 {
+		s.forget(r)
+	}
+}
+
+// keepRun registers a run. The caller holds mu.
+func (s *Server) keepRun(r *run) {
+	s.runs[r.number] = r
+	s.rows += len(r.batch.Rows)
+	s.classes[r.batch.Class] += len(r.batch.Rows)
+}
+
+// forget is keepRun undone. The caller holds mu.
+func (s *Server) forget(r *run) {
+	delete(s.runs, r.number)
+	s.rows -= len(r.batch.Rows)
+	class := r.batch.Class
+	if s.classes[class] -= len(r.batch.Rows); s.classes[class] <= 0 {
+		delete(s.classes, class)
+	}
+	if s.idle != nil && len(s.runs) == 0 {
+		close(s.idle)
+		s.idle = nil
+	}
+}
+
+// dropRuns ends the runs that nobody waits for. The caller holds mu.
+func (s *Server) dropRuns(which func(*run) bool) {
+	for _, r := range s.runs {
+		if which(r) {
+			r.cancel()
+			r.dropped, r.unacked = true, nil
+			s.forget(r)
+		}
+	}
+}

@@ -76,7 +76,7 @@ func (f *probingFlags) doctor(table *engine.Table, parts doctorParts) (*doctor.D
 	}
 	cfg := doctor.Config{MailFrom: f.MailFrom, Servers: servers, Table: table, Exchange: exchangeDNS, Dial: dialFrom, SOCKS5: f.SOCKS5,
 		AllowPrivate: f.AllowPrivateTargets, Port: f.SMTPPort, Target: parts.target, DNSBLs: parts.lists, OpenFiles: openFiles, Sessions: sessions,
-		FS: vfs.Default, Folder: parts.folder, Synced: clockSynced, NotBefore: newest(table), Log: parts.log, Metrics: parts.metrics}
+		FS: vfs.Default, Folder: parts.folder, Synced: clockSynced, NotBefore: newest(engine.DefaultTable()), Log: parts.log, Metrics: parts.metrics}
 	if len(parts.lists) == 1 && parts.lists[0] == "none" {
 		cfg.DNSBLs = []string{}
 	}
@@ -104,7 +104,7 @@ func openFiles() (soft, hard uint64, err error) {
 	return limit.Cur, limit.Max, err
 }
 
-// newest is the youngest date of the provider table: this program was made later.
+// newest is the youngest date of a provider table: for the shipped one, this program was made later.
 func newest(table *engine.Table) time.Time {
 	var last time.Time
 	for _, p := range table.Providers {

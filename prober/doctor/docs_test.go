@@ -1,0 +1,27 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTheReferenceIsTrue holds that every example of the provider table's documentation is a good file without warnings.
+func TestTheReferenceIsTrue(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "providers.md"))
+	require.NoError(t, err)
+	examples := strings.Split(string(text), "```toml\n")[1:]
+	require.NotEmpty(t, examples)
+	for _, e := range examples {
+		e, _, _ = strings.Cut(e, "```")
+		table, remarks := CheckProviders(shippedTable(), []byte(e))
+		require.NotNil(t, table, "%+v", remarks)
+		require.Empty(t, remarks)
+	}
+	for _, l := range NamedLimits(shippedTable().Unknown.Limits) {
+		require.Contains(t, examples[len(examples)-1], l.Key)
+	}
+}

@@ -1,15 +1,41 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"flag"
+	"os"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 )
 
-func TestDescriptionIsValid(t *testing.T) {
+var rewrite = flag.Bool("rewrite", false, "write openapi.json anew from openapi.yaml")
+
+// loadDescription reads openapi.yaml, which is the description; openapi.json is the same for those who serve and read it.
+func loadDescription(t *testing.T) *openapi3.T {
+	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
 	require.NoError(t, err)
-	require.NoError(t, doc.Validate(context.Background()))
+	return doc
+}
+
+func TestDescriptionIsValid(t *testing.T) {
+	require.NoError(t, loadDescription(t).Validate(context.Background()))
+}
+
+func TestDescriptionInBothForms(t *testing.T) {
+	b, err := json.Marshal(loadDescription(t))
+	require.NoError(t, err)
+	var want bytes.Buffer
+	require.NoError(t, json.Indent(&want, b, "", " "))
+	want.WriteByte('\n')
+	if *rewrite {
+		require.NoError(t, os.WriteFile("openapi.json", want.Bytes(), 0o644))
+	}
+	got, err := os.ReadFile("openapi.json")
+	require.NoError(t, err)
+	require.Equal(t, want.String(), string(got), "openapi.json is not openapi.yaml: go test ./api -run Description -rewrite")
 }

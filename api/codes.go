@@ -1,0 +1,236 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/coordinator"
+	"probity/coordinator/sheet"
+	"probity/store"
+)
+
+// The statuses of answers that are no errors.
+const (
+	statusOK          = 200
+	statusCreated     = 201
+	statusAccepted    = 202
+	statusNoContent   = 204
+	statusPartial     = 206
+	statusNotModified = 304
+	statusContinue    = 100
+)
+
+// refusalKind is why a request was refused. The zero value is a failure of ours.
+type refusalKind uint8
+
+const (
+	failed refusalKind = iota
+	malformed
+	unauthorized
+	paymentRequired
+	forbidden
+	notFound
+	wrongMethod
+	conflict
+	gone
+	tooLarge
+	mediaType
+	badRange
+	unacceptable
+	tooMany
+	unavailable
+)
+
+var kindStatus = [...]int{failed: 500, malformed: 400, unauthorized: 401, paymentRequired: 402, forbidden: 403, notFound: 404,
+	wrongMethod: 405, conflict: 409, gone: 410, tooLarge: 413, mediaType: 415, badRange: 416, unacceptable: 422, tooMany: 429,
+	unavailable: 503}
+
+// refusal is an answer that is an error. It is made by whoever knows what to do about it.
+type refusal struct {
+	kind   refusalKind
+	detail string
+	retry  time.Duration // Retry-After, in whole seconds, at least one; 0: no such header
+	allow  string        // of wrongMethod: the methods that are allowed
+	length int64         // of badRange: the length of the file
+	hangUp bool          // the connection is out of step or not worth keeping
+	cause  error         // for the log
+}
+
+func (r *refusal) Error() string { return r.detail }
+func (r *refusal) Unwrap() error { return r.cause }
+func (r *refusal) status() int   { return kindStatus[r.kind] }
+
+func (r *refusal) retryAfter() string {
+	return strconv.Itoa(max(1, int(math.Ceil(r.retry.Seconds()))))
+}
+
+func refuse(kind refusalKind, format string, args ...any) *refusal {
+	return &refusal{kind: kind, detail: fmt.Sprintf(format, args...)}
+}
+
+const (
+	failedDetail = "The server failed and nothing was charged: try again, and report the X-Request-Id if it happens again."
+	badKeyDetail = "The API key is missing, wrong or revoked: send Authorization: Bearer <API key>."
+	retryLater   = 5 * time.Second
+)
+
+func noKey() *refusal { return refuse(unauthorized, badKeyDetail) }
+
+// refusalOf is the answer to an error of any room. What nobody foresaw is a failure of ours, and its text stays in the log.
+func refusalOf(err error) *refusal {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r
+	}
+	if r := refusalOfFile(err); r != nil {
+		return r
+	}
+	if r := refusalOfWork(err); r != nil {
+		r.cause = err
+		return r
+	}
+	if r := refusalOfStore(err); r != nil {
+		r.cause = err
+		return r
+	}
+	return &refusal{kind: failed, detail: failedDetail, cause: err}
+}
+
+func refusalOfFile(err error) *refusal {
+	e, ok := errors.AsType[*sheet.Error](err)
+	if !ok {
+		return nil
+	}
+	kind := unacceptable
+	if e.Kind == sheet.TooLarge {
+		kind = tooLarge
+	}
+	if e.Line > 0 {
+		return refuse(kind, "file: line %d: %s", e.Line, e.Detail)
+	}
+	return refuse(kind, "file: %s", e.Detail)
+}
+
+// refusalOfWork is the answer to an error of the coordinator.
+func refusalOfWork(err error) *refusal {
+	switch {
+	case errors.Is(err, coordinator.ErrState):
+		return refuse(conflict, "The job's state does not allow this: look at its status first.")
+	case errors.Is(err, coordinator.ErrNotReady):
+		r := refuse(conflict, "The job is not finished: ask again after Retry-After seconds, or with partial=true for the rows that are.")
+		r.retry = retryLater
+		return r
+	case errors.Is(err, coordinator.ErrExpired):
+		return refuse(gone, "The results of this job have expired: upload the list again.")
+	case errors.Is(err, coordinator.ErrLinkWrong), errors.Is(err, coordinator.ErrLinkDead):
+		return refuse(forbidden, "%s.", capital(err.Error()))
+	case errors.Is(err, coordinator.ErrCallbackURL):
+		return refuse(unacceptable, "%s.", err)
+	case vfs.IsNoSpaceError(err):
+		return busy("The disk is full")
+	}
+	return nil
+}
+
+// storeRefusals says how each refusal of the store is answered; the detail is the error's own words and what to do.
+var storeRefusals = []struct {
+	err    error
+	kind   refusalKind
+	advice string
+}{
+	{store.ErrBadKey, unauthorized, "send Authorization: Bearer <API key>."},
+	{store.ErrNotFound, notFound, "check the id."},
+	{store.ErrNoCallback, notFound, "only a job that was uploaded with a callback_url has one."},
+	{store.ErrMismatch, unacceptable, "use a new Idempotency-Key for a new request."},
+	{store.ErrIdempotencyKey, malformed, "send a shorter one."},
+	{store.ErrEmailTaken, conflict, "choose another address, or use that account."},
+	{store.ErrTooManyKeys, conflict, "then try again."},
+	{store.ErrLedgerConflict, conflict, "use a new grant_id for a new grant."},
+	{store.ErrSuppressFull, conflict, "remove some first."},
+	{store.ErrBadEmail, unacceptable, "email must be an address such as ann@example.com."},
+	{store.ErrBadRole, unacceptable, "change role."},
+	{store.ErrBadLimit, unacceptable, "change limits."},
+	{store.ErrPasswordLength, unacceptable, "change password."},
+	{store.ErrBadName, unacceptable, "change name."},
+	{store.ErrCreditsRange, unacceptable, "change the amount of credits."},
+	{store.ErrBadSuppression, unacceptable, "change kind or name."},
+}
+
+func refusalOfStore(err error) *refusal {
+	if e, ok := errors.AsType[*store.ErrInsufficientCredits](err); ok {
+		return refuse(paymentRequired, "The balance is %d credits and this needs %d: add credits and try again.", e.Balance, e.Needed)
+	}
+	if errors.Is(err, store.ErrInFlight) {
+		r := refuse(conflict, "A request with this Idempotency-Key is still under way: repeat this one after it was answered.")
+		r.retry = time.Second
+		return r
+	}
+	if errors.Is(err, store.ErrTooManyInFlight) || errors.Is(err, context.Canceled) {
+		return busy("The server is busy or shutting down")
+	}
+	for _, s := range storeRefusals {
+		if errors.Is(err, s.err) {
+			return refuse(s.kind, "%s: %s", capital(s.err.Error()), s.advice)
+		}
+	}
+	return nil
+}
+
+// busy is a refusal of what would be done at another time.
+func busy(why string) *refusal {
+	r := refuse(unavailable, "%s: try again after Retry-After seconds.", why)
+	r.retry = retryLater
+	return r
+}
+
+// overLimit is the refusal of a request beyond a rate limit.
+func overLimit(d store.Decision) *refusal {
+	r := &refusal{kind: tooMany, retry: d.RetryAfter}
+	if r.retry <= 0 {
+		r.retry = time.Second
+	}
+	r.detail = fmt.Sprintf("The limit of %d requests is reached: wait %s seconds (Retry-After).", d.Limit, r.retryAfter())
+	return r
+}
+
+// capital makes words of another room the beginning of a sentence.
+func capital(s string) string {
+	if s != "" && s[0] >= 'a' && s[0] <= 'z' {
+		return string(s[0]-'a'+'A') + s[1:]
+	}
+	return s
+}
+
+// headers are what a refusal says beside its body.
+func (r *refusal) headers() map[string]string {
+	h := make(map[string]string)
+	if r.retry > 0 {
+		h["Retry-After"] = r.retryAfter()
+	}
+	switch r.kind {
+	case unauthorized:
+		h["WWW-Authenticate"] = "Bearer"
+	case wrongMethod:
+		h["Allow"] = r.allow
+	case badRange:
+		h["Content-Range"] = "bytes */" + strconv.FormatInt(r.length, 10)
+	}
+	return h
+}
+
+func appendDetail(dst []byte, detail string) []byte {
+	return append(appendText(append(dst, `{"detail":`...), detail), '}')
+}
+
+// rawRefusal is a whole response, for a connection that is not let in.
+func rawRefusal(r *refusal) []byte {
+	body := appendDetail(nil, r.detail)
+	head := fmt.Sprintf("HTTP/1.1 %d Refused\r\nContent-Type: application/json\r\nContent-Length: %d\r\nRetry-After: %s\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n",
+		r.status(), len(body), r.retryAfter(), newRequestID())
+	return append([]byte(head), body...)
+}

@@ -1,0 +1,148 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The bounds of a goodbye: a client that still sends is read for so long, that it may see our answer instead of a reset.
+const (
+	lingerTime  = 3 * time.Second
+	lingerBytes = 32 << 20
+)
+
+// door counts connections by client address and turns away those over a limit.
+type door struct {
+	net.Listener
+	max, maxPerIP int
+	stall         time.Duration
+	trusted       func(netip.Addr) bool
+
+	mu   sync.Mutex // guards all below
+	open int
+	from map[netip.Addr]int
+}
+
+func newDoor(ln net.Listener, c Config) *door {
+	return &door{Listener: ln, max: c.MaxConns, maxPerIP: c.MaxConnsPerIP, stall: c.StallTimeout,
+		trusted: func(a netip.Addr) bool { return isTrusted(c.TrustedProxies, a) }, from: make(map[netip.Addr]int)}
+}
+
+// Accept gives the next connection that is let in.
+func (d *door) Accept() (net.Conn, error) {
+	for {
+		c, err := d.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		from := addrOf(c.RemoteAddr())
+		if why := d.enter(from); why != nil {
+			turnAway(c, why)
+			continue
+		}
+		return &clientConn{Conn: c, door: d, from: from}, nil
+	}
+}
+
+func (d *door) enter(from netip.Addr) *refusal {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open >= d.max {
+		return busy("The server has too many connections")
+	}
+	if from.IsValid() && !d.trusted(from) {
+		if d.from[from] >= d.maxPerIP {
+			r := refuse(tooMany, "This client address has %d connections open: close some, or use them again.", d.maxPerIP)
+			r.retry = time.Second
+			return r
+		}
+		d.from[from]++
+	}
+	d.open++
+	return nil
+}
+
+func (d *door) leave(from netip.Addr) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open--
+	if n := d.from[from]; n > 1 {
+		d.from[from] = n - 1
+	} else {
+		delete(d.from, from)
+	}
+}
+
+// turnAway answers without reading. It must not block the listener: the answer fits any send buffer.
+func turnAway(c net.Conn, why *refusal) {
+	_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	_, _ = c.Write(rawRefusal(why))
+	_ = c.Close()
+}
+
+// addrOf is the address of a peer; the zero Addr where there is none, as in memory.
+func addrOf(a net.Addr) netip.Addr {
+	t, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	return t.AddrPort().Addr().Unmap().WithZone("")
+}
+
+// clientConn is a connection that was let in. Each write has its own deadline, so that a download may last as long as
+// its receiver keeps reading; and it says goodbye gently when a request was answered before it was read.
+type clientConn struct {
+	net.Conn
+	door   *door
+	from   netip.Addr
+	linger atomic.Bool
+	closed atomic.Bool
+}
+
+func (c *clientConn) Write(b []byte) (int, error) {
+	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.door.stall)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *clientConn) Close() error {
+	if c.closed.Swap(true) {
+		return net.ErrClosed
+	}
+	defer c.door.leave(c.from)
+	if c.linger.Load() {
+		c.sayGoodbye()
+	}
+	return c.Conn.Close()
+}
+
+// sayGoodbye ends our side and reads what the client still sends. Closing with unread bytes would reset the
+// connection, and the reset may overtake our answer (RFC 9112, section 9.6).
+func (c *clientConn) sayGoodbye() {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	if c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
+	}
+}
+
+// hangUpGently marks the connection of a request that was not read to its end.
+func hangUpGently(c net.Conn) {
+	if cc, ok := c.(*clientConn); ok {
+		cc.linger.Store(true)
+	}
+}
+
+// isTimeout reports that a deadline passed.
+func isTimeout(err error) bool {
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Timeout()
+}

@@ -1,0 +1,219 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDepth bounds the nesting of a JSON body, fields that we ignore included.
+const maxDepth = 32
+
+// document is the members of a JSON object. It is strict about the types of the members that are asked for and blind to
+// all others: a client may know a newer interface than we do.
+type document struct {
+	members []member
+}
+
+// member is one name and its value as it was sent.
+type member struct {
+	name string
+	raw  []byte
+}
+
+var (
+	errNotUTF8   = refuse(malformed, "The body is not UTF-8: encode it so.")
+	errTooDeep   = refuse(malformed, "The body is nested more than %d deep: send a flat JSON object.", maxDepth)
+	errNotObject = refuse(unacceptable, "The body must be a JSON object.")
+)
+
+// parseDocument reads a body that must be one JSON object.
+func parseDocument(b []byte) (*document, error) {
+	if !utf8.Valid(b) {
+		return nil, errNotUTF8
+	}
+	if nesting(b) > maxDepth {
+		return nil, errTooDeep
+	}
+	if !json.Valid(b) {
+		return nil, notJSON(b)
+	}
+	b = bytes.TrimLeft(b, " \t\r\n")
+	if b[0] != '{' {
+		return nil, errNotObject
+	}
+	return &document{members: membersOf(b[1:])}, nil
+}
+
+// notJSON says where the JSON of a body breaks.
+func notJSON(b []byte) error {
+	var v json.RawMessage
+	err := json.Unmarshal(b, &v)
+	if len(bytes.TrimSpace(b)) == 0 {
+		return refuse(malformed, "The body is empty: send one JSON object.")
+	}
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return refuse(malformed, "The body is not JSON: it breaks at byte %d. Send one JSON object.", e.Offset)
+	}
+	return refuse(malformed, "The body is not JSON: send one JSON object.")
+}
+
+// nesting is how deep brackets stand in each other, whether or not they match.
+func nesting(b []byte) int {
+	depth, most := 0, 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			i += stringEnd(b[i:]) - 1
+		case '{', '[':
+			depth++
+			most = max(most, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	return most
+}
+
+// stringEnd is the length of the string literal that b begins with, or of b where it does not end.
+func stringEnd(b []byte) int {
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(b)
+}
+
+// membersOf splits valid JSON after the opening brace of an object. The last of two members of one name counts.
+func membersOf(b []byte) []member {
+	var ms []member
+	for {
+		b = bytes.TrimLeft(b, " \t\r\n,")
+		if b[0] == '}' {
+			return ms
+		}
+		n := stringEnd(b)
+		var name string
+		if json.Unmarshal(b[:n], &name) != nil {
+			panic("BUG: valid JSON has an unreadable name")
+		}
+		b = bytes.TrimLeft(b[n:], " \t\r\n:")
+		n = valueEnd(b)
+		ms = append(ms, member{name, b[:n]})
+		b = b[n:]
+	}
+}
+
+// valueEnd is the length of the value that b begins with.
+func valueEnd(b []byte) int {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			i += stringEnd(b[i:]) - 1
+			if depth == 0 {
+				return i + 1
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+			if depth < 0 {
+				return i
+			}
+			if depth == 0 {
+				return i + 1
+			}
+		case ',', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(b)
+}
+
+func (d *document) get(name string) []byte {
+	for i := len(d.members) - 1; i >= 0; i-- {
+		if d.members[i].name == name {
+			return d.members[i].raw
+		}
+	}
+	return nil
+}
+
+// text is the member's string; given tells whether it was sent.
+func (d *document) text(name string) (s string, given bool, err error) {
+	raw := d.get(name)
+	if raw == nil {
+		return "", false, nil
+	}
+	if raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", true, refuse(unacceptable, "%s must be a string.", name)
+	}
+	if strings.ContainsRune(s, utf8.RuneError) && !bytes.Contains(raw, []byte("\uFFFD")) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
+		return "", true, refuse(unacceptable, "%s has half of a surrogate pair: escape both halves.", name)
+	}
+	return s, true, nil
+}
+
+// needText is the member's string, which must have been sent.
+func (d *document) needText(name string) (string, error) {
+	s, given, err := d.text(name)
+	if err == nil && !given {
+		return "", refuse(unacceptable, "%s is missing: send it as a string.", name)
+	}
+	return s, err
+}
+
+// shortText is the member's string of at most so many bytes, empty when it was not sent.
+func (d *document) shortText(name string, most int) (string, error) {
+	s, _, err := d.text(name)
+	if err == nil && len(s) > most {
+		return "", refuse(unacceptable, "%s must have at most %d bytes.", name, most)
+	}
+	return s, err
+}
+
+func (d *document) flag(name string, otherwise bool) (bool, error) {
+	switch raw := d.get(name); {
+	case raw == nil:
+		return otherwise, nil
+	case string(raw) == "true":
+		return true, nil
+	case string(raw) == "false":
+		return false, nil
+	}
+	return false, refuse(unacceptable, "%s must be true or false.", name)
+}
+
+func (d *document) number(name string, otherwise, least, most int64) (int64, error) {
+	raw := d.get(name)
+	if raw == nil {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, refuse(unacceptable, "%s must be a whole number from %d to %d.", name, least, most)
+	}
+	return n, nil
+}
+
+// object is the member's object; nil when it was not sent.
+func (d *document) object(name string) (*document, error) {
+	raw := d.get(name)
+	if raw == nil {
+		return nil, nil
+	}
+	if raw[0] != '{' {
+		return nil, refuse(unacceptable, "%s must be an object.", name)
+	}
+	return &document{members: membersOf(raw[1:])}, nil
+}

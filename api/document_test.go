@@ -1,0 +1,89 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDocumentMembers(t *testing.T) {
+	d, err := parseDocument([]byte(` { "a" : "x\"}" , "b":[{"c":"]"}], "n":-12,"t":true ,"o":{"k":1}, "a":"last" }`))
+	require.NoError(t, err)
+	a, given, err := d.text("a")
+	require.NoError(t, err)
+	require.True(t, given)
+	require.Equal(t, "last", a)
+	n, err := d.number("n", 0, -20, 0)
+	require.NoError(t, err)
+	require.EqualValues(t, -12, n)
+	v, err := d.flag("t", false)
+	require.NoError(t, err)
+	require.True(t, v)
+	o, err := d.object("o")
+	require.NoError(t, err)
+	k, err := o.number("k", 0, 0, 9)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, k)
+}
+
+func TestDocumentRefusals(t *testing.T) {
+	for _, c := range []struct {
+		body string
+		kind refusalKind
+	}{
+		{"", malformed}, {" \n", malformed}, {"{", malformed}, {`{"email":}`, malformed}, {`{"email":"a"`, malformed}, {`{'email':'a'}`, malformed},
+		{`{"email":"a"}{}`, malformed}, {"{\"email\":\"a\x00b\"}", malformed}, {"{\"email\":\"a\xff\"}", malformed}, {"\xef\xbb\xbf{}", malformed},
+		{strings.Repeat("[", 33) + strings.Repeat("]", 33), malformed}, {strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40), malformed},
+		{"[]", unacceptable}, {`"a"`, unacceptable}, {"null", unacceptable}, {"12", unacceptable},
+	} {
+		_, err := parseDocument([]byte(c.body))
+		r, ok := errors.AsType[*refusal](err)
+		require.True(t, ok, "%q: %v", c.body, err)
+		require.Equal(t, c.kind, r.kind, "%q: %s", c.body, r.detail)
+	}
+}
+
+func TestDocumentTypes(t *testing.T) {
+	d, err := parseDocument([]byte(`{"s":1,"u":"\ud800","r":"\ufffd","b":"true","n":1.5,"big":99999999999999999999,"z":null,"o":[]}`))
+	require.NoError(t, err)
+	for _, name := range []string{"s", "z", "u", "missing"} {
+		_, err := d.needText(name)
+		require.ErrorContains(t, err, name)
+	}
+	_, err = d.needText("r")
+	require.NoError(t, err)
+	_, err = d.flag("b", true)
+	require.ErrorContains(t, err, "b must be true or false")
+	for _, name := range []string{"n", "big", "z"} {
+		_, err = d.number(name, 0, 0, 10)
+		require.ErrorContains(t, err, name)
+	}
+	_, err = d.object("o")
+	require.Error(t, err)
+}
+
+func FuzzDocument(f *testing.F) {
+	f.Add([]byte(`{"a":"x","b":[1,{"c":null}],"a":true}`))
+	f.Add([]byte("{\"\\u0061\" :\t-1.5e3\n}"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d, err := parseDocument(b)
+		var want map[string]json.RawMessage
+		theirs := json.Unmarshal(b, &want)
+		if err == nil && (theirs != nil || !utf8.Valid(b)) {
+			t.Fatalf("%q was accepted: %v", b, theirs)
+		}
+		if err != nil {
+			return
+		}
+		for name, raw := range want {
+			if !bytes.Equal(bytes.TrimSpace(raw), d.get(name)) {
+				t.Fatalf("%q: %s = %q, want %q", b, name, d.get(name), raw)
+			}
+		}
+	})
+}

@@ -1,0 +1,196 @@
+package api
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"probity/store"
+)
+
+// exchange is one request and its answer.
+type exchange struct {
+	srv    *Server
+	ctx    *fasthttp.RequestCtx
+	id     string // X-Request-Id, and the ledger's name of a single verification
+	begun  time.Time
+	route  *route // nil when there is none
+	param  string
+	who    store.Identity
+	limit  *store.Decision // of the window that this request counted in
+	body   body
+	denied error // what admit found
+}
+
+// exchangeKey is where the exchange waits between "Expect: 100-continue" and the handler.
+const exchangeKey = "exchange"
+
+// begin admits a request, once.
+func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
+	if x, ok := ctx.UserValue(exchangeKey).(*exchange); ok {
+		return x
+	}
+	x := &exchange{srv: s, ctx: ctx, id: newRequestID(), begun: time.Now()}
+	x.denied = x.admit()
+	return x
+}
+
+// expect answers "Expect: 100-continue": what would be refused without its body is refused without asking for it.
+func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
+	x := s.begin(ctx)
+	if x.denied == nil {
+		ctx.SetUserValue(exchangeKey, x)
+		return statusContinue
+	}
+	// The body was never asked for and may come all the same: not reading it to its end closes the connection.
+	x.body.r = strings.NewReader("unread")
+	x.finish(x.denied)
+	return ctx.Response.StatusCode()
+}
+
+// handle answers a request.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	x := s.begin(ctx)
+	ctx.RemoveUserValue(exchangeKey)
+	x.openBody()
+	err := x.denied
+	if err == nil {
+		err = x.run()
+	}
+	x.finish(err)
+}
+
+// run calls the handler. A panic is a bug of ours: it fails this request and no other.
+func (x *exchange) run() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			x.srv.log.Error("handler panicked", "request", x.id, "route", x.route.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = &refusal{kind: failed, detail: failedDetail, hangUp: true}
+		}
+	}()
+	return x.route.serve(x)
+}
+
+func (x *exchange) openBody() {
+	h := &x.ctx.Request.Header
+	x.body = body{r: x.ctx.RequestBodyStream(), conn: x.ctx.Conn(), declared: int64(h.ContentLength()), limit: maxJSON}
+	if x.body.declared == 0 {
+		x.body.r = nil
+	}
+	if x.route != nil && x.route.payload == formPayload {
+		x.body.limit, x.body.stall = x.srv.cfg.MaxUpload, x.srv.cfg.StallTimeout
+	}
+}
+
+// finish writes what every answer has.
+func (x *exchange) finish(err error) {
+	if err != nil {
+		x.refuse(refusalOf(err))
+	}
+	h := &x.ctx.Response.Header
+	h.Set("X-Request-Id", x.id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	if len(h.Peek("Cache-Control")) == 0 {
+		h.Set("Cache-Control", "no-store")
+	}
+	if x.limit != nil {
+		h.Set("RateLimit-Limit", strconv.Itoa(x.limit.Limit))
+		h.Set("RateLimit-Remaining", strconv.Itoa(x.limit.Remaining))
+		h.Set("RateLimit-Reset", strconv.Itoa(int(x.limit.Reset.Seconds()+0.999)))
+	}
+	if !x.body.ended() {
+		x.skipBody()
+	}
+	x.record(err)
+}
+
+// skipBody sees to a body that was not read: a short one that is there already is read away, any other costs the
+// connection.
+func (x *exchange) skipBody() {
+	if x.body.err == nil && x.body.declared >= 0 && x.body.declared <= x.body.limit && x.body.declared <= maxJSON {
+		if _, err := x.body.all(); err == nil {
+			return
+		}
+	}
+	x.ctx.Response.SetConnectionClose()
+	hangUpGently(x.ctx.Conn())
+}
+
+// refuse writes an error.
+func (x *exchange) refuse(r *refusal) {
+	res := &x.ctx.Response
+	res.ResetBody()
+	for _, name := range []string{"Content-Disposition", "ETag", "Content-Range", "Cache-Control", "Location"} {
+		res.Header.Del(name) // a handler may have set them before it failed
+	}
+	res.SetStatusCode(r.status())
+	res.Header.SetContentType("application/json")
+	res.SetBodyRaw(appendDetail(nil, r.detail))
+	for name, value := range r.headers() {
+		res.Header.Set(name, value)
+	}
+	if r.hangUp {
+		res.SetConnectionClose()
+		hangUpGently(x.ctx.Conn())
+	}
+}
+
+// record counts and logs the exchange. The path itself is not logged: it may hold what a client should not have sent.
+func (x *exchange) record(err error) {
+	method, name, status := "other", "none", x.ctx.Response.StatusCode()
+	if x.route != nil {
+		method, name = x.route.method, x.route.name
+	}
+	took := time.Since(x.begun)
+	x.srv.meters.observe(method, name, status, took)
+	level := slog.LevelDebug
+	if status >= kindStatus[failed] {
+		level = slog.LevelError
+	}
+	if !x.srv.log.Enabled(x.ctx, level) {
+		return
+	}
+	attrs := []any{"request", x.id, "method", method, "route", name, "status", status, "took", took, "account", x.who.User.ID}
+	if r, ok := err.(*refusal); ok && r.cause != nil {
+		attrs = append(attrs, "error", r.cause)
+	} else if err != nil {
+		attrs = append(attrs, "error", err)
+	}
+	x.srv.log.Log(x.ctx, level, "request", attrs...)
+}
+
+// refuseUnread answers a request that could not be read: a broken or late header, or a body that breaks at once.
+func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
+	x := &exchange{srv: s, ctx: ctx, id: newRequestID(), begun: time.Now()}
+	r := refuse(malformed, "The request is malformed: check its first line, its header and the length of its body.")
+	if _, ok := err.(*fasthttp.ErrSmallBuffer); ok {
+		r = refuse(malformed, "The header is over %d bytes: send less.", s.cfg.MaxHeader)
+	}
+	if isTimeout(err) {
+		r = refuse(malformed, "The request did not arrive in time: send it at once.")
+	}
+	r.hangUp, r.cause = true, err
+	x.finish(r)
+}
+
+// send answers with JSON.
+func (x *exchange) send(status int, json []byte) error {
+	res := &x.ctx.Response
+	res.SetStatusCode(status)
+	res.Header.SetContentType("application/json")
+	res.SetBodyRaw(json)
+	return nil
+}
+
+func newRequestID() string {
+	var b [12]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

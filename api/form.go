@@ -1,0 +1,172 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/textproto"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"probity/coordinator"
+)
+
+// The bounds of a form.
+const (
+	maxParts    = 64      // parts, unknown ones included
+	maxPartText = 4 << 10 // bytes of a part that is no file
+	maxName     = 200     // bytes of a job's name
+	maxHours    = 72
+)
+
+// form reads the parts of an upload one after another, in whatever order they come.
+type form struct {
+	mr    *multipart.Reader
+	parts int
+	seen  []string
+	bulkOptions
+}
+
+// bulkOptions are the parts that are no file.
+type bulkOptions struct {
+	callbackURL, callbackContent string
+	name, column                 string
+	noHeader                     bool
+	maxAge                       time.Duration
+	hours                        int
+}
+
+func newForm(body io.Reader, contentType string) *form {
+	_, params, _ := mime.ParseMediaType(contentType) // admit has seen that it is whole
+	return &form{mr: multipart.NewReader(body, params["boundary"]),
+		bulkOptions: bulkOptions{callbackContent: "full", maxAge: coordinator.DefaultMaxAge, hours: 24}}
+}
+
+func (f *form) has(name string) bool { return slices.Contains(f.seen, name) }
+
+// next reads parts up to the file, which it returns, or to the end of the form: then it returns nil.
+func (f *form) next() (*multipart.Part, error) {
+	for {
+		p, err := f.mr.NextRawPart()
+		if err == io.EOF {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, brokenForm(err)
+		}
+		if f.parts++; f.parts > maxParts {
+			return nil, refuse(unacceptable, "The form has more than %d parts: send only those that are described.", maxParts)
+		}
+		if err := checkEncoding(p.Header); err != nil {
+			return nil, err
+		}
+		name := p.FormName()
+		if name != "" && f.has(name) {
+			return nil, refuse(unacceptable, "%s was sent twice: send it once.", shown(name))
+		}
+		f.seen = append(f.seen, name)
+		if name == "file" {
+			return p, nil
+		}
+		if err := f.option(name, p); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// shown is a name that a client chose, fit for a detail.
+func shown(name string) string {
+	return strconv.QuoteToASCII(name[:min(len(name), 40)])
+}
+
+// brokenForm is the refusal of a form that cannot be read on; what the body itself refused stays as it is.
+func brokenForm(err error) error {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r
+	}
+	return &refusal{kind: malformed, detail: "The multipart body is malformed: it must begin and end with the boundary of the Content-Type.", hangUp: true, cause: err}
+}
+
+// checkEncoding refuses parts that would have to be decoded first (RFC 7578, section 4.7, lets nobody send them).
+func checkEncoding(h textproto.MIMEHeader) error {
+	switch strings.ToLower(h.Get("Content-Transfer-Encoding")) {
+	case "", "7bit", "8bit", "binary":
+		return nil
+	}
+	return refuse(mediaType, "A part has a Content-Transfer-Encoding: send parts as they are.")
+}
+
+// option reads one part that is no file. What we do not know is passed over.
+func (f *form) option(name string, p *multipart.Part) error {
+	b, err := io.ReadAll(io.LimitReader(p, maxPartText+1))
+	if err != nil {
+		return brokenForm(err)
+	}
+	s := string(b)
+	switch name {
+	case "callback_url", "name", "email_column", "has_header", "max_age", "max_hours", "callback_content":
+		if len(b) > maxPartText || !utf8.Valid(b) || strings.ContainsRune(s, 0) {
+			return refuse(unacceptable, "%s must be UTF-8 text of at most %d bytes.", name, maxPartText)
+		}
+		return f.set(name, s)
+	}
+	if _, err := io.Copy(io.Discard, io.LimitReader(p, maxJSON)); err != nil {
+		return brokenForm(err)
+	}
+	if n, err := p.Read(make([]byte, 1)); n > 0 || (err != nil && err != io.EOF) {
+		return refuse(unacceptable, "The part %s is too long for one that is not known: the list belongs into the part named file.", shown(name))
+	}
+	return nil
+}
+
+func (f *form) set(name, s string) error {
+	switch name {
+	case "callback_url":
+		f.callbackURL = strings.TrimSpace(s)
+	case "name":
+		if f.name = s; len(s) > maxName {
+			return refuse(unacceptable, "name must have at most %d bytes.", maxName)
+		}
+	case "email_column":
+		f.column = s
+	case "has_header":
+		header, err := readFlag(name, s)
+		f.noHeader = !header
+		return err
+	case "max_age":
+		seconds, err := readNumber(name, s, 0, maxMaxAge)
+		f.maxAge = time.Duration(seconds) * time.Second
+		return err
+	case "max_hours":
+		hours, err := readNumber(name, s, 1, maxHours)
+		f.hours = int(hours)
+		return err
+	case "callback_content":
+		if f.callbackContent = s; s != "full" && s != "auto" && s != "link" {
+			return refuse(unacceptable, "callback_content must be full, auto or link.")
+		}
+	}
+	return nil
+}
+
+func readFlag(name, s string) (bool, error) {
+	switch strings.ToLower(s) {
+	case "true", "1":
+		return true, nil
+	case "false", "0":
+		return false, nil
+	}
+	return false, refuse(unacceptable, "%s must be true or false.", name)
+}
+
+func readNumber(name, s string, least, most int64) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, refuse(unacceptable, "%s must be a whole number from %d to %d.", name, least, most)
+	}
+	return n, nil
+}

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+const hexDigits = "0123456789abcdef"
+
+// appendText appends s as a JSON string. What is not UTF-8 becomes U+FFFD; the two line separators that JavaScript once
+// choked on are escaped, and so is "<", so that the answer is harmless wherever it is pasted.
+func appendText(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' && c != '<' {
+			i++
+			continue
+		}
+		if c < utf8.RuneSelf {
+			dst = appendEscaped(append(dst, s[start:i]...), c)
+			i++
+			start = i
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if (r == utf8.RuneError && n == 1) || r == '\u2028' || r == '\u2029' {
+			dst = append(append(dst, s[start:i]...), '\\', 'u')
+			for shift := 12; shift >= 0; shift -= 4 {
+				dst = append(dst, hexDigits[r>>shift&15])
+			}
+			start = i + n
+		}
+		i += n
+	}
+	return append(append(dst, s[start:]...), '"')
+}
+
+func appendEscaped(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
+	}
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+}
+
+// appendTextOrNull appends s, or null when it is empty.
+func appendTextOrNull(dst []byte, s string) []byte {
+	if s == "" {
+		return append(dst, "null"...)
+	}
+	return appendText(dst, s)
+}
+
+// appendTime appends t as ISO 8601 in UTC, with whole seconds.
+func appendTime(dst []byte, t time.Time) []byte {
+	return append(t.UTC().AppendFormat(append(dst, '"'), "2006-01-02T15:04:05Z"), '"')
+}
+
+func appendNumberOrNull(dst []byte, n int) []byte {
+	if n == 0 {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, int64(n), 10)
+}

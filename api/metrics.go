@@ -1,0 +1,40 @@
+package api
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// meters count requests. Labels are routes of ours and statuses, never what a client made up.
+type meters struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+}
+
+func newMeters(r prometheus.Registerer) (*meters, error) {
+	m := &meters{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "probity_http_requests_total", Help: "Requests by route, method and status.",
+		}, []string{"method", "route", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "probity_http_request_duration_seconds", Help: "Time from a request's header to its answer, by route.",
+			Buckets: []float64{.001, .005, .02, .1, .15, .5, 1, 3, 10, 30, 120, 600},
+		}, []string{"route"}),
+	}
+	if r == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.requests, m.seconds} {
+		if err := r.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *meters) observe(method, route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
+	m.seconds.WithLabelValues(route).Observe(took.Seconds())
+}

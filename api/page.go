@@ -1,0 +1,54 @@
+package api
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+
+	"github.com/valyala/fasthttp"
+)
+
+// page is a document that is the same for everybody.
+type page struct {
+	body   []byte
+	kind   string
+	tag    string
+	policy string // Content-Security-Policy, empty for none
+}
+
+//go:embed widget.js
+var widgetScript []byte
+
+//go:embed openapi.json
+var descriptionJSON []byte
+
+func newPage(body []byte, kind string) page {
+	sum := sha256.Sum256(body)
+	return page{body: body, kind: kind, tag: `"` + hex.EncodeToString(sum[:12]) + `"`}
+}
+
+func (x *exchange) getWidget() error {
+	x.ctx.Response.Header.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	return x.sendPage(x.srv.widget, "public, max-age=3600")
+}
+
+func (x *exchange) getDescription() error { return x.sendPage(x.srv.json, "public, no-cache") }
+func (x *exchange) getDocs() error        { return x.sendPage(x.srv.docs, "public, no-cache") }
+
+// sendPage serves a page, or says that the client has it.
+func (x *exchange) sendPage(p page, caching string) error {
+	res := &x.ctx.Response
+	res.Header.Set("ETag", p.tag)
+	res.Header.Set("Cache-Control", caching)
+	if sameTag(string(x.ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), p.tag) {
+		res.SetStatusCode(statusNotModified)
+		return nil
+	}
+	if p.policy != "" {
+		res.Header.Set("Content-Security-Policy", p.policy)
+	}
+	res.SetStatusCode(statusOK)
+	res.Header.SetContentType(p.kind)
+	res.SetBodyRaw(p.body)
+	return nil
+}

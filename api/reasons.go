@@ -1,0 +1,74 @@
+package api
+
+import (
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+
+	"probity/engine"
+)
+
+// meanings explains each reason in one line.
+var meanings = map[engine.Reason]string{
+	engine.ReasonNone:                "The server accepts this mailbox and refuses made-up ones.",
+	engine.ReasonDisposable:          "The address is on a domain of throw-away mailboxes.",
+	engine.ReasonAcceptAllProvider:   "The provider accepts any recipient while it is asked, so that a mailbox cannot be told from none.",
+	engine.ReasonCatchAll:            "The domain accepts made-up recipients too.",
+	engine.ReasonAcceptedUnconfirmed: "The server accepts the mailbox, but it is not known whether it would refuse another.",
+	engine.ReasonMailboxFull:         "The mailbox exists and is over its quota.",
+	engine.ReasonRoleAccount:         "The mailbox exists and is a role's, such as info or sales.",
+	engine.ReasonPossibleTypo:        "The mailbox exists, but its domain is one letter away from a great provider's.",
+	engine.ReasonLowQuality:          "The domain's mail goes to a parking service.",
+	engine.ReasonInvalidSyntax:       "This is not an e-mail address.",
+	engine.ReasonDomainNotFound:      "The domain does not exist.",
+	engine.ReasonNullMX:              "The domain says that it takes no mail.",
+	engine.ReasonProviderSyntax:      "The provider gives out no mailboxes of this form.",
+	engine.ReasonNoMailServer:        "The domain has neither a mail server nor an address.",
+	engine.ReasonMailboxNotFound:     "The server says that the mailbox does not exist.",
+	engine.ReasonUnroutableMX:        "The domain's mail servers have no address that mail could be sent to.",
+	engine.ReasonMailboxDisabled:     "The mailbox is disabled.",
+	engine.ReasonGreylisted:          "The server asks to come back later; it will be asked again.",
+	engine.ReasonSMTPNotChecked:      "The mail server was not asked.",
+	engine.ReasonCancelled:           "The job was cancelled before this address was finished.",
+	engine.ReasonRateLimited:         "The server takes no more questions for now.",
+	engine.ReasonTimeout:             "No answer came in time; a later call may find it.",
+	engine.ReasonBlocked:             "The server refuses us, which says nothing about the mailbox.",
+	engine.ReasonTemporaryError:      "The server has a temporary problem.",
+	engine.ReasonSMTPUTF8Unsupported: "The address needs an extension that the mail server does not offer.",
+	engine.ReasonConnectionFailed:    "The mail server could not be reached.",
+	engine.ReasonDNSError:            "The domain's name servers did not answer.",
+	engine.ReasonProtocolError:       "The mail server answered in a way that means nothing certain.",
+	engine.ReasonInternalError:       "Something failed on our side.",
+}
+
+// allReasons are the reasons in the order of their numbers.
+func allReasons() []engine.Reason { return slices.Sorted(reasonsOf(meanings)) }
+
+func reasonsOf(m map[engine.Reason]string) iter.Seq[engine.Reason] {
+	return func(yield func(engine.Reason) bool) {
+		for r := range m {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// reasonsJSON is the body of GET /v1/reasons.
+func reasonsJSON() []byte {
+	b := []byte(`{"reasons":[`)
+	for i, r := range allReasons() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		v := engine.Sure(r, "", 0, time.Time{})
+		b = appendTextOrNull(append(b, `{"reason":`...), r.String())
+		b = appendText(append(b, `,"status":`...), v.Status.String())
+		b = strconv.AppendUint(append(b, `,"score":`...), uint64(v.Score), 10)
+		b = append(appendText(append(b, `,"meaning":`...), meanings[r]), '}')
+	}
+	return append(b, `]}`...)
+}
+
+func (x *exchange) getReasons() error { return x.send(statusOK, x.srv.reasons) }

@@ -1,0 +1,231 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"probity/coordinator"
+	"probity/coordinator/sheet"
+	"probity/engine"
+	"probity/store"
+)
+
+// keepResults is how long results can be downloaded.
+const keepResults = 7 * 24 * time.Hour
+
+const bulkPath = "/v1/verify/bulk"
+
+// record is a bulk job as the interface shows it.
+type record struct {
+	ID          string           `json:"job_id"`
+	Name        *string          `json:"name"`
+	Status      store.JobState   `json:"status"`
+	Filename    *string          `json:"filename"`
+	Column      *string          `json:"email_column"`
+	Delimiter   string           `json:"delimiter"`
+	Encoding    string           `json:"encoding"`
+	HasHeader   bool             `json:"has_header"`
+	Created     *stamp           `json:"created_at"`
+	Started     *stamp           `json:"started_at"`
+	Finished    *stamp           `json:"finished_at"`
+	Expires     *stamp           `json:"expires_at"`
+	Rows        int64            `json:"total_rows"`
+	Unique      int64            `json:"unique_addresses"`
+	Duplicates  int64            `json:"duplicate_rows"`
+	Blank       int64            `json:"blank_rows"`
+	Processed   int64            `json:"processed"`
+	Percent     float64          `json:"percent"`
+	Rate        float64          `json:"rows_per_second"`
+	ETA         *int64           `json:"eta_seconds"`
+	Pending     int64            `json:"pending_retry"`
+	Waiting     int64            `json:"waiting_budget"`
+	Slow        []slowRoute      `json:"slow_routes"`
+	Counts      map[string]int64 `json:"counts"`
+	Reasons     map[string]int64 `json:"reasons"`
+	Reserved    int64            `json:"credits_reserved"`
+	Used        int64            `json:"credits_used"`
+	Refunded    int64            `json:"credits_refunded"`
+	CallbackURL *string          `json:"callback_url"`
+	Callback    *string          `json:"callback_status"`
+	Attempts    int              `json:"callback_attempts"`
+	ResultsURL  *string          `json:"results_url"`
+	ResultsSHA  *string          `json:"results_sha256"`
+	ResultBytes *int64           `json:"results_bytes"`
+	Error       *string          `json:"error"`
+}
+
+type slowRoute struct {
+	Provider string `json:"provider"`
+	Waiting  int64  `json:"waiting"`
+	ETA      *int64 `json:"eta_seconds"`
+}
+
+// stamp is a time as the interface writes it.
+type stamp time.Time
+
+// MarshalJSON writes whole seconds in UTC.
+func (t stamp) MarshalJSON() ([]byte, error) { return appendTime(nil, time.Time(t)), nil }
+
+func stampOf(t time.Time) *stamp {
+	if t.IsZero() {
+		return nil
+	}
+	return (*stamp)(&t)
+}
+
+// textOrNil is nil for the empty string, and so null in JSON.
+func textOrNil(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// Record is the record of a finished job as its callback bears it; publicURL begins its links.
+func Record(publicURL string, j *store.Job, c store.Callback) ([]byte, error) {
+	r, err := newRecord(strings.TrimSuffix(publicURL, "/"), coordinator.Snapshot{Job: *j, Processed: j.Rows}, &c)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(r)
+}
+
+func (s *Server) jobPath(id string) string { return bulkPath + "/" + id }
+
+// recordOf is the record of a job at this moment.
+func (s *Server) recordOf(snap coordinator.Snapshot, c *store.Callback) ([]byte, error) {
+	r, err := newRecord(s.cfg.PublicURL, snap, c)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(r)
+}
+
+// lookUp is the record of a job in the store.
+func (s *Server) lookUp(id string) (*record, error) {
+	snap, err := s.rooms.Coordinator.Snapshot(id)
+	if err != nil {
+		return nil, err
+	}
+	var callback *store.Callback
+	c, err := s.rooms.Store.Callback(id)
+	if err == nil {
+		callback = &c
+	} else if !errors.Is(err, store.ErrNoCallback) {
+		return nil, err
+	}
+	return newRecord(s.cfg.PublicURL, snap, callback)
+}
+
+func newRecord(base string, s coordinator.Snapshot, c *store.Callback) (*record, error) {
+	var d sheet.Dialect
+	if err := json.Unmarshal(s.Sheet, &d); err != nil {
+		return nil, err
+	}
+	r := &record{
+		ID: s.ID, Name: textOrNil(s.Name), Status: s.State, Filename: textOrNil(s.Filename), Column: textOrNil(columnOf(d)),
+		Delimiter: string(rune(d.Delimiter)), Encoding: d.Encoding, HasHeader: d.HasHeader, Created: stampOf(s.CreatedAt),
+		Started: stampOf(s.StartedAt), Rows: s.Rows, Unique: s.Unique, Duplicates: s.Duplicates, Blank: s.Blank, Processed: s.Processed,
+		Percent: percent(s.Processed, s.Rows), Rate: math.Round(s.Rate*10) / 10, Pending: s.PendingRetry, Slow: []slowRoute{},
+		Counts: countsOf(s), Reasons: s.Reasons, CallbackURL: textOrNil(s.CallbackURL), Error: textOrNil(s.Error),
+	}
+	if r.Reasons == nil {
+		r.Reasons = map[string]int64{}
+	}
+	r.setWaiting(s)
+	r.setCredits(&s.Job)
+	r.setResults(base, &s.Job)
+	if c != nil && s.CallbackURL != "" && c.State != "" {
+		r.Callback, r.Attempts = textOrNil(string(c.State)), c.Attempts
+	}
+	return r, nil
+}
+
+// columnOf names the e-mail column as a client would.
+func columnOf(d sheet.Dialect) string {
+	if d.HasHeader && d.Name != "" {
+		return d.Name
+	}
+	return strconv.Itoa(d.Column + 1)
+}
+
+// percent never rounds up to 100.
+func percent(n, of int64) float64 {
+	if of == 0 || n >= of {
+		return 100
+	}
+	return math.Floor(float64(n)*1000/float64(of)) / 10
+}
+
+func countsOf(s coordinator.Snapshot) map[string]int64 {
+	counts := make(map[string]int64, 4)
+	for status := engine.Unknown; status <= engine.Invalid; status++ {
+		counts[status.String()] = s.ByStatus[status]
+		if n := s.Counts[status.String()]; n > 0 {
+			counts[status.String()] = n
+		}
+	}
+	return counts
+}
+
+func (r *record) setWaiting(s coordinator.Snapshot) {
+	if eta := int64(math.Ceil(s.ETA.Seconds())); s.ETA > 0 || s.State.Finished() {
+		r.ETA = &eta
+	}
+	for _, w := range s.Waiting {
+		slow := slowRoute{Provider: w.Class, Waiting: w.Rows}
+		if !w.Until.IsZero() {
+			r.Waiting += w.Rows
+			eta := int64(max(0, math.Ceil(time.Until(w.Until).Seconds())))
+			slow.ETA = &eta
+		}
+		r.Slow = append(r.Slow, slow)
+	}
+}
+
+func (r *record) setCredits(j *store.Job) {
+	if !j.State.Finished() {
+		r.Reserved = costOf(j)
+		return
+	}
+	r.Used, r.Refunded = j.Charged, costOf(j)-j.Charged
+}
+
+func (r *record) setResults(base string, j *store.Job) {
+	if !j.State.Finished() {
+		return
+	}
+	r.Finished, r.Expires = stampOf(j.FinishedAt), stampOf(j.FinishedAt.Add(keepResults))
+	if j.State == store.JobCompleted || j.State == store.JobCancelled {
+		r.ResultsURL = textOrNil(base + bulkPath + "/" + j.ID + "/results")
+		r.ResultsSHA, r.ResultBytes = textOrNil(j.ResultSHA), &j.ResultBytes
+	}
+}
+
+// cleanFilename is the last element of a file name as a browser sends it, without control characters.
+func cleanFilename(s string) string {
+	if i := strings.LastIndexByte(s, '\\'); i >= 0 {
+		s = s[i+1:]
+	}
+	if s = path.Base(s); s == "." || s == "/" {
+		return ""
+	}
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, s)
+	for len(s) > maxName {
+		_, n := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-n]
+	}
+	return s
+}

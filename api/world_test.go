@@ -1,0 +1,442 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"probity/coordinator"
+	"probity/engine"
+	"probity/prober/wire"
+	"probity/store"
+)
+
+// world is a running server on a loopback address. Behind it stand our own rooms; only DNS and the prober are made up.
+type world struct {
+	t        *testing.T
+	store    *store.Store
+	coord    *coordinator.Coordinator
+	prober   *pretendProber
+	server   *Server
+	fs       vfs.FS
+	registry *prometheus.Registry
+	log      *syncedBuffer
+	addr     string
+	base     string
+	admin    store.User
+	adminKey string
+	user     store.User
+	key      string // of user, with creditsAtFirst
+	testKey  string
+}
+
+const creditsAtFirst = 1000
+
+// syncedBuffer is a log that tests read while it is written.
+type syncedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncedBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncedBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// pretendDNS knows by a domain's name what DNS says of it.
+type pretendDNS struct{ table *engine.Table }
+
+func (d pretendDNS) Route(_ context.Context, domain string) engine.Route {
+	switch {
+	case strings.HasPrefix(domain, "nx"):
+		return d.table.NoRoute(engine.FactNoDomain)
+	case strings.HasPrefix(domain, "null"):
+		return d.table.NewRoute([]engine.MX{{Host: "."}})
+	}
+	return d.table.NewRoute([]engine.MX{{Preference: 10, Host: "mx1." + domain}, {Preference: 20, Host: "mx2." + domain}})
+}
+
+type pretendLists struct{}
+
+func (pretendLists) Flags(a engine.Address) (f engine.Flags) {
+	if a.Local() == "info" {
+		f |= engine.FlagRole
+	}
+	if a.Domain() == "free.test" {
+		f |= engine.FlagFree
+	}
+	return f
+}
+
+func (pretendLists) Suggest(a engine.Address) string {
+	if a.Domain() == "nxgmial.com" {
+		return a.Local() + "@gmail.com"
+	}
+	return ""
+}
+
+// pretendProber knows by an address's local part what its server says.
+type pretendProber struct {
+	table *engine.Table
+	asked atomic.Int64
+	fail  atomic.Bool
+	mu    sync.Mutex
+	hold  chan struct{} // guarded by mu; when set, answers wait until it is closed
+}
+
+func (p *pretendProber) wait(ctx context.Context) {
+	p.mu.Lock()
+	hold := p.hold
+	p.mu.Unlock()
+	if hold == nil {
+		return
+	}
+	select {
+	case <-hold:
+	case <-ctx.Done():
+	}
+}
+
+// holdAnswers makes all answers wait until the returned function is called.
+func (p *pretendProber) holdAnswers() (release func()) {
+	hold := make(chan struct{})
+	p.mu.Lock()
+	p.hold = hold
+	p.mu.Unlock()
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		p.hold = nil
+		p.mu.Unlock()
+		close(hold)
+	})
+}
+
+func (p *pretendProber) verdict(a engine.Address, cached bool) engine.Verdict {
+	reason := engine.ReasonNone
+	switch local := a.Local(); {
+	case strings.HasPrefix(local, "nobody"):
+		reason = engine.ReasonMailboxNotFound
+	case strings.HasPrefix(local, "any"):
+		reason = engine.ReasonCatchAll
+	case strings.HasPrefix(local, "grey"):
+		reason = engine.ReasonGreylisted
+	case strings.HasPrefix(local, "block"):
+		reason = engine.ReasonBlocked
+	}
+	v := engine.Sure(reason, "pretend/"+reason.String(), 0, time.Now())
+	v.ProviderName, v.SMTPValid, v.FromCache = "other", reason == engine.ReasonNone, cached
+	if reason == engine.ReasonMailboxNotFound {
+		v.Details = engine.Details{Host: "mx1." + a.Domain(), Code: 550, Enhanced: engine.Enhanced{Class: 5, Subject: 1, Detail: 1},
+			Message: "550 5.1.1 <address> unknown", Stage: engine.StageRcpt, Attempts: 1}
+	}
+	return v
+}
+
+func (p *pretendProber) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
+	p.asked.Add(1)
+	if p.fail.Load() {
+		return wire.Answer{}, fmt.Errorf("pretend prober of %s failed", a.Address.Mailbox())
+	}
+	p.wait(ctx)
+	if ctx.Err() != nil || strings.HasPrefix(a.Address.Local(), "slow") {
+		<-ctx.Done()
+		return wire.Answer{Verdict: engine.Sure(engine.ReasonTimeout, "pretend/timeout", 0, time.Now()), Node: "node-1"}, nil
+	}
+	if a.NoSMTP {
+		return wire.Answer{Verdict: engine.Sure(engine.ReasonSMTPNotChecked, "policy/not-probed", 0, time.Now())}, nil
+	}
+	return wire.Answer{Verdict: p.verdict(a.Address, a.MaxAge > 0 && strings.HasPrefix(a.Address.Local(), "cached")), Node: "node-1"}, nil
+}
+
+func (p *pretendProber) Verify(ctx context.Context, b *wire.Batch, _ time.Duration, emit func(wire.Results)) error {
+	p.wait(ctx)
+	rows := make([]wire.Result, 0, len(b.Rows))
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		res := wire.Result{Row: r.Number, Attempt: r.Attempt, Verdict: p.verdict(r.Address, false)}
+		if ctx.Err() != nil {
+			res.Outcome = wire.Later
+		}
+		rows = append(rows, res)
+	}
+	emit(wire.Results{Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Rows: rows, Done: true})
+	return ctx.Err()
+}
+
+// lateRecord is filled once the server exists: callbacks are made before it.
+type lateResults struct{ c atomic.Pointer[coordinator.Coordinator] }
+
+func (l *lateResults) WriteResults(ctx context.Context, job string, w io.Writer) error {
+	return l.c.Load().Results(ctx, job, coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL}}, w)
+}
+
+// newWorld starts a server that is as production has it, but for what change changes.
+func newWorld(t *testing.T, change func(*Config)) *world {
+	t.Helper()
+	w := &world{t: t, fs: vfs.NewMem(), registry: prometheus.NewRegistry(), log: new(syncedBuffer)}
+	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	table := engine.DefaultTable()
+	w.prober = &pretendProber{table: table}
+	var err error
+	w.store, err = store.Open(w.fs, "state")
+	require.NoError(t, err)
+	w.coord = coordinator.New(coordinator.Config{Store: w.store, FS: w.fs, Dir: "data", Resolver: pretendDNS{table}, Prober: w.prober, Table: table,
+		Lists: pretendLists{}, Pretend: Pretend, Log: log,
+		OnFinish: func(j *store.Job) []store.Part {
+			return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), coordinator.CallbackPart(j)}
+		}})
+	results := new(lateResults)
+	results.c.Store(w.coord)
+	dialer := &net.Dialer{}
+	callbacks, err := coordinator.NewCallbacks(coordinator.CallbackConfig{Store: w.store, Results: results,
+		Record:    func(j *store.Job, c store.Callback) ([]byte, error) { return Record("http://probity.test", j, c) },
+		PublicURL: "http://probity.test", Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Dial: func(ctx context.Context, _ netip.Addr, network, address string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, address)
+		},
+		Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil }})
+	require.NoError(t, err)
+	cfg := Config{}
+	if change != nil {
+		change(&cfg)
+	}
+	w.server, err = New(cfg, Rooms{Store: w.store, Coordinator: w.coord, Callbacks: callbacks, FS: w.fs, Scratch: "data/scratch", Log: log,
+		Metrics: w.registry, Erase: func(context.Context, string) (Erased, error) { return Erased{Cached: 1, Jobs: 2}, nil }})
+	require.NoError(t, err)
+	w.people()
+	w.run(callbacks)
+	return w
+}
+
+func (w *world) people() {
+	ctx, now := context.Background(), time.Now()
+	var err error
+	w.admin, _, err = w.store.AddUser(ctx, store.NewUser{Email: "root@probity.test", Role: store.Admin, Credits: 1000}, "test", now)
+	require.NoError(w.t, err)
+	w.adminKey, _, err = w.store.CreateKey(w.admin.ID, "admin", false, "test", now)
+	require.NoError(w.t, err)
+	w.user, w.key = w.customer("ann@probity.test", creditsAtFirst)
+	w.testKey, _, err = w.store.CreateKey(w.user.ID, "test", true, "test", now)
+	require.NoError(w.t, err)
+}
+
+// customer makes an account with wide limits and a live key.
+func (w *world) customer(email string, credits int64) (store.User, string) {
+	u, _, err := w.store.AddUser(context.Background(), store.NewUser{Email: email, Credits: credits,
+		Limits: store.Limits{SinglePerMinute: 100000, BulkPerHour: 100000}}, "test", time.Now())
+	require.NoError(w.t, err)
+	key, _, err := w.store.CreateKey(u.ID, "live", false, "test", time.Now())
+	require.NoError(w.t, err)
+	return u, key
+}
+
+// run starts the rooms and ends them with the test.
+func (w *world) run(callbacks *coordinator.Callbacks) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(w.t, err)
+	w.addr = ln.Addr().String()
+	w.base = "http://" + w.addr
+	ctx, stop := context.WithCancel(context.Background())
+	serving, stopServing := context.WithCancel(context.Background())
+	var rooms, web sync.WaitGroup
+	rooms.Go(func() {
+		if err := w.coord.Run(ctx); err != nil {
+			w.t.Errorf("coordinator: %v", err)
+		}
+	})
+	rooms.Go(func() {
+		if err := callbacks.Run(ctx); err != nil {
+			w.t.Errorf("callbacks: %v", err)
+		}
+	})
+	web.Go(func() {
+		if err := w.server.Serve(serving, ln, 10*time.Second); err != nil {
+			w.t.Errorf("server: %v", err)
+		}
+	})
+	w.t.Cleanup(func() {
+		stopServing()
+		web.Wait()
+		stop()
+		rooms.Wait()
+		require.NoError(w.t, w.store.Close())
+	})
+}
+
+// reply is an answer, read to its end.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (r reply) json(t *testing.T) map[string]any {
+	t.Helper()
+	var m map[string]any
+	require.NoError(t, json.Unmarshal(r.body, &m), "%s", r.body)
+	return m
+}
+
+// detail is the text of an error, whose body must have nothing else.
+func (r reply) detail(t *testing.T) string {
+	t.Helper()
+	m := r.json(t)
+	require.Len(t, m, 1, "%s", r.body)
+	require.Equal(t, "application/json", r.header.Get("Content-Type"))
+	require.NotEmpty(t, r.header.Get("X-Request-Id"))
+	s, ok := m["detail"].(string)
+	require.True(t, ok && s != "", "%s", r.body)
+	return s
+}
+
+// request is what a test sends; key "" sends none.
+type request struct {
+	method, path, key string
+	header            map[string]string
+	body              io.Reader
+}
+
+func (w *world) do(r request) reply {
+	w.t.Helper()
+	req, err := http.NewRequest(r.method, w.base+r.path, r.body)
+	require.NoError(w.t, err)
+	if r.key != "" {
+		req.Header.Set("Authorization", "Bearer "+r.key)
+	}
+	for k, v := range r.header {
+		req.Header.Set(k, v)
+	}
+	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(req)
+	require.NoError(w.t, err)
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	require.NoError(w.t, err)
+	return reply{res.StatusCode, res.Header, b}
+}
+
+func (w *world) get(path, key string) reply { return w.do(request{method: "GET", path: path, key: key}) }
+
+func (w *world) post(path, key, body string) reply {
+	return w.do(request{method: "POST", path: path, key: key, body: strings.NewReader(body), header: map[string]string{"Content-Type": "application/json"}})
+}
+
+func (w *world) single(body string) reply { return w.post("/v1/verify/single", w.key, body) }
+
+// part is one part of a form; filename makes it a file.
+type part struct{ name, filename, content string }
+
+func formOf(parts ...part) (body string, contentType string) {
+	var b bytes.Buffer
+	m := multipart.NewWriter(&b)
+	for _, p := range parts {
+		if p.filename != "" {
+			f, _ := m.CreateFormFile(p.name, p.filename)
+			_, _ = io.WriteString(f, p.content)
+		} else {
+			_ = m.WriteField(p.name, p.content)
+		}
+	}
+	_ = m.Close()
+	return b.String(), m.FormDataContentType()
+}
+
+func (w *world) upload(key string, header map[string]string, parts ...part) reply {
+	body, kind := formOf(parts...)
+	h := map[string]string{"Content-Type": kind}
+	for k, v := range header {
+		h[k] = v
+	}
+	return w.do(request{method: "POST", path: "/v1/verify/bulk", key: key, header: h, body: strings.NewReader(body)})
+}
+
+// finished uploads a list and waits for its end.
+func (w *world) finished(key string, parts ...part) map[string]any {
+	r := w.upload(key, nil, parts...)
+	require.Equal(w.t, 202, r.status, "%s", r.body)
+	return w.wait(key, r.json(w.t)["job_id"].(string))
+}
+
+func (w *world) wait(key, id string) map[string]any {
+	for range 30 {
+		r := w.get("/v1/verify/bulk/"+id+"?wait=10", key)
+		require.Equal(w.t, 200, r.status, "%s", r.body)
+		job := r.json(w.t)
+		switch job["status"] {
+		case "completed", "cancelled", "failed":
+			return job
+		}
+	}
+	w.t.Fatal("the job does not end")
+	return nil
+}
+
+// raw sends bytes on a connection of their own and reads the answers until the server hangs up or nothing comes for long.
+func (w *world) raw(text string) string {
+	w.t.Helper()
+	c, err := net.Dial("tcp", w.addr)
+	require.NoError(w.t, err)
+	defer c.Close()
+	_, err = io.WriteString(c, text)
+	require.NoError(w.t, err)
+	require.NoError(w.t, c.SetReadDeadline(time.Now().Add(700*time.Millisecond)))
+	b, _ := io.ReadAll(c)
+	return string(b)
+}
+
+// responses splits what raw read.
+func responses(t *testing.T, text string) []reply {
+	t.Helper()
+	var list []reply
+	r := bufio.NewReader(strings.NewReader(text))
+	for {
+		if _, err := r.Peek(1); err != nil {
+			return list
+		}
+		res, err := http.ReadResponse(r, nil)
+		require.NoError(t, err, "%q", text)
+		b, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		list = append(list, reply{res.StatusCode, res.Header, b})
+	}
+}
+
+func (w *world) credits() store.Credits {
+	c, err := w.store.Credits(w.user.ID)
+	require.NoError(w.t, err)
+	require.NoError(w.t, w.store.CheckLedger(w.user.ID))
+	return c
+}
+
+func query(path string, pairs ...string) string {
+	v := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		v.Set(pairs[i], pairs[i+1])
+	}
+	return path + "?" + v.Encode()
+}

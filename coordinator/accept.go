@@ -241,7 +241,10 @@ func (c *Coordinator) sweepFolders() error {
 	}
 	slices.Sort(found)
 	for _, id := range found {
-		if j, err := c.cfg.Store.Job(id); err == nil && j.State != store.JobExpired || c.isUploading(id) {
+		if c.isUploading(id) { // asked first: when it no longer is, the store knows it, or its folder is gone
+			continue
+		}
+		if j, err := c.cfg.Store.Job(id); err == nil && j.State != store.JobExpired {
 			continue
 		} else if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err

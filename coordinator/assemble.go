@@ -227,7 +227,7 @@ func (a *assembly) verdict(r *record) (engine.Verdict, refs, bool, error) {
 	case tag == tagFinal, tag == tagProvisional && final && !a.job.Cancelled:
 		v, refs, err := r.verdict()
 		if err != nil {
-			err = fmt.Errorf("log: %w", err)
+			err = fmt.Errorf("log: %w: %w", errDamaged, err)
 		}
 		return v, refs, true, err
 	case !final:

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -34,7 +33,7 @@ const (
 	askFixed    = 4 + 1 + 1 + 2 + 4 + 2
 )
 
-var errChunkFile = errors.New("the chunk file is damaged")
+var errChunkFile = fmt.Errorf("chunk file: %w", errDamaged)
 
 // packer gathers asks and writes them as a chunk.
 type packer struct {
@@ -137,7 +136,7 @@ func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool) (*chunkRows,
 		}
 		addr, err := engine.Parse(a.Mailbox)
 		if err != nil {
-			return nil, fmt.Errorf("chunk row %d: %w", a.Number, err)
+			return nil, fmt.Errorf("chunk row %d: %w: %w", a.Number, errDamaged, err)
 		}
 		out.asks = append(out.asks, a)
 		out.batch = append(out.batch, wire.Row{Number: a.Number, Attempt: a.Attempt, Flags: a.Flags, Address: addr, Route: &a.Via.Route})

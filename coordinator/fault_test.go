@@ -1,9 +1,11 @@
 package coordinator
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,8 +20,11 @@ type faultFS struct {
 	vfs.FS
 	left    atomic.Int64
 	persist bool
+	err     error // default: errDisk
 	hit     atomic.Pointer[string]
 }
+
+const syscallNoSpace = syscall.ENOSPC
 
 // step runs a durable step, unless it is the one to fail.
 func (f *faultFS) step(what, path string, do func() error) error {
@@ -32,6 +37,9 @@ func (f *faultFS) step(what, path string, do func() error) error {
 		if err := do(); err != nil {
 			return err
 		}
+	}
+	if f.err != nil {
+		return f.err
 	}
 	return errDisk
 }
@@ -118,9 +126,10 @@ func failOnce(t *testing.T, n int64, persist bool, in, want string) (step string
 		j = w.accept(t, in) // the disk is well again
 	}
 	done := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
 	go func() {
 		defer close(done)
-		_, _ = w.c.Wait(t.Context(), j.ID)
+		_, _ = w.c.Wait(ctx, j.ID)
 	}()
 	select {
 	case <-done:
@@ -132,7 +141,8 @@ func failOnce(t *testing.T, n int64, persist bool, in, want string) (step string
 	case <-time.After(20 * time.Second):
 		t.Fatalf("stuck after step %d failed: %v", n, fs.hit.Load())
 	}
-	w.stop = nil
+	stop()
+	<-done
 	require.NoError(t, w.store.Close())
 	if hit := fs.hit.Load(); hit != nil {
 		step, more = *hit, true

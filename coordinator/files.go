@@ -92,6 +92,9 @@ func readWhole(fs vfs.FS, path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
+// errDamaged is wrapped by what is wrong with the bytes of a job's own files: it ends that job and no other.
+var errDamaged = errors.New("a file of the job is damaged")
+
 // readFull reads exactly len(b) bytes at an offset of a file.
 func readFull(f vfs.File, b []byte, at int64) error {
 	n, err := f.ReadAt(b, at)
@@ -99,7 +102,7 @@ func readFull(f vfs.File, b []byte, at int64) error {
 		return nil
 	}
 	if err == nil || errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
+		err = fmt.Errorf("it ends early: %w", errDamaged)
 	}
 	return fmt.Errorf("%d bytes at %d: %w", len(b), at, err)
 }

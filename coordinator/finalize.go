@@ -52,6 +52,18 @@ func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 	return c.end(j, &done)
 }
 
+// failJob ends a job that cannot be brought to its end: nothing is charged.
+func (c *Coordinator) failJob(id string) error {
+	j, err := c.Job(id)
+	if err != nil {
+		return err
+	}
+	done := *j
+	done.State, done.Error = store.JobFailed, "a file of the job is damaged; upload the list again"
+	endedNow(&done)
+	return c.end(j, &done)
+}
+
 // end commits that a job is finished.
 func (c *Coordinator) end(was, done *store.Job) error {
 	parts := []store.Part{store.DropAllChunks(done.ID)}

@@ -94,7 +94,7 @@ func (l *live) replay(entries []byte) error {
 	for ; len(entries) > 0; entries = entries[entryBytes:] {
 		row := entryRow(entries)
 		if int64(row) >= l.job.Rows {
-			return fmt.Errorf("log: row %d of %d", row, l.job.Rows)
+			return fmt.Errorf("log: row %d of %d: %w", row, l.job.Rows, errDamaged)
 		}
 		if entryTag(entries) == tagFinal && l.answered.add(row) {
 			l.progress.count(engine.Status(entries[4]), 1)

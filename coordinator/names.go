@@ -123,7 +123,7 @@ func readName(f vfs.File, at int64) (string, error) {
 	got, err := f.ReadAt(short[:], at)
 	n, used := binary.Uvarint(short[:got])
 	if used <= 0 || n > nameMax {
-		return "", errors.Join(err, fmt.Errorf("no name at %d", at))
+		return "", errors.Join(err, fmt.Errorf("no name at %d: %w", at, errDamaged))
 	}
 	if used+int(n) <= got {
 		return string(short[used : used+int(n)]), nil

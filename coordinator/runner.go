@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -79,18 +80,22 @@ func (r *runner) step(ctx context.Context, j *store.Job) error {
 	return fmt.Errorf("unknown state %q", j.State)
 }
 
-// setback pauses a job whose disk is full; any other failure is returned.
+// setback pauses a job whose disk is full, and ends one whose files are damaged; any other failure is returned.
 func (r *runner) setback(cause error) error {
-	if !vfs.IsNoSpaceError(cause) {
-		return cause
+	switch {
+	case vfs.IsNoSpaceError(cause):
+		r.c.log.Error("disk full: job paused", "job", r.id, "error", cause)
+		_, err := r.c.change(r.id, func(j *store.Job) error {
+			j.State, j.PausedAt = store.JobPaused, time.Now().UTC()
+			j.Error = "the disk is full; make room and resume the job"
+			return nil
+		})
+		return err
+	case errors.Is(cause, errDamaged), errors.Is(cause, fs.ErrNotExist):
+		r.c.log.Error("job failed", "job", r.id, "error", cause)
+		return r.c.failJob(r.id)
 	}
-	r.c.log.Error("disk full: job paused", "job", r.id, "error", cause)
-	_, err := r.c.change(r.id, func(j *store.Job) error {
-		j.State, j.PausedAt = store.JobPaused, time.Now().UTC()
-		j.Error = "the disk is full; make room and resume the job"
-		return nil
-	})
-	return err
+	return cause
 }
 
 // sitOut waits while the job is paused.

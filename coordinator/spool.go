@@ -108,7 +108,7 @@ type spool struct {
 	frames   []frame
 }
 
-var errIndex = errors.New("the spool's index is damaged")
+var errIndex = fmt.Errorf("the spool's index: %w", errDamaged)
 
 func openSpool(fs vfs.FS, dir string) (*spool, error) {
 	b, err := readWhole(fs, fs.PathJoin(dir, fileIndex))
@@ -168,7 +168,7 @@ func (r *frameReader) read(s *spool, d *sheet.Dialect, i int) error {
 	}
 	raw, err := s.dec.DecodeAll(r.packed, r.raw[:0])
 	if err != nil {
-		return fmt.Errorf("spool: %w", err)
+		return fmt.Errorf("spool frame %d: %w: %w", i, errDamaged, err)
 	}
 	r.raw = raw
 	r.block.Buf, r.block.First, r.block.Line = raw, f.First, f.Line
@@ -176,10 +176,10 @@ func (r *frameReader) read(s *spool, d *sheet.Dialect, i int) error {
 		r.block.Buf = d.AppendUTF8(nil, raw)
 	}
 	if err := d.Parse(&r.block); err != nil {
-		return fmt.Errorf("spool: %w", err)
+		return fmt.Errorf("spool frame %d: %w: %w", i, errDamaged, err)
 	}
 	if len(r.block.Rows) != int(f.Rows) {
-		return fmt.Errorf("spool: frame %d has %d rows, want %d", i, len(r.block.Rows), f.Rows)
+		return fmt.Errorf("spool frame %d has %d rows, want %d: %w", i, len(r.block.Rows), f.Rows, errDamaged)
 	}
 	return nil
 }

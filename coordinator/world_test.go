@@ -213,8 +213,17 @@ func (w *world) accept(t testing.TB, csv string) *store.Job {
 
 func (w *world) finish(t testing.TB, id string) *store.Job {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeoutCause(context.Background(), time.Minute, errors.New("stuck"))
 	defer stop()
+	go func() {
+		select {
+		case err := <-w.ended:
+			t.Errorf("the coordinator ended: %v", err)
+			w.ended <- err
+			stop()
+		case <-ctx.Done():
+		}
+	}()
 	j, err := w.c.Wait(ctx, id)
 	require.NoError(t, err)
 	return j

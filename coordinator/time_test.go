@@ -1,0 +1,125 @@
+package coordinator
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/prober/wire"
+	"probity/store"
+)
+
+// stubborn never lets rows of busy domains through: grey ones are deferred, the others have no budget.
+func stubborn(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+	switch {
+	case strings.HasPrefix(r.Address.Domain(), "grey"):
+		return wire.Deferred, time.Hour
+	case strings.HasPrefix(r.Address.Domain(), "busy"):
+		return wire.Later, 20 * time.Minute
+	}
+	return wire.Settled, 0
+}
+
+func TestMaxHoursSettlesTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, vfs.NewMem())
+		w.prober.how = stubborn
+		w.run()
+		j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader("email\na@busy.example\nb@grey.example\nc@x.example\n"), Options: Options{MaxHours: 2}})
+		require.NoError(t, err)
+		began := time.Now()
+		j, err = w.c.Wait(t.Context(), j.ID)
+		require.NoError(t, err)
+		require.Equal(t, store.JobCompleted, j.State)
+		require.InDelta(t, 2*time.Hour, time.Since(began), float64(time.Second))
+		require.EqualValues(t, 1, j.Reasons["timeout"])
+		require.EqualValues(t, 1, j.Reasons["greylisted"], "what is known of a row is said")
+		require.Less(t, w.prober.asked, 20, "rows are not asked before they are due")
+		require.NoError(t, w.close(t))
+	})
+}
+
+func TestPausedForAWeekIsCancelledAndExpiresAWeekLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, vfs.NewMem())
+		w.prober.how = stubborn
+		w.run()
+		j := w.accept(t, "email\na@busy.example\nc@x.example\n")
+		time.Sleep(time.Minute)
+		_, err := w.c.Pause(j.ID)
+		require.NoError(t, err)
+		began := time.Now()
+		j, err = w.c.Wait(t.Context(), j.ID)
+		require.NoError(t, err)
+		require.Equal(t, store.JobCancelled, j.State)
+		require.InDelta(t, maxPaused, time.Since(began), float64(time.Second))
+		require.EqualValues(t, 1, j.Reasons["cancelled"])
+		j, err = w.c.WaitChange(t.Context(), j.ID, store.JobCancelled)
+		require.NoError(t, err)
+		require.Equal(t, store.JobExpired, j.State)
+		require.InDelta(t, maxPaused+keepResults, time.Since(began), float64(2*time.Hour))
+		left, err := w.fs.List("data/jobs")
+		require.NoError(t, err)
+		require.Empty(t, left)
+		require.NoError(t, w.close(t))
+	})
+}
+
+func TestALongJobDoesNotDelayAShortOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, vfs.NewMem())
+		w.prober.how = func(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+			if r.Number%8 == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			return wire.Settled, 0
+		}
+		w.run()
+		long := w.accept(t, list(300_000, 5))
+		time.Sleep(10 * time.Millisecond)
+		began := time.Now()
+		w.finish(t, w.accept(t, list(1000, 6)).ID)
+		require.Less(t, time.Since(began), 2*time.Second)
+		j, err := w.c.Job(long.ID)
+		require.NoError(t, err)
+		require.Equal(t, store.JobRunning, j.State, "the long job has not finished meanwhile")
+		w.finish(t, long.ID)
+		require.NoError(t, w.close(t))
+	})
+}
+
+func TestFullDiskPausesADamagedFileFails(t *testing.T) {
+	disk := vfs.NewMem()
+	fs := &faultFS{FS: disk, err: syscallNoSpace}
+	w := openWorld(t, disk, func(_ *world, c *Config) { c.FS = fs })
+	j := w.accept(t, list(500, 8))
+	fs.left.Store(6)
+	w.run()
+	require.Eventually(t, func() bool {
+		j, err := w.c.Job(j.ID)
+		return err == nil && j.State == store.JobPaused
+	}, 5*time.Second, time.Millisecond)
+	_, err := w.c.Resume(j.ID)
+	require.NoError(t, err)
+	require.Equal(t, store.JobCompleted, w.finish(t, j.ID).State)
+
+	w.prober.how = stubborn
+	j = w.accept(t, "email\na@x.example\nb@busy.example\n")
+	require.Eventually(t, func() bool {
+		s, err := w.c.Snapshot(j.ID)
+		return err == nil && s.PendingRetry > 0
+	}, 5*time.Second, time.Millisecond)
+	_, err = w.c.Pause(j.ID)
+	require.NoError(t, err)
+	require.NoError(t, writeWhole(disk, disk.PathJoin(w.c.dir(j.ID), fileIndex), []byte("junk")))
+	_, err = w.c.Resume(j.ID)
+	require.NoError(t, err)
+	j = w.finish(t, j.ID)
+	require.Equal(t, store.JobFailed, j.State)
+	require.Contains(t, j.Error, "damaged")
+	require.NoError(t, w.close(t), "other jobs go on")
+}

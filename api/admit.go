@@ -99,6 +99,9 @@ func (x *exchange) checkPayload() error {
 	if coding := h.Peek(fasthttp.HeaderContentEncoding); len(coding) > 0 && !strings.EqualFold(string(coding), "identity") {
 		return refuse(mediaType, "The body must not have a Content-Encoding: send it plain (a file in a form may be packed).")
 	}
+	if err := x.checkType(string(h.ContentType())); err != nil {
+		return err
+	}
 	limit := int64(maxJSON)
 	if x.route.payload == formPayload {
 		limit = x.srv.cfg.MaxUpload
@@ -106,7 +109,7 @@ func (x *exchange) checkPayload() error {
 	if int64(h.ContentLength()) > limit {
 		return refuse(tooLarge, "The body is over %d bytes: send less.", limit)
 	}
-	return x.checkType(string(h.ContentType()))
+	return nil
 }
 
 func (x *exchange) checkType(header string) error {

@@ -49,7 +49,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case b.read > b.limit:
 		b.err = refuse(tooLarge, "The body is over %d bytes: send less.", b.limit)
 		return 0, b.err
-	case err == io.EOF && b.declared >= 0 && b.read < b.declared:
+	case err == io.EOF && (b.declared >= 0 && b.read < b.declared || b.declared < 0 && brokenOff(b.conn)):
 		err = io.ErrUnexpectedEOF // the stream itself ends quietly when the client goes
 	}
 	b.err = endOfBody(err)

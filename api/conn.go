@@ -102,6 +102,17 @@ type clientConn struct {
 	from   netip.Addr
 	linger atomic.Bool
 	closed atomic.Bool
+	// heard tells that the client has ended its side. A stream of chunks that the client breaks off between two of them
+	// ends as quietly as a whole one: only this tells them apart.
+	heard atomic.Bool
+}
+
+func (c *clientConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err == io.EOF {
+		c.heard.Store(true)
+	}
+	return n, err
 }
 
 func (c *clientConn) Write(b []byte) (int, error) {
@@ -139,6 +150,12 @@ func hangUpGently(c net.Conn) {
 	if cc, ok := c.(*clientConn); ok {
 		cc.linger.Store(true)
 	}
+}
+
+// brokenOff reports that the client has ended its side of a connection.
+func brokenOff(c net.Conn) bool {
+	cc, ok := c.(*clientConn)
+	return ok && cc.heard.Load()
 }
 
 // isTimeout reports that a deadline passed.

@@ -26,6 +26,7 @@ const (
 // form reads the parts of an upload one after another, in whatever order they come.
 type form struct {
 	mr    *multipart.Reader
+	body  io.Reader
 	parts int
 	seen  []string
 	bulkOptions
@@ -42,7 +43,7 @@ type bulkOptions struct {
 
 func newForm(body io.Reader, contentType string) *form {
 	_, params, _ := mime.ParseMediaType(contentType) // admit has seen that it is whole
-	return &form{mr: multipart.NewReader(body, params["boundary"]),
+	return &form{mr: multipart.NewReader(body, params["boundary"]), body: body,
 		bulkOptions: bulkOptions{callbackContent: "full", maxAge: coordinator.DefaultMaxAge, hours: 24}}
 }
 
@@ -53,7 +54,7 @@ func (f *form) next() (*multipart.Part, error) {
 	for {
 		p, err := f.mr.NextRawPart()
 		if err == io.EOF {
-			return nil, nil
+			return nil, f.end()
 		}
 		if err != nil {
 			return nil, brokenForm(err)
@@ -76,6 +77,19 @@ func (f *form) next() (*multipart.Part, error) {
 			return nil, err
 		}
 	}
+}
+
+// end reads what follows the last boundary (RFC 2046, section 5.1.1), so that a body that breaks off there is not taken
+// for a whole one.
+func (f *form) end() error {
+	n, err := io.Copy(io.Discard, io.LimitReader(f.body, maxJSON))
+	if err != nil {
+		return brokenForm(err)
+	}
+	if n == maxJSON {
+		return refuse(malformed, "The multipart body goes on behind its last boundary: end it there.")
+	}
+	return nil
 }
 
 // shown is a name that a client chose, fit for a detail.

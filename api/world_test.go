@@ -188,13 +188,6 @@ func (p *pretendProber) Verify(ctx context.Context, b *wire.Batch, _ time.Durati
 	return ctx.Err()
 }
 
-// lateRecord is filled once the server exists: callbacks are made before it.
-type lateResults struct{ c atomic.Pointer[coordinator.Coordinator] }
-
-func (l *lateResults) WriteResults(ctx context.Context, job string, w io.Writer) error {
-	return l.c.Load().Results(ctx, job, coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL}}, w)
-}
-
 // newWorld starts a server that is as production has it, but for what change changes.
 func newWorld(t *testing.T, change func(*Config)) *world {
 	t.Helper()
@@ -210,10 +203,8 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 		OnFinish: func(j *store.Job) []store.Part {
 			return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), coordinator.CallbackPart(j)}
 		}})
-	results := new(lateResults)
-	results.c.Store(w.coord)
 	dialer := &net.Dialer{}
-	callbacks, err := coordinator.NewCallbacks(coordinator.CallbackConfig{Store: w.store, Results: results,
+	callbacks, err := coordinator.NewCallbacks(coordinator.CallbackConfig{Store: w.store, Results: w.coord,
 		Record:    func(j *store.Job, c store.Callback) ([]byte, error) { return Record("http://probity.test", j, c) },
 		PublicURL: "http://probity.test", Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Dial: func(ctx context.Context, _ netip.Addr, network, address string) (net.Conn, error) {
@@ -293,6 +284,7 @@ type reply struct {
 	status int
 	header http.Header
 	body   []byte
+	closed bool // the server hangs up after it
 }
 
 func (r reply) json(t *testing.T) map[string]any {
@@ -321,6 +313,10 @@ type request struct {
 	body              io.Reader
 }
 
+// client keeps its connections to itself, so that the server alone decides when one ends.
+var client = &http.Client{Transport: &http.Transport{DisableCompression: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
 func (w *world) do(r request) reply {
 	w.t.Helper()
 	req, err := http.NewRequest(r.method, w.base+r.path, r.body)
@@ -331,13 +327,12 @@ func (w *world) do(r request) reply {
 	for k, v := range r.header {
 		req.Header.Set(k, v)
 	}
-	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(req)
+	res, err := client.Do(req)
 	require.NoError(w.t, err)
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	require.NoError(w.t, err)
-	return reply{res.StatusCode, res.Header, b}
+	return reply{res.StatusCode, res.Header, b, res.Close}
 }
 
 func (w *world) get(path, key string) reply { return w.do(request{method: "GET", path: path, key: key}) }
@@ -404,7 +399,7 @@ func (w *world) raw(text string) string {
 	defer c.Close()
 	_, err = io.WriteString(c, text)
 	require.NoError(w.t, err)
-	require.NoError(w.t, c.SetReadDeadline(time.Now().Add(700*time.Millisecond)))
+	require.NoError(w.t, c.SetReadDeadline(time.Now().Add(2*time.Second)))
 	b, _ := io.ReadAll(c)
 	return string(b)
 }
@@ -422,7 +417,7 @@ func responses(t *testing.T, text string) []reply {
 		require.NoError(t, err, "%q", text)
 		b, err := io.ReadAll(res.Body)
 		require.NoError(t, err)
-		list = append(list, reply{res.StatusCode, res.Header, b})
+		list = append(list, reply{res.StatusCode, res.Header, b, res.Close})
 	}
 }
 

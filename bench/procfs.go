@@ -82,3 +82,29 @@ func ownCPU() time.Duration {
 	}
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
+
+// datagramsLost counts the UDP datagrams that this machine has dropped for want of room in a socket's buffer; 0 when the
+// system does not tell.
+func datagramsLost() int64 { return parseLost(readShort("/proc/net/snmp")) }
+
+// parseLost reads RcvbufErrors and SndbufErrors from the two lines of names and values that begin with "Udp:".
+func parseLost(text string) (lost int64) {
+	var names []string
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] != "Udp:" {
+			continue
+		}
+		if names == nil {
+			names = fields
+			continue
+		}
+		for i := range min(len(names), len(fields)) {
+			if names[i] == "RcvbufErrors" || names[i] == "SndbufErrors" {
+				n, _ := strconv.ParseInt(fields[i], 10, 64) // what is no number counts nothing
+				lost += n
+			}
+		}
+	}
+	return lost
+}

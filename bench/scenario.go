@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"time"
 )
 
 // Dial connects as net.Dialer.DialContext does.
@@ -14,13 +15,14 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Options are what the command line says.
 type Options struct {
-	Binary  string // our own executable
-	Dir     string // where files of a run go; below it each scenario has its own folder, removed at its end
-	Rows    int    // 0: each scenario's own
-	Latency string // none or realistic: how long the pretend internet takes to answer
-	Nodes   int    // of a cluster
-	Seed    uint64 // which internet, which list
-	Dial    Dial   // how floors connect
+	Binary  string        // our own executable
+	Dir     string        // where files of a run go; below it each scenario has its own folder, removed at its end
+	Rows    int           // 0: each scenario's own
+	Latency string        // none or realistic: how long the pretend internet takes to answer
+	Nodes   int           // of a cluster
+	Seed    uint64        // which internet, which list
+	Timeout time.Duration // of one scenario; 0 is none
+	Dial    Dial          // how floors connect
 	Log     io.Writer
 }
 
@@ -75,7 +77,16 @@ func Run(ctx context.Context, s Scenario, o Options) *Report {
 	if o.Rows > 0 {
 		t.rows = o.Rows
 	}
-	if err := t.run(ctx, s); err != nil {
+	if o.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("it took longer than %s", o.Timeout))
+		defer cancel()
+	}
+	err := t.run(ctx, s)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	if err != nil {
 		t.Error = err.Error()
 	}
 	return t.Report

@@ -1,0 +1,58 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+)
+
+// Print writes a report as a table for a person.
+func (r *Report) Print(w io.Writer) error {
+	fmt.Fprintf(w, "%s: %s\n", r.Scenario, r.What)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, name := range r.names() {
+		m := r.Metrics[name]
+		fmt.Fprintf(table, "  %s\t%s\t %s\t\n", name, number(m.Value), m.Unit)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, b := range r.Bars {
+		fmt.Fprintf(w, "  %s %s %s, is %s\n", verdict(b.OK), b.Name, b.Want, number(b.Value))
+	}
+	for _, s := range r.Remark {
+		fmt.Fprintf(w, "  note: %s\n", s)
+	}
+	if r.Error != "" {
+		fmt.Fprintf(w, "  ended before its time: %s\n", r.Error)
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+func verdict(ok bool) string {
+	if ok {
+		return "  ok"
+	}
+	return "FAIL"
+}
+
+// names lists the metrics in the order in which they were measured, or by name when the report was read from a file.
+func (r *Report) names() []string {
+	if len(r.Order) == len(r.Metrics) {
+		return r.Order
+	}
+	return slices.Sorted(maps.Keys(r.Metrics))
+}
+
+// PrintScenarios lists scenarios with their bars.
+func PrintScenarios(w io.Writer, all []Scenario) error {
+	for _, s := range all {
+		if _, err := fmt.Fprintf(w, "%s\n    %s\n    bars: %s\n    rows: %s\n", s.Name, s.What, s.Bars, number(float64(s.Rows))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"slices"
+	"time"
+)
+
+// drawHistograms draws each histogram as steps over a logarithmic axis of time; nothing without counts.
+func drawHistograms(all []Histogram) template.HTML {
+	low, high, most := latencyBuckets, -1, 0
+	var names []string
+	for _, h := range all {
+		for i, n := range h.Counts {
+			if n > 0 {
+				low, high, most = min(low, i), max(high, i), max(most, n)
+			}
+		}
+		names = append(names, fmt.Sprintf("%s p50 %s p99 %s", h.Name, shortTime(h.quantile(0.5)), shortTime(h.quantile(0.99))))
+	}
+	if high < 0 {
+		return ""
+	}
+	low, high = max(0, low-1), min(latencyBuckets-1, high+1)
+	c := newCanvas("Latency: "+fmt.Sprint(names), svgHeight+14*len(all))
+	top := nice(float64(most))
+	for i := range 5 {
+		y := padTop + plotHeight*(1-float64(i)/4)
+		c.add(`<line class="axis" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>`, padLeft, svgWidth-padRight, y, y)
+		c.text(padLeft-6, y+4, "end", short(top*float64(i)/4))
+	}
+	c.text(padLeft-6, 12, "end", "calls")
+	x := func(bucket int) float64 { return padLeft + plotWidth*float64(bucket-low)/float64(high-low+1) }
+	for b := low; b <= high; b++ {
+		if every := (high-low)/6 + 1; (b-low)%every == 0 {
+			c.text(x(b), svgHeight-padBottom+15, "start", shortTime(bucketEnd(b)))
+		}
+	}
+	for i, h := range all {
+		c.drawSteps(h, i, low, high, x, func(n int) float64 { return padTop + plotHeight*(1-float64(n)/top) })
+		c.add(`<rect x="%d" y="%d" width="9" height="9" rx="2" fill="%s"/>`, padLeft, svgHeight+14*i-8, colour(i))
+		c.text(padLeft+14, float64(svgHeight+14*i), "start", names[i])
+	}
+	return c.done()
+}
+
+func (c *canvas) drawSteps(h Histogram, i, low, high int, x func(int) float64, y func(int) float64) {
+	c.add(`<polyline fill="%s" fill-opacity="0.18" stroke="%s" stroke-width="1.5" points="%.1f,%.1f `, colour(i), colour(i), x(low), y(0))
+	for b := low; b <= high; b++ {
+		c.add("%.1f,%.1f %.1f,%.1f ", x(b), y(h.Counts[b]), x(b+1), y(h.Counts[b]))
+	}
+	c.add(`%.1f,%.1f"/>`, x(high+1), y(0))
+}
+
+func shortTime(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.3gus", float64(d)/float64(time.Microsecond))
+	case d < time.Second:
+		return fmt.Sprintf("%.3gms", float64(d)/float64(time.Millisecond))
+	}
+	return fmt.Sprintf("%.3gs", d.Seconds())
+}
+
+// The picture of horizontal bars: one a line.
+const (
+	barLeft   = 150
+	barRight  = 90
+	barHeight = 20
+	barWidth  = svgWidth - barLeft - barRight
+	mostBars  = 24
+)
+
+// drawBudgets draws for each receiver how full its fullest limit became; nothing without limits.
+func drawBudgets(all []Budget) template.HTML {
+	fullest := map[string]Budget{}
+	for _, b := range all {
+		if f, known := fullest[b.Persona]; b.Limit > 0 && (!known || b.use() > f.use()) {
+			fullest[b.Persona] = b
+		}
+	}
+	var bars []Budget
+	for _, b := range fullest {
+		bars = append(bars, b)
+	}
+	if len(bars) == 0 {
+		return ""
+	}
+	slices.SortFunc(bars, func(a, b Budget) int {
+		return cmp.Or(cmp.Compare(b.use(), a.use()), cmp.Compare(a.Persona, b.Persona))
+	})
+	bars = bars[:min(len(bars), mostBars)]
+	c := newCanvas("Use of each receiver's fullest limit", barHeight*len(bars)+24)
+	for i, b := range bars {
+		y := float64(i * barHeight)
+		fill := "var(--c0)"
+		if b.use() > 1 {
+			fill = "var(--bad)"
+		}
+		c.text(barLeft-8, y+14, "end", b.Persona)
+		c.add(`<rect x="%d" y="%.1f" width="%.1f" height="12" rx="2" fill="%s"/>`, barLeft, y+4, barWidth*min(b.use(), 1.15), fill)
+		c.add(`<title>%s %s</title>`, escape(b.Persona), escape(b.Kind))
+		c.text(barLeft+barWidth*min(b.use(), 1.15)+5, y+14, "start", fmt.Sprintf("%d of %d %s", b.Seen, b.Limit, kindShort(b.Kind)))
+	}
+	c.add(`<line x1="%d" x2="%d" y1="0" y2="%d" stroke="var(--bad)" stroke-dasharray="3 3"/>`, barLeft+barWidth, barLeft+barWidth, barHeight*len(bars))
+	c.text(barLeft+barWidth, float64(barHeight*len(bars)+14), "middle", "the limit")
+	return c.done()
+}
+
+func (b Budget) use() float64 { return ratio(float64(b.Seen), float64(b.Limit)) }
+
+// kindShort is the referee's word for a limit, cut to what fits beside a bar.
+func kindShort(kind string) string {
+	short := map[string]string{
+		"connections": "conn", "connections_per_minute": "conn/min", "rcpts_per_minute": "rcpt/min", "rcpts_per_transaction": "rcpt/trans",
+		"rcpts_per_connection": "rcpt/conn", "transactions_per_connection": "trans/conn", "refusals_per_connection": "ref/conn", "refusals_per_hour": "ref/h",
+	}
+	if s, ok := short[kind]; ok {
+		return s
+	}
+	return kind
+}
+
+// drawStages draws the CPU time of each stage, split by process; nothing without CPU.
+func drawStages(all []Stage) template.HTML {
+	var most time.Duration
+	var processes []string
+	for _, s := range all {
+		most = max(most, s.total())
+		for _, p := range s.Parts {
+			if !slices.Contains(processes, p.Process) {
+				processes = append(processes, p.Process)
+			}
+		}
+	}
+	if most == 0 {
+		return ""
+	}
+	c := newCanvas("CPU time by stage and process", padTop+38*len(all))
+	c.legend(processes)
+	for i, s := range all {
+		y := float64(padTop + 38*i)
+		c.text(0, y+10, "start", s.Name)
+		x := 0.0
+		for _, p := range s.Parts {
+			width := (svgWidth - barRight) * float64(p.CPU) / float64(most)
+			c.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="13" fill="%s"/>`, x, y+15, width, colour(slices.Index(processes, p.Process)))
+			x += width
+		}
+		c.text(x+6, y+26, "start", fmt.Sprintf("%.2f s", s.total().Seconds()))
+	}
+	return c.done()
+}
+
+func (s Stage) total() (sum time.Duration) {
+	for _, p := range s.Parts {
+		sum += p.CPU
+	}
+	return sum
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"probity/bench"
+)
+
+type benchCmd struct {
+	Scenarios []string      `arg:"" optional:"" name:"scenario" help:"Which scenarios; default: all. --list names them."`
+	List      bool          `help:"List the scenarios with their bars and end."`
+	Rows      int           `help:"Rows of each scenario's list; default: the scenario's own." placeholder:"N"`
+	Latency   string        `help:"How long the pretend internet takes to answer: none or realistic." enum:"none,realistic" default:"none"`
+	Nodes     int           `help:"Nodes of a cluster." default:"2"`
+	Seed      uint64        `help:"Which internet and which list." default:"1"`
+	Timeout   time.Duration `help:"How long one scenario may take." default:"30m"`
+	JSON      bool          `name:"json" help:"Print the report as JSON."`
+	HTML      string        `name:"html" help:"Write the report as one page with plots." placeholder:"FILE"`
+	Compare   string        `help:"Compare with this report of bench --json." type:"existingfile" placeholder:"OLD.json"`
+	Dir       string        `help:"Where lists, stores and results go while it runs; default: the system's place for temporary files." type:"existingdir" placeholder:"DIR"`
+}
+
+// errBars means that every scenario ran, and a bar was not met.
+var errBars = errors.New("not every bar is met")
+
+// Run runs scenarios one after another and reports.
+func (c *benchCmd) Run(ctx context.Context, con *console) error {
+	if c.List {
+		return bench.PrintScenarios(con.out, bench.Scenarios())
+	}
+	chosen, err := bench.Select(c.Scenarios)
+	if err != nil {
+		return fmt.Errorf("%w: %v", errUsage, err)
+	}
+	if c.Rows < 0 || c.Nodes < 1 {
+		return fmt.Errorf("%w: --rows %d --nodes %d; give positive numbers", errUsage, c.Rows, c.Nodes)
+	}
+	old, err := c.oldReports()
+	if err != nil {
+		return err
+	}
+	options, err := c.options(con)
+	if err != nil {
+		return err
+	}
+	var reports []*bench.Report
+	for _, s := range chosen {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r := bench.Run(ctx, s, options)
+		reports = append(reports, r)
+		if c.JSON {
+			continue
+		}
+		if err := r.Print(con.out); err != nil {
+			return err
+		}
+	}
+	return errors.Join(c.report(con, reports, old), met(reports))
+}
+
+func (c *benchCmd) options(con *console) (bench.Options, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return bench.Options{}, fmt.Errorf("this program's own file: %w", err)
+	}
+	return bench.Options{Binary: self, Dir: c.Dir, Rows: c.Rows, Latency: c.Latency, Nodes: c.Nodes, Seed: c.Seed, Timeout: c.Timeout, Dial: bench.FloorDial, Log: con.err}, nil
+}
+
+func (c *benchCmd) oldReports() ([]*bench.Report, error) {
+	if c.Compare == "" {
+		return nil, nil
+	}
+	f, err := os.Open(c.Compare)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	old, err := bench.ReadJSON(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Compare, err)
+	}
+	return old, nil
+}
+
+// report writes what is asked for beside the tables. With --json the comparison goes to standard error.
+func (c *benchCmd) report(con *console, reports, old []*bench.Report) error {
+	var errs []error
+	changes := con.out
+	if c.JSON {
+		changes = con.err
+		errs = append(errs, bench.WriteJSON(con.out, reports))
+	}
+	if old != nil {
+		errs = append(errs, bench.PrintComparison(changes, old, reports))
+	}
+	if c.HTML != "" {
+		errs = append(errs, writeFile(c.HTML, func(w io.Writer) error { return bench.WriteHTML(w, reports, old, time.Now()) }))
+	}
+	return errors.Join(errs...)
+}
+
+// met fails when a scenario did not come to its end or a bar does not hold.
+func met(reports []*bench.Report) error {
+	for _, r := range reports {
+		if r.Error != "" {
+			return fmt.Errorf("%s: %s", r.Scenario, r.Error)
+		}
+	}
+	for _, r := range reports {
+		if !r.OK() {
+			return errBars
+		}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+type completionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// Run prints a script to be sourced; it offers commands, sub-commands and flags, and files elsewhere.
+func (c completionCmd) Run(con *console, k *kong.Context) error {
+	words := completionWords(k.Model.Node, "")
+	paths := make([]string, 0, len(words))
+	for p := range words {
+		paths = append(paths, p)
+	}
+	sort.Strings(paths)
+	var b strings.Builder
+	if c.Shell == "fish" {
+		for _, p := range paths {
+			fmt.Fprintf(&b, "complete -c probity -n '%s' -a '%s'\n", fishCondition(p), words[p])
+		}
+	} else {
+		writeBash(&b, c.Shell, paths, words)
+	}
+	_, err := fmt.Fprint(con.out, b.String())
+	return err
+}
+
+// completionWords maps a command path ("sim serve") to what may follow it.
+func completionWords(n *kong.Node, path string) map[string]string {
+	words := map[string]string{}
+	var own []string
+	for _, child := range n.Children {
+		if child.Type != kong.CommandNode || child.Hidden {
+			continue
+		}
+		own = append(own, child.Name)
+		for p, w := range completionWords(child, strings.TrimSpace(path+" "+child.Name)) {
+			words[p] = w
+		}
+	}
+	for _, f := range n.Flags {
+		own = append(own, "--"+f.Name)
+	}
+	words[path] = strings.Join(own, " ")
+	return words
+}
+
+func fishCondition(path string) string {
+	if path == "" {
+		return "__fish_use_subcommand"
+	}
+	parts := strings.Fields(path)
+	return "__fish_seen_subcommand_from " + parts[len(parts)-1]
+}
+
+// writeBash writes one function for bash; zsh runs it through bashcompinit.
+func writeBash(b *strings.Builder, shell string, paths []string, words map[string]string) {
+	if shell == "zsh" {
+		b.WriteString("autoload -U +X bashcompinit && bashcompinit\n")
+	}
+	b.WriteString("_probity() {\n  local cur=${COMP_WORDS[COMP_CWORD]} path='' w\n")
+	b.WriteString("  for w in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do case $w in -*) ;; *) path=\"${path:+$path }$w\";; esac; done\n  case $path in\n")
+	for _, p := range paths {
+		fmt.Fprintf(b, "  '%s') COMPREPLY=($(compgen -W '%s' -- \"$cur\"));;\n", p, words[p])
+	}
+	b.WriteString("  *) COMPREPLY=();;\n  esac\n}\ncomplete -o default -F _probity probity\n")
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/net/idna"
+
+	"probity/engine"
+	"probity/engine/lists"
+)
+
+type explainCmd struct {
+	Address explainAddressCmd `cmd:"" help:"What an address is: lines from arguments or standard input, raw or JSON strings, to JSON lines."`
+	Reply   explainReplyCmd   `cmd:"" help:"What a reply means: TSV lines 'stage provider reply-text' from standard input to JSON lines."`
+	Route   explainRouteCmd   `cmd:"" help:"Where the mail of a domain goes, and what we allow ourselves there."`
+}
+
+// maxExplainLine bounds one line of input; an address may be 254 octets, a reply 100 lines.
+const maxExplainLine = 1 << 20
+
+// eachLine calls do with each argument, or with each line of in when there are none.
+func eachLine(args []string, in io.Reader, do func(string) error) error {
+	for _, a := range args {
+		if err := do(a); err != nil {
+			return err
+		}
+	}
+	if len(args) > 0 {
+		return nil
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxExplainLine)
+	for lines.Scan() {
+		if err := do(lines.Text()); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+type explainAddressCmd struct {
+	Lines []string `arg:"" optional:"" help:"Addresses, raw or as JSON strings; standard input when none is given."`
+}
+
+// addressFacts is one JSON line of explain address.
+type addressFacts struct {
+	Input        string  `json:"input"`
+	Valid        bool    `json:"valid"`
+	Normalized   string  `json:"normalized"`
+	Local        string  `json:"local"`
+	Domain       string  `json:"domain"`
+	ASCIIDomain  string  `json:"ascii_domain"`
+	Error        *string `json:"error"`
+	IsRole       bool    `json:"is_role_based"`
+	IsDisposable bool    `json:"is_disposable"`
+	IsFree       bool    `json:"is_free_email"`
+	DidYouMean   *string `json:"did_you_mean"`
+}
+
+// Run writes one JSON line for each line of input.
+func (c explainAddressCmd) Run(con *console) error {
+	set, err := lists.Default()
+	if err != nil {
+		return err
+	}
+	out := newLineWriter(con.out)
+	err = eachLine(c.Lines, con.in, func(line string) error { return out.encode(explainAddress(set, line)) })
+	return errors.Join(err, out.Flush())
+}
+
+func explainAddress(set *lists.Set, line string) addressFacts {
+	facts := addressFacts{Input: unquoteJSON(line)}
+	addr, err := engine.Parse(facts.Input)
+	if err != nil {
+		text := err.Error()
+		facts.Error = &text
+		if guess, ok := engine.Guess(facts.Input); ok {
+			facts.DidYouMean = &guess
+		}
+		return facts
+	}
+	flags := set.Flags(addr)
+	facts.Valid, facts.Normalized, facts.Local, facts.ASCIIDomain = true, addr.Folded(), addr.Local(), addr.Domain()
+	if facts.Domain, err = idna.ToUnicode(addr.Domain()); err != nil {
+		facts.Domain = addr.Domain()
+	}
+	facts.IsRole, facts.IsDisposable, facts.IsFree = flags.Has(engine.FlagRole), flags.Has(engine.FlagDisposable), flags.Has(engine.FlagFree)
+	if s := set.Suggest(addr); s != "" {
+		facts.DidYouMean = &s
+	}
+	return facts
+}
+
+// unquoteJSON reads a line that is a JSON string as such, any other as it stands.
+func unquoteJSON(line string) string {
+	var s string
+	if strings.HasPrefix(line, `"`) && json.Unmarshal([]byte(line), &s) == nil {
+		return s
+	}
+	return strings.TrimSuffix(line, "\r")
+}
+
+type explainReplyCmd struct {
+	Table bool `help:"Print which status and reason each meaning leads to."`
+}
+
+// replyFacts is one JSON line of explain reply.
+type replyFacts struct {
+	Meaning string  `json:"meaning"`
+	Blame   string  `json:"blame"`
+	Status  string  `json:"status"`
+	Reason  *string `json:"reason"`
+	Rule    string  `json:"rule"`
+	Action  string  `json:"action"`
+}
+
+// Run judges each line as the only reply seen at its stage.
+func (c explainReplyCmd) Run(con *console) error {
+	if c.Table {
+		return printMeanings(con)
+	}
+	table := engine.DefaultTable()
+	out := newLineWriter(con.out)
+	err := eachLine(nil, con.in, func(line string) error {
+		facts, err := explainReply(table, strings.TrimSuffix(line, "\r"))
+		if err != nil {
+			return err
+		}
+		return out.encode(facts)
+	})
+	return errors.Join(err, out.Flush())
+}
+
+func explainReply(table *engine.Table, line string) (replyFacts, error) {
+	fields := strings.SplitN(line, "\t", 3)
+	if len(fields) != 3 {
+		return replyFacts{}, fmt.Errorf("%w: %.80q is not 'stage<TAB>provider<TAB>reply-text'; leave the provider empty if it is not known", errUsage, line)
+	}
+	stage, ok := engine.StageNamed(fields[0])
+	if !ok {
+		return replyFacts{}, fmt.Errorf("%w: stage %.40q; use one of %s", errUsage, fields[0], strings.Join(engine.StageNames(), ", "))
+	}
+	provider := table.ProviderOfHint(fields[1])
+	finding := engine.Finding{Meaning: engine.ProtocolFault, Blame: engine.BlameSite, Rule: "generic/not-a-reply"}
+	reply, err := engine.ParseReply(stage, strings.ReplaceAll(fields[2], `\n`, "\n"))
+	if err == nil {
+		finding = table.Classify(provider, reply, engine.Asker{})
+	}
+	return judgeOnly(provider, reply, stage, finding), nil
+}
+
+// judgeOnly is the verdict that one reply alone leads to.
+func judgeOnly(provider *engine.Provider, reply engine.Reply, stage engine.Stage, f engine.Finding) replyFacts {
+	about := engine.SubjectSession
+	if stage == engine.StageRcpt {
+		about = engine.SubjectTarget
+	}
+	reply.Stage = stage
+	asked := *provider
+	asked.AcceptAll, asked.Probe = false, true
+	ev := engine.Evidence{Route: engine.Route{Fact: engine.FactMX, Hosts: []string{"mx"}, Provider: &asked}}
+	ev.Append(engine.Sighting{Subject: about, Host: "mx", Reply: reply, Finding: f})
+	v := engine.Judge(&ev, engine.Policy{}, time.Time{})
+	return replyFacts{Meaning: f.Meaning.String(), Blame: f.Blame.String(), Status: v.Status.String(), Reason: nullable(v.Reason.String()),
+		Rule: f.Rule, Action: f.Action.Kind.String()}
+}
+
+func nullable(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// printMeanings judges each meaning as a permanent refusal, or as an acceptance, of a recipient.
+func printMeanings(con *console) error {
+	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "meaning\tcode\tstatus\treason")
+	for _, row := range []struct {
+		m    engine.Meaning
+		code int
+	}{{engine.Accepted, 250}, {engine.NoMailbox, 550}, {engine.MailboxFull, 552}, {engine.MailboxDisabled, 550}, {engine.Greylisted, 451},
+		{engine.RateLimited, 450}, {engine.Blocked, 554}, {engine.SenderRefused, 550}, {engine.PolicyRefused, 550}, {engine.RelayDenied, 554},
+		{engine.Temporary, 451}, {engine.SyntaxRefused, 501}, {engine.ProtocolFault, 503}, {engine.MeaningUnknown, 550}} {
+		f := engine.Finding{Meaning: row.m, Blame: engine.BlameRecipient}
+		facts := judgeOnly(&engine.Provider{}, engine.Reply{Stage: engine.StageRcpt, Code: row.code}, engine.StageRcpt, f)
+		reason := "null"
+		if facts.Reason != nil {
+			reason = *facts.Reason
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", row.m, row.code, facts.Status, reason)
+	}
+	return w.Flush()
+}
+
+type explainRouteCmd struct {
+	probingFlags
+	Domain string `arg:"" help:"The domain, as in an address."`
+	JSON   bool   `name:"json" help:"One JSON object."`
+}
+
+// Run looks the domain up and shows its MX set, route, provider, owner and limits.
+func (c explainRouteCmd) Run(ctx context.Context, con *console) error {
+	return explainRoute(ctx, con, &c)
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/coordinator"
+	"probity/coordinator/sheet"
+	"probity/store"
+)
+
+// progressFolder is appended to the name of a result file: what is known so far lives there until the file is whole.
+const progressFolder = ".progress"
+
+// formOf reads the form of a result file from its ending.
+func formOf(path string) (coordinator.Form, error) {
+	for _, f := range []struct {
+		ending string
+		form   coordinator.Form
+	}{
+		{".csv", coordinator.Form{Format: coordinator.CSV, Compress: coordinator.None}},
+		{".csv.gz", coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Gzip}},
+		{".csv.zst", coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Zstd}},
+		{".jsonl", coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.None}},
+		{".jsonl.gz", coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.Gzip}},
+		{".jsonl.zst", coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.Zstd}},
+	} {
+		if strings.HasSuffix(strings.ToLower(path), f.ending) {
+			return f.form, nil
+		}
+	}
+	return coordinator.Form{}, fmt.Errorf("%w: --output %s; let its name end in .csv, .csv.gz, .csv.zst or .jsonl", errUsage, path)
+}
+
+// verifyList verifies a list into a file, or onto standard output.
+func (c *verifyCmd) verifyList(ctx context.Context, con *console, log *slog.Logger, file string) error {
+	if c.Output == "" {
+		return c.verifyToStdout(ctx, con, log, file)
+	}
+	form, err := formOf(c.Output)
+	if err != nil {
+		return err
+	}
+	dir := c.Output + progressFolder
+	return c.verifyIn(ctx, con, log, file, dir, form, func(n *node, job string) error {
+		return writeFile(c.Output, func(w io.Writer) error {
+			return n.coordinator.Results(context.WithoutCancel(ctx), job, coordinator.Filter{Form: form}, w)
+		})
+	})
+}
+
+// verifyToStdout keeps its progress in a folder of its own, which does not outlive it.
+func (c *verifyCmd) verifyToStdout(ctx context.Context, con *console, log *slog.Logger, file string) error {
+	dir, err := os.MkdirTemp("", "probity-*")
+	if err != nil {
+		return err
+	}
+	form := coordinator.Form{Format: coordinator.CSV, Compress: coordinator.None}
+	err = c.verifyIn(ctx, con, log, file, dir, form, func(n *node, job string) error {
+		return n.coordinator.Results(ctx, job, coordinator.Filter{Form: form}, con.out)
+	})
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// verifyIn verifies a list with its progress in dir, and removes dir once the result has been delivered.
+func (c *verifyCmd) verifyIn(ctx context.Context, con *console, log *slog.Logger, file, dir string, form coordinator.Form, deliver func(*node, string) error) error {
+	n, err := openNode(&c.probingFlags, nodeConfig{fs: vfs.Default, dir: dir, log: log, stored: form})
+	if err != nil {
+		return err
+	}
+	err = withNode(ctx, n, func(ctx context.Context) error {
+		return c.runList(ctx, con, n, file, deliver)
+	})
+	if err = errors.Join(err, n.Close()); err != nil {
+		if ctx.Err() != nil && c.Output != "" {
+			fmt.Fprintf(con.err, "interrupted; what is known is in %s, the same command goes on from there\n", dir)
+		}
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+func (c *verifyCmd) runList(ctx context.Context, con *console, n *node, file string, deliver func(*node, string) error) error {
+	job, err := c.jobOf(ctx, con, n, file)
+	if err != nil {
+		return err
+	}
+	bar := newProgress(con)
+	ended, err := bar.follow(ctx, n.coordinator, job.ID)
+	if err != nil && os.Getenv("DBG") != "" {
+		f, _ := os.Create(os.Getenv("DBG"))
+		fmt.Println(n.coordinator.Results(context.WithoutCancel(ctx), job.ID, coordinator.Filter{Partial: true}, f))
+		f.Close()
+	}
+	if err != nil {
+		return err
+	}
+	if ended.State != store.JobCompleted {
+		return fmt.Errorf("%s: %s %s", file, ended.State, ended.Error)
+	}
+	if err := deliver(n, job.ID); err != nil {
+		return err
+	}
+	printSummary(con, ended, c.Output)
+	return nil
+}
+
+// jobOf is the job that an earlier run left in the folder, if it is of this very list; else a new one.
+func (c *verifyCmd) jobOf(ctx context.Context, con *console, n *node, file string) (*store.Job, error) {
+	jobs, _, err := n.coordinator.Jobs("", "", 1, "")
+	if err != nil {
+		return nil, err
+	}
+	if len(jobs) == 0 {
+		return c.accept(ctx, con, n, file)
+	}
+	sum, err := sumOf(file)
+	if err != nil {
+		return nil, err
+	}
+	if jobs[0].Name != sum {
+		return nil, fmt.Errorf("%s%s holds the progress of another list or of other options; finish that one, name another -o, or delete that folder", c.Output, progressFolder)
+	}
+	fmt.Fprintf(con.err, "going on with %s where it stopped\n", file)
+	return jobs[0], nil
+}
+
+// accept reads the list whole, checks it, and makes it a job named after its content.
+func (c *verifyCmd) accept(ctx context.Context, con *console, n *node, file string) (*store.Job, error) {
+	in := con.in
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	hash := sha256.New()
+	job, err := n.coordinator.Accept(ctx, coordinator.Upload{Body: io.TeeReader(in, hash), Options: coordinator.Options{
+		Filename: filepath.Base(file), Column: c.Column, NoHeader: c.NoHead, MaxAge: c.MaxAge, NoSMTP: c.NoSMTP, MaxHours: maxHours,
+		Parts: func(j *store.Job) []store.Part {
+			j.Name = hex.EncodeToString(hash.Sum(nil))
+			return nil
+		}}})
+	var bad *sheet.Error
+	if errors.As(err, &bad) {
+		return nil, fmt.Errorf("%s: %w", file, bad)
+	}
+	return job, err
+}
+
+// sumOf is the SHA-256 of a file, in hexadecimal.
+func sumOf(file string) (string, error) {
+	if file == "-" {
+		return "", errors.New("a list on standard input cannot be gone on with: there is no telling whether it is the same; give it as a file")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// writeFile makes a file whole or not at all: written beside its place, synced, renamed.
+func writeFile(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(write(f), f.Sync(), f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// refresh is how often progress is looked at.
+const refresh = 200 * time.Millisecond
+
+// maxHours is the longest that a job may take: a list on the command line is given all of it.
+const maxHours = 72

@@ -1,0 +1,87 @@
+// Command probity verifies e-mail addresses: one at a time or in lists of millions, on the command line or as a service.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// cli is the whole command line. Flags win over PROBITY_* variables, those over the file of --config, that over defaults.
+type cli struct {
+	Config  kong.ConfigFlag `help:"TOML file with flag values; keys are flag names." placeholder:"FILE" env:"PROBITY_CONFIG"`
+	Verbose bool            `help:"Log at debug level." short:"v"`
+
+	Verify     verifyCmd     `cmd:"" help:"Verify addresses or a CSV file here, without a server."`
+	Demo       demoCmd       `cmd:"" help:"Watch a sample list being verified on a pretend mail internet."`
+	Sim        simCmd        `cmd:"" help:"The pretend mail internet and its lists."`
+	Doctor     doctorCmd     `cmd:"" help:"Audit egress identities, DNS, port 25, clock, file limits and store."`
+	Providers  providersCmd  `cmd:"" help:"Check or show the provider table."`
+	Bench      benchCmd      `cmd:"" help:"Measure throughput against floors of the same run."`
+	Explain    explainCmd    `cmd:"" help:"Explain an address, a reply or a route."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
+}
+
+// console is where a command reads and writes: results on out, everything else on err.
+type console struct {
+	in       io.Reader
+	out, err io.Writer
+	terminal bool // err is a terminal: progress bars and colour
+}
+
+// errUsage marks errors of the command line itself: exit status 2.
+var errUsage = errors.New("wrong usage")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	con := &console{in: os.Stdin, out: os.Stdout, err: os.Stderr, terminal: isTerminal(os.Stderr)}
+	os.Exit(run(ctx, os.Args[1:], con))
+}
+
+// run parses args and runs the command they name. 0 is done, 1 failed, 2 wrong usage.
+func run(ctx context.Context, args []string, con *console) int {
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c, kong.Name("probity"), kong.Description("E-mail address verification that never lies and is polite, provably."),
+		kong.DefaultEnvars("PROBITY"), kong.Configuration(loadConfig), kong.UsageOnError(),
+		kong.Writers(con.out, con.err), kong.Exit(func(code int) { exited = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(con))
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintf(con.err, "probity: %v\nSee probity --help.\n", err)
+		return 2
+	}
+	return exitCode(parsed.Run(&c), con)
+}
+
+func exitCode(err error, con *console) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(con.err, "probity:", err)
+		return 2
+	}
+	fmt.Fprintln(con.err, "probity:", err)
+	return 1
+}
+
+// isTerminal reports a character device, which a pipe and a file are not.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

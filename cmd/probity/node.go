@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/coordinator"
+	"probity/engine"
+	"probity/engine/dns"
+	"probity/engine/lists"
+	"probity/prober"
+	"probity/store"
+	"probity/store/cache"
+)
+
+// node is a coordinator and a prober in one process, joined by method calls.
+type node struct {
+	table       *engine.Table
+	lists       *lists.Set
+	store       *store.Store
+	cache       *cache.Cache
+	resolver    *dns.Resolver
+	prober      *prober.Prober
+	coordinator *coordinator.Coordinator
+}
+
+// nodeConfig is where a node keeps its things and what else its coordinator is told.
+type nodeConfig struct {
+	fs     vfs.FS
+	dir    string // state, cache and jobs live below it
+	log    *slog.Logger
+	stored coordinator.Form
+}
+
+// openNode opens the stores and puts the rooms together. It starts nothing.
+func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
+	n = &node{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Close())
+			n = nil
+		}
+	}()
+	if n.table, err = f.table(); err != nil {
+		return n, err
+	}
+	if n.lists, err = lists.Default(); err != nil {
+		return n, err
+	}
+	if n.store, err = store.Open(cfg.fs, filepath.Join(cfg.dir, "state")); err != nil {
+		return n, err
+	}
+	if n.cache, err = cache.Open(cache.Config{FS: cfg.fs, Dir: filepath.Join(cfg.dir, "cache"), Log: cfg.log}); err != nil {
+		return n, err
+	}
+	if n.resolver, err = f.resolver(n.table); err != nil {
+		return n, err
+	}
+	if n.prober, err = f.prober(n, cfg.log); err != nil {
+		return n, err
+	}
+	n.coordinator = coordinator.New(coordinator.Config{Store: n.store, FS: cfg.fs, Dir: cfg.dir, Resolver: n.resolver, Prober: n.prober,
+		Table: n.table, Lists: n.lists, Log: cfg.log, Stored: cfg.stored})
+	return n, nil
+}
+
+// Run runs the rooms until ctx ends or one of them fails: the coordinator ends first, then the prober, then the resolver.
+func (n *node) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	resolving, stopResolver := context.WithCancel(context.WithoutCancel(ctx))
+	probing, stopProber := context.WithCancel(context.WithoutCancel(ctx))
+	var rooms sync.WaitGroup
+	var errs [3]error
+	rooms.Go(func() { errs[0] = n.resolver.Run(resolving); stop() })
+	rooms.Go(func() { errs[1] = n.prober.Run(probing); stop() })
+	errs[2] = n.coordinator.Run(ctx)
+	stopProber()
+	stopResolver()
+	rooms.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// Close closes what openNode opened. Run must have returned.
+func (n *node) Close() error {
+	var errs []error
+	if n.cache != nil {
+		errs = append(errs, n.cache.Close())
+	}
+	if n.store != nil {
+		errs = append(errs, n.store.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// resolver is the DNS client of the flags, on the sockets of this machine.
+func (f *probingFlags) resolver(table *engine.Table) (*dns.Resolver, error) {
+	servers, err := f.servers()
+	if err != nil {
+		return nil, err
+	}
+	var dialer net.Dialer
+	var listen net.ListenConfig
+	return dns.New(dns.Config{Servers: servers, Dial: dialer.DialContext, ListenPacket: listen.ListenPacket}, table)
+}
+
+// prober is the prober of the flags, on the sockets of this machine.
+func (f *probingFlags) prober(n *node, log *slog.Logger) (*prober.Prober, error) {
+	ids, err := f.identities()
+	if err != nil {
+		return nil, err
+	}
+	sessions, err := f.sessions()
+	if err != nil {
+		return nil, err
+	}
+	return prober.New(prober.Config{Node: hostName(), Table: n.table, Resolver: n.resolver, Dial: dialFrom, Cache: n.cache, Identities: ids,
+		MailFrom: f.MailFrom, SOCKS5: f.SOCKS5, Port: f.SMTPPort, Log: log, AllowPrivate: f.AllowPrivateTargets, MaxSessions: sessions})
+}
+
+// dialFrom connects from a local address, or from the one the system chooses.
+func dialFrom(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
+	var d net.Dialer
+	if local.IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(local, 0))
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+// identities are those of --egress; without any, whatever address the system chooses, greeting with this machine's name.
+func (f *probingFlags) identities() ([]prober.Identity, error) {
+	if len(f.Egress) == 0 {
+		return []prober.Identity{{EHLO: hostName()}}, nil
+	}
+	var ids []prober.Identity
+	for _, s := range f.Egress {
+		spec, err := parseEgress(s)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, prober.Identity{Local: spec.local, Public: spec.public, EHLO: spec.ehlo})
+	}
+	return ids, nil
+}
+
+// hostName is what this machine calls itself.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "localhost"
+	}
+	return name
+}
+
+// What is left of the file limit for everything that is not an SMTP session, and the most sessions without being told.
+const (
+	filesKept          = 512
+	defaultMaxSessions = 4000
+)
+
+// sessions is how many SMTP sessions may be open at one time: as told, but never more than the file limit allows.
+func (f *probingFlags) sessions() (int, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("file limit: %w", err)
+	}
+	room := max(16, int(min(limit.Cur, 1<<20))-filesKept)
+	if f.Concurrency > room {
+		return 0, fmt.Errorf("%w: --concurrency %d needs more open files than the limit of %d; raise it with ulimit -n", errUsage, f.Concurrency, limit.Cur)
+	}
+	if f.Concurrency > 0 {
+		return f.Concurrency, nil
+	}
+	return min(room, defaultMaxSessions), nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"probity/engine"
+)
+
+// probingFlags are the flags of every command that asks the DNS or mail servers.
+type probingFlags struct {
+	DNS                 []netip.AddrPort `name:"dns" help:"Recursive resolvers, HOST:PORT,...; default: the system's." placeholder:"HOST:PORT"`
+	SMTPPort            uint16           `name:"smtp-port" help:"The port of mail servers." default:"25"`
+	Egress              []string         `help:"An identity to ask from: LOCAL[/PUBLIC]=EHLO-NAME; repeatable. LOCAL may be empty. IPv6 targets need an IPv6 one." placeholder:"LOCAL[/PUBLIC]=NAME" sep:"none"`
+	MailFrom            string           `help:"Our reverse-path in MAIL FROM: an address of a mailbox that exists." placeholder:"ADDRESS"`
+	RetrySchedule       []time.Duration  `help:"Waits before deferred addresses are asked again; default: the provider table's 1m,5m,15m,60m." placeholder:"1m,5m,..."`
+	Providers           string           `help:"Overrides of the provider table, TOML." type:"existingfile" placeholder:"FILE"`
+	Concurrency         int              `help:"SMTP sessions at one time; default: from the file limit." placeholder:"N"`
+	AllowPrivateTargets bool             `help:"Connect to mail servers on private, loopback or link-local addresses too."`
+	SOCKS5              string           `name:"socks5" help:"Connect through this SOCKS5 proxy." placeholder:"HOST:PORT"`
+}
+
+// table is the shipped provider table with the operator's overrides.
+func (f *probingFlags) table() (*engine.Table, error) {
+	table := engine.DefaultTable()
+	if f.Providers != "" {
+		data, err := os.ReadFile(f.Providers)
+		if err != nil {
+			return nil, err
+		}
+		if table, err = table.Override(data); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Providers, err)
+		}
+	}
+	if len(f.RetrySchedule) == 0 {
+		return table, nil
+	}
+	words := make([]string, len(f.RetrySchedule))
+	for i, d := range f.RetrySchedule {
+		words[i] = strconv.Quote(d.String())
+	}
+	return table.Override([]byte("retry_schedule = [" + strings.Join(words, ", ") + "]"))
+}
+
+// servers are the recursive resolvers to ask: those given, else those of resolv.conf.
+func (f *probingFlags) servers() ([]netip.AddrPort, error) {
+	if len(f.DNS) > 0 {
+		return f.DNS, nil
+	}
+	conf, err := dns.ClientConfigFromFile("/etc/resolv.conf")
+	if err != nil {
+		return nil, fmt.Errorf("no resolver: %w; name one with --dns HOST:PORT", err)
+	}
+	var servers []netip.AddrPort
+	for _, s := range conf.Servers {
+		if a, err := netip.ParseAddr(s); err == nil {
+			servers = append(servers, netip.AddrPortFrom(a, 53))
+		}
+	}
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("%w: the system names no resolver; name one with --dns HOST:PORT", errUsage)
+	}
+	return servers, nil
+}
+
+// egressSpec is one --egress.
+type egressSpec struct {
+	local, public netip.Addr
+	ehlo          string
+}
+
+func parseEgress(s string) (egressSpec, error) {
+	addrs, ehlo, ok := strings.Cut(s, "=")
+	if !ok || ehlo == "" {
+		return egressSpec{}, fmt.Errorf("%w: --egress %q; write LOCAL[/PUBLIC]=EHLO-NAME, e.g. 192.0.2.10=mx.example.org", errUsage, s)
+	}
+	local, public, natted := strings.Cut(addrs, "/")
+	spec := egressSpec{ehlo: ehlo}
+	var err error
+	if local != "" {
+		if spec.local, err = netip.ParseAddr(local); err != nil {
+			return egressSpec{}, fmt.Errorf("%w: --egress %q: %v", errUsage, s, err)
+		}
+	}
+	if spec.public = spec.local; natted {
+		if spec.public, err = netip.ParseAddr(public); err != nil {
+			return egressSpec{}, fmt.Errorf("%w: --egress %q: %v", errUsage, s, err)
+		}
+	}
+	return spec, nil
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"probity/coordinator"
+	"probity/store"
+)
+
+// progress shows how far a job is: a bar on a terminal, a line now and then in a pipe.
+type progress struct {
+	con  *console
+	bar  *progressbar.ProgressBar
+	last time.Time
+}
+
+// lineEvery is how often a pipe gets a line.
+const lineEvery = 10 * time.Second
+
+func newProgress(con *console) *progress { return &progress{con: con, last: time.Now()} }
+
+// follow shows the job until it has ended, and gives it as it is then.
+func (p *progress) follow(ctx context.Context, c *coordinator.Coordinator, id string) (*store.Job, error) {
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	for {
+		s, err := c.Snapshot(id)
+		if err != nil {
+			return nil, err
+		}
+		p.show(s)
+		if s.State.Finished() {
+			p.end()
+			return &s.Job, nil
+		}
+		select {
+		case <-ctx.Done():
+			p.end()
+			return nil, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *progress) show(s coordinator.Snapshot) {
+	if !p.con.terminal {
+		if time.Since(p.last) >= lineEvery {
+			p.last = time.Now()
+			fmt.Fprintf(p.con.err, "%s: %d of %d rows, %.0f/s, %d waiting for a retry or for budget%s\n", s.State, s.Processed, s.Rows, s.Rate, s.PendingRetry, slowest(s))
+		}
+		return
+	}
+	if p.bar == nil {
+		p.bar = progressbar.NewOptions64(s.Rows, progressbar.OptionSetWriter(p.con.err), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+			progressbar.OptionSetItsString("rows"), progressbar.OptionSetPredictTime(true), progressbar.OptionFullWidth(), progressbar.OptionEnableColorCodes(true))
+	}
+	p.bar.Describe(string(s.State))
+	_ = p.bar.Set64(s.Processed) // a bar that cannot be drawn is no reason to stop
+}
+
+// slowest names the classes with the most rows that wait.
+func slowest(s coordinator.Snapshot) string {
+	var b strings.Builder
+	for i, w := range s.Waiting {
+		if i == 3 {
+			break
+		}
+		fmt.Fprintf(&b, "; %s: %d", w.Class, w.Rows)
+		if !w.Until.IsZero() {
+			fmt.Fprintf(&b, " until %s", w.Until.Local().Format(time.TimeOnly))
+		}
+	}
+	return b.String()
+}
+
+func (p *progress) end() {
+	if p.bar != nil {
+		fmt.Fprintln(p.con.err)
+	}
+}
+
+// printSummary says how a list turned out: rows by status and by reason, and where the result lies.
+func printSummary(con *console, j *store.Job, output string) {
+	w := tabwriter.NewWriter(con.err, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "rows\t%d\t\ndistinct addresses\t%d\t\n\t\t\n", j.Rows, j.Unique)
+	printCounts(w, j.Counts, j.Rows)
+	fmt.Fprintf(w, "\t\t\n")
+	printCounts(w, j.Reasons, j.Rows)
+	_ = w.Flush()
+	if output != "" {
+		fmt.Fprintf(con.err, "\nresult: %s\n", output)
+	}
+}
+
+// printCounts prints counts, the largest first, with their share of all.
+func printCounts(w *tabwriter.Writer, counts map[string]int64, all int64) {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		if counts[a] != counts[b] {
+			return int(counts[b] - counts[a])
+		}
+		return strings.Compare(a, b)
+	})
+	for _, name := range names {
+		if counts[name] > 0 && name != "" {
+			fmt.Fprintf(w, "%s\t%d\t%.1f %%\n", name, counts[name], 100*float64(counts[name])/float64(max(1, all)))
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"probity/engine"
+)
+
+// routeFacts is what explain route tells. Limits of zero mean none.
+type routeFacts struct {
+	Domain    string        `json:"domain"`
+	Fact      string        `json:"fact"`
+	MX        []string      `json:"mx"`
+	Key       string        `json:"key"`
+	Provider  string        `json:"provider"`
+	Wide      bool          `json:"wide"`
+	AcceptAll bool          `json:"accept_all"`
+	Probe     bool          `json:"probe"`
+	Owner     string        `json:"owner"`
+	Limits    engine.Limits `json:"limits"`
+	Source    string        `json:"source"`
+	Date      string        `json:"date"`
+}
+
+func explainRoute(ctx context.Context, con *console, c *explainRouteCmd) error {
+	domain, err := engine.ParseDomain(c.Domain)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %v", errUsage, c.Domain, err)
+	}
+	table, err := c.table()
+	if err != nil {
+		return err
+	}
+	resolver, err := c.resolver(table)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- resolver.Run(ctx) }()
+	route := resolver.Route(ctx, domain)
+	stop()
+	if err := <-ended; err != nil {
+		return err
+	}
+	ids, err := c.identities()
+	if err != nil {
+		return err
+	}
+	facts := factsOf(domain, route)
+	if len(ids) == 1 {
+		facts.Owner = ids[0].Name()
+	}
+	if c.JSON {
+		return json.NewEncoder(con.out).Encode(facts)
+	}
+	return printRoute(con, &facts)
+}
+
+func factsOf(domain string, r engine.Route) routeFacts {
+	p := r.Provider
+	f := routeFacts{Domain: domain, Fact: r.Fact.String(), MX: r.MX, Key: r.Key, Provider: p.Name, Wide: p.Wide, AcceptAll: p.AcceptAll,
+		Probe: p.Probe, Limits: p.Limits, Source: p.Source, Date: p.Date}
+	if f.Provider == "" && r.Fact.Routable() {
+		f.Provider = "other"
+	}
+	if f.MX == nil {
+		f.MX = []string{}
+	}
+	return f
+}
+
+func printRoute(con *console, f *routeFacts) error {
+	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
+	l := f.Limits
+	for _, row := range []struct {
+		name  string
+		value any
+	}{
+		{"domain", f.Domain}, {"DNS says", f.Fact}, {"mail hosts", orDash(strings.Join(f.MX, " "))}, {"route", orDash(f.Key)},
+		{"provider", orDash(f.Provider)}, {"spread over all identities", f.Wide}, {"accepts anything", f.AcceptAll}, {"asked at all", f.Probe},
+		{"asked from", orDash(f.Owner)},
+		{"connections", l.Connections}, {"connections a minute", l.ConnectionsPerMinute}, {"recipients a minute", l.RecipientsPerMinute},
+		{"recipients a transaction", l.RecipientsPerTransaction}, {"recipients a connection", l.RecipientsPerConnection},
+		{"transactions a connection", l.TransactionsPerConnection}, {"refusals a connection", l.RefusalsPerConnection},
+		{"refusals an hour", l.RefusalsPerHour}, {"source", orDash(f.Source)}, {"read on", orDash(f.Date)},
+	} {
+		fmt.Fprintf(w, "%s\t%v\n", row.name, row.value)
+	}
+	return w.Flush()
+}

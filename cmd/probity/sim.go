@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+
+	"probity/bench/sim"
+)
+
+type simCmd struct {
+	Serve     simServeCmd     `cmd:"" help:"Serve the pretend internet on loopback until interrupted."`
+	Providers simProvidersCmd `cmd:"" help:"Print the provider override file that belongs to a speed-up."`
+	List      simListCmd      `cmd:"" help:"Print a CSV list of that internet's addresses."`
+	Truth     simTruthCmd     `cmd:"" help:"Print a list with the outcomes that an honest verifier may give."`
+	Score     simScoreCmd     `cmd:"" help:"Hold a result file against the truth; JSON."`
+}
+
+// seedFlag is shared by the commands that must agree on one internet.
+type seedFlag struct {
+	Seed uint64 `help:"Which internet: all sim commands must agree on it." default:"1"`
+}
+
+type simServeCmd struct {
+	seedFlag
+	DNS      netip.AddrPort `name:"dns" help:"Where the name server listens." default:"127.0.0.1:5353"`
+	SMTPPort int            `name:"smtp-port" help:"The port of all mail hosts." default:"2525"`
+	HTTP     netip.AddrPort `name:"http" help:"Where GET /referee reports."`
+	Latency  string         `help:"none or realistic." enum:"none,realistic" default:"none"`
+	Speedup  float64        `help:"Divides every waiting time, multiplies every hourly or per-minute limit; 1 is real time, 0 no limits." default:"1"`
+}
+
+// Run serves until ctx ends, then prints what the referee saw.
+func (c simServeCmd) Run(ctx context.Context, con *console) error {
+	if c.Speedup < 0 {
+		return fmt.Errorf("%w: --speedup %g; give 0 for no limits, or a positive number", errUsage, c.Speedup)
+	}
+	server, err := sim.Start(ctx, sim.Config{Seed: c.Seed, Speedup: c.Speedup, Latency: c.Latency, SMTPPort: c.SMTPPort, DNS: c.DNS, HTTP: c.HTTP}, sim.Loopback{})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(con.err, "pretend internet %d: DNS at %s, SMTP at port %d", c.Seed, server.DNS, server.World.Config().SMTPPort)
+	if server.HTTP.IsValid() {
+		fmt.Fprintf(con.err, ", referee at http://%s/referee", server.HTTP)
+	}
+	fmt.Fprintln(con.err)
+	err = server.Wait()
+	out := json.NewEncoder(con.err)
+	out.SetIndent("", "  ")
+	return errors.Join(err, out.Encode(server.Referee.Report()))
+}
+
+type simProvidersCmd struct {
+	Speedup float64 `help:"The speed-up of the internet it is for." default:"1"`
+}
+
+// Run prints TOML.
+func (c simProvidersCmd) Run(con *console) error { return sim.WriteProviders(con.out, c.Speedup) }
+
+type simListCmd struct {
+	seedFlag
+	Rows     int    `help:"How many rows." default:"1000"`
+	ListSeed uint64 `help:"Which list of that internet; by default the same number." default:"0"`
+}
+
+// Run prints CSV.
+func (c simListCmd) Run(con *console) error {
+	return buffered(con.out, func(w io.Writer) error {
+		return sim.WriteList(w, sim.NewWorld(sim.Config{Seed: c.Seed}), c.Rows, c.listSeed())
+	})
+}
+
+func (c simListCmd) listSeed() uint64 {
+	if c.ListSeed != 0 {
+		return c.ListSeed
+	}
+	return c.Seed
+}
+
+type simTruthCmd struct {
+	seedFlag
+	File string `arg:"" type:"existingfile" help:"A list made by sim list."`
+}
+
+// Run prints the list with two more columns.
+func (c simTruthCmd) Run(con *console) error {
+	in, err := os.Open(c.File)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return buffered(con.out, func(w io.Writer) error {
+		return sim.WriteTruth(w, sim.NewWorld(sim.Config{Seed: c.Seed}), in)
+	})
+}
+
+type simScoreCmd struct {
+	Truth  string `required:"" type:"existingfile" help:"What sim truth printed."`
+	Result string `required:"" type:"existingfile" help:"What verify wrote."`
+}
+
+// Run prints the confusion matrix as JSON.
+func (c simScoreCmd) Run(con *console) error {
+	truth, err := os.Open(c.Truth)
+	if err != nil {
+		return err
+	}
+	defer truth.Close()
+	result, err := os.Open(c.Result)
+	if err != nil {
+		return err
+	}
+	defer result.Close()
+	scores, err := sim.Score(truth, result)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(con.out).Encode(scores)
+}
+
+func buffered(w io.Writer, do func(io.Writer) error) error {
+	b := bufio.NewWriterSize(w, 1<<20)
+	return errors.Join(do(b), b.Flush())
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/coordinator"
+	"probity/engine"
+)
+
+type verifyCmd struct {
+	probingFlags
+	Targets []string      `arg:"" help:"Addresses, or one CSV file, or - for CSV on standard input."`
+	Output  string        `short:"o" help:"Result file of a list; its ending decides: .csv, .csv.gz, .csv.zst, .jsonl. Default: CSV on standard output." placeholder:"FILE"`
+	JSON    bool          `name:"json" help:"Addresses: one JSON object a line."`
+	Details bool          `help:"Addresses: the details of each verdict, with --json."`
+	Timeout time.Duration `help:"Addresses: how long to wait for each." default:"30s"`
+	MaxAge  time.Duration `help:"The oldest cached answer that will do; 0 forces a fresh probe." default:"168h"`
+	NoSMTP  bool          `name:"no-smtp" help:"Connect to no mail server."`
+	Column  string        `help:"A list's e-mail column: header name or 1-based index; default: email." placeholder:"NAME"`
+	NoHead  bool          `name:"no-header" help:"The list has no header; needs --column with an index."`
+}
+
+// Run verifies addresses or a list.
+func (c *verifyCmd) Run(ctx context.Context, con *console, root *cli) error {
+	log := newLog(con, root.Verbose)
+	c.warnWithoutSender(con)
+	if file, ok := c.list(); ok {
+		return c.verifyList(ctx, con, log, file)
+	}
+	return c.verifyAddresses(ctx, con, log)
+}
+
+// list reports that the one target is a list: standard input, or a file that exists and is not an address.
+func (c *verifyCmd) list() (string, bool) {
+	if len(c.Targets) != 1 {
+		return "", false
+	}
+	t := c.Targets[0]
+	if t == "-" {
+		return t, true
+	}
+	info, err := os.Stat(t)
+	return t, err == nil && info.Mode().IsRegular() || !strings.Contains(t, "@")
+}
+
+// warnWithoutSender says once why public mail servers will not be asked.
+func (c *verifyCmd) warnWithoutSender(con *console) {
+	if !c.NoSMTP && !c.AllowPrivateTargets && (c.MailFrom == "" || len(c.Egress) == 0) {
+		fmt.Fprintln(con.err, "warning: without --mail-from ADDRESS and --egress LOCAL=EHLO-NAME no public mail server is asked; what only it can tell stays UNKNOWN (smtp_not_checked)")
+	}
+}
+
+// newLog logs warnings, or everything with --verbose, to standard error.
+func newLog(con *console, verbose bool) *slog.Logger {
+	level := slog.LevelWarn
+	if verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(con.err, &slog.HandlerOptions{Level: level}))
+}
+
+// withNode runs do beside a running node, then ends the node and gives what either of them failed with.
+func withNode(ctx context.Context, n *node, do func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		err := n.Run(ctx)
+		stop() // so that do does not wait for a node that is gone
+		ended <- err
+	}()
+	err := do(ctx)
+	stop()
+	failed := <-ended
+	if failed != nil && errors.Is(err, context.Canceled) {
+		err = nil // the failure is the reason, the cancellation its echo
+	}
+	return errors.Join(err, failed)
+}
+
+// maxAtOnce bounds how many of the addresses of one command line are asked side by side.
+const maxAtOnce = 64
+
+func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console, log *slog.Logger) error {
+	n, err := openNode(&c.probingFlags, nodeConfig{fs: vfs.NewMem(), dir: "node", log: log})
+	if err != nil {
+		return err
+	}
+	answers := make([]coordinator.Result, len(c.Targets))
+	err = withNode(ctx, n, func(ctx context.Context) error {
+		return c.askAll(ctx, n, answers)
+	})
+	if err = errors.Join(err, n.Close()); err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(con, answers)
+	}
+	return printTable(con, answers)
+}
+
+// askAll fills answers, in the order of the targets.
+func (c *verifyCmd) askAll(ctx context.Context, n *node, answers []coordinator.Result) error {
+	errs := make([]error, len(c.Targets))
+	places := make(chan struct{}, maxAtOnce)
+	for i := range c.Targets {
+		places <- struct{}{}
+		go func() {
+			defer func() { <-places }()
+			answers[i], errs[i] = c.ask(ctx, n, c.Targets[i])
+		}()
+	}
+	for range maxAtOnce {
+		places <- struct{}{}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *verifyCmd) ask(ctx context.Context, n *node, email string) (coordinator.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	began := time.Now()
+	a, err := n.coordinator.Single(ctx, coordinator.Request{Email: email, NoSMTP: c.NoSMTP, MaxAge: c.MaxAge})
+	if err != nil {
+		return coordinator.Result{}, fmt.Errorf("%s: %w", email, err)
+	}
+	return coordinator.Result{Email: email, Verdict: a.Verdict, Normalized: a.Address.Folded(), DidYouMean: a.Suggestion, Node: a.Node,
+		Took: time.Since(began), Details: c.Details}, nil
+}
+
+func printJSON(con *console, answers []coordinator.Result) error {
+	now := time.Now()
+	for i := range answers {
+		if _, err := con.out.Write(append(answers[i].AppendJSON(nil, now), '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printTable(con *console, answers []coordinator.Result) error {
+	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "STATUS\tSCORE\tEMAIL\tREASON\tPROVIDER\tMX\tRULE")
+	for i := range answers {
+		a := &answers[i]
+		v := &a.Verdict
+		reason := v.Reason.String()
+		if a.DidYouMean != "" {
+			reason = strings.TrimSpace(reason + " (did you mean " + a.DidYouMean + "?)")
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", v.Status, v.Score, printable(a.Email), orDash(reason), orDash(v.ProviderName), orDash(firstHost(v)), v.Rule)
+	}
+	return w.Flush()
+}
+
+// printable keeps control characters of an input out of the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func firstHost(v *engine.Verdict) string {
+	if v.Details.Host != "" {
+		return v.Details.Host
+	}
+	if len(v.MX) > 0 {
+		return v.MX[0]
+	}
+	return ""
+}

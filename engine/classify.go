@@ -114,17 +114,23 @@ func (a *Asker) quotedBy(lines []string) bool {
 	return false
 }
 
-// quotes reports name in line, case ignored, not as part of a longer name. Names of under four bytes say nothing.
+// quotes reports name in line, case ignored, not as part of a longer name. Names of under four bytes say nothing, and so
+// does a name inside a link: some receivers put the client's address into the link of their help page in every refusal.
 func quotes(line, name string) bool {
 	if len(name) < 4 {
 		return false
 	}
 	for i := 0; i+len(name) <= len(line); i++ {
-		if line[i]|0x20 == name[0]|0x20 && strings.EqualFold(line[i:i+len(name)], name) && !joins(line, i-1) && !joins(line, i+len(name)) {
+		if line[i]|0x20 == name[0]|0x20 && strings.EqualFold(line[i:i+len(name)], name) && !joins(line, i-1) && !joins(line, i+len(name)) && !inLink(line[:i]) {
 			return true
 		}
 	}
 	return false
+}
+
+// inLink reports text that ends inside a link.
+func inLink(before string) bool {
+	return strings.Contains(before[strings.LastIndexAny(before, " \t<(")+1:], "://")
 }
 
 // joins reports a byte that makes a name longer. A dot that ends a sentence does not.

@@ -123,3 +123,17 @@ func TestClassifyDoesNotAllocate(t *testing.T) {
 	asker := Asker{MailFrom: "probe@check.example", EHLO: "mx1.check.example"}
 	require.Zero(t, testing.AllocsPerRun(100, func() { table.Classify(nil, r, asker) }))
 }
+
+func TestALinkThatCarriesOurAddressIsNotAboutUs(t *testing.T) {
+	table := DefaultTable()
+	asker := Asker{MailFrom: "probe@us.example", EHLO: "mx.us.example", Sources: []string{"192.0.2.7"}}
+	for text, want := range map[string]Meaning{
+		"550 5.1.1 No such user; see https://help.example.net/why?client=192.0.2.7&code=8": NoMailbox,
+		"550 5.1.1 No such user as far as 192.0.2.7 may know":                              SenderRefused,
+		"550 5.1.1 No such user (mx.us.example)":                                           SenderRefused,
+	} {
+		reply, err := ParseReply(StageRcpt, text)
+		require.NoError(t, err)
+		require.Equal(t, want, table.Classify(nil, reply, asker).Meaning, text)
+	}
+}

@@ -39,6 +39,7 @@ type world struct {
 	fs       vfs.FS
 	registry *prometheus.Registry
 	log      *syncedBuffer
+	contract *contract
 	addr     string
 	base     string
 	admin    store.User
@@ -191,7 +192,7 @@ func (p *pretendProber) Verify(ctx context.Context, b *wire.Batch, _ time.Durati
 // newWorld starts a server that is as production has it, but for what change changes.
 func newWorld(t *testing.T, change func(*Config)) *world {
 	t.Helper()
-	w := &world{t: t, fs: vfs.NewMem(), registry: prometheus.NewRegistry(), log: new(syncedBuffer)}
+	w := &world{t: t, fs: vfs.NewMem(), registry: prometheus.NewRegistry(), log: new(syncedBuffer), contract: newContract(t)}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	table := engine.DefaultTable()
 	w.prober = &pretendProber{table: table}
@@ -332,7 +333,9 @@ func (w *world) do(r request) reply {
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	require.NoError(w.t, err)
-	return reply{res.StatusCode, res.Header, b, res.Close}
+	got := reply{res.StatusCode, res.Header, b, res.Close}
+	w.contract.check(w.t, req, got)
+	return got
 }
 
 func (w *world) get(path, key string) reply { return w.do(request{method: "GET", path: path, key: key}) }

@@ -1,0 +1,107 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+	"github.com/stretchr/testify/require"
+)
+
+// contract holds answers to openapi.yaml. Each answer that a test gets from a world passes through here.
+type contract struct {
+	router routers.Router
+	mu     sync.Mutex
+	seen   map[string]bool // guarded by mu: "operation status"
+}
+
+func newContract(t *testing.T) *contract {
+	t.Helper()
+	router, err := legacy.NewRouter(loadDescription(t))
+	require.NoError(t, err)
+	return &contract{router: router, seen: make(map[string]bool)}
+}
+
+// check judges one answer. What is at no path of the description must be a 404, and its other methods a 405.
+func (c *contract) check(t *testing.T, req *http.Request, r reply) {
+	t.Helper()
+	require.NotEmpty(t, r.header.Get("X-Request-Id"))
+	asked := req.Clone(context.Background())
+	if asked.Method == http.MethodHead {
+		asked.Method = http.MethodGet
+	}
+	asked.URL.Scheme, asked.URL.Host, asked.Host = "", "", ""
+	route, params, err := c.router.FindRoute(asked)
+	if err != nil || r.status == 405 {
+		require.Contains(t, []int{404, 405}, r.status, "%s %s: %v", req.Method, req.URL.Path, err)
+		r.detail(t)
+		return
+	}
+	c.mu.Lock()
+	c.seen[route.Operation.OperationID+" "+http.StatusText(r.status)] = true
+	c.mu.Unlock()
+	isJSON := strings.HasPrefix(r.header.Get("Content-Type"), "application/json")
+	err = openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route},
+		Status:                 r.status, Header: r.header, Body: io.NopCloser(bytes.NewReader(r.body)),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: !isJSON || req.Method == http.MethodHead},
+	})
+	require.NoError(t, err, "%s %s: %d %s", req.Method, req.URL.Path, r.status, r.body)
+	if r.status >= 400 && req.Method != http.MethodHead {
+		r.detail(t)
+	}
+}
+
+// TestEveryOperationIsServed walks the description: each operation is there, and each of its paths refuses other methods.
+func TestEveryOperationIsServed(t *testing.T) {
+	w := newWorld(t, nil)
+	doc := loadDescription(t)
+	for path, item := range doc.Paths.Map() {
+		sent := strings.NewReplacer("{job_id}", "none", "{user}", "none", "{key_id}", "none").Replace(path)
+		for method := range item.Operations() {
+			r := w.do(request{method: method, path: sent, key: w.adminKey, body: strings.NewReader("")})
+			require.NotEqual(t, 405, r.status, "%s %s", method, path)
+			if !strings.Contains(path, "{") {
+				require.NotEqual(t, 404, r.status, "%s %s", method, path)
+			}
+		}
+		r := w.do(request{method: "PATCH", path: sent, key: w.adminKey})
+		require.Equal(t, 405, r.status)
+		require.NotEmpty(t, r.header.Get("Allow"))
+	}
+	for _, route := range w.server.table {
+		item := doc.Paths.Find(route.name)
+		require.NotNil(t, item, route.name)
+		require.NotNil(t, item.GetOperation(route.method), "%s %s", route.method, route.name)
+	}
+}
+
+// TestExamplesAreTrue holds the examples of requests to the server: each that the description shows is accepted.
+func TestExamplesAreTrue(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, path := range []string{"/v1/verify/single", "/v1/verify/public"} {
+		op := loadDescription(t).Paths.Find(path).Post
+		for name, example := range op.RequestBody.Value.Content["application/json"].Examples {
+			b, err := json.Marshal(example.Value.Value)
+			require.NoError(t, err)
+			r := w.post(path, w.key, string(b))
+			require.Equal(t, 200, r.status, "%s %s: %s", path, name, r.body)
+		}
+	}
+}
+
+// TestSchemasAreStrict shows that the contract would notice: an answer with a key too many, or one missing, is refused.
+func TestSchemasAreStrict(t *testing.T) {
+	schema := loadDescription(t).Components.Schemas["Error"].Value
+	require.NoError(t, schema.VisitJSON(map[string]any{"detail": "x"}))
+	require.Error(t, schema.VisitJSON(map[string]any{"detail": "x", "code": "y"}))
+	require.Error(t, schema.VisitJSON(map[string]any{}))
+}

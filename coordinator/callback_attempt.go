@@ -21,7 +21,7 @@ var (
 	errConnect   = errors.New("no connection")
 	errTLS       = errors.New("no TLS connection")
 	errLost      = errors.New("the connection was lost before an answer came")
-	errCut       = errors.New("the connection was lost before the whole body was sent")
+	errCut       = errors.New("the connection was lost before the whole body was taken")
 	errStalled   = errors.New("the receiver took none of the body for 60 seconds")
 	errNoAnswer  = errors.New("no answer within 15 seconds of the end of the body")
 	errNotHTTP   = errors.New("the answer was not HTTP")

@@ -15,6 +15,10 @@ const (
 	connectTimeout = 10 * time.Second // of a lookup, and of a connection to one address
 	tlsTimeout     = 15 * time.Second
 	maxDialled     = 4 // addresses of a name that are tried
+
+	// unsentBytes bounds what the system holds of a body: the 15 s for an answer begin once it has the last byte, and
+	// must not pass while megabytes are still on their way to a slow receiver.
+	unsentBytes = 256 << 10
 )
 
 // callbackConn is a connection to a receiver: raw is what bounds and ends it, Conn what is spoken on.
@@ -100,6 +104,9 @@ func connectError(err error) error {
 
 // secure speaks TLS on a connection if the URL wants it, and checks whose certificate it is.
 func (c *Callbacks) secure(ctx context.Context, t *callbackTarget, conn net.Conn) (*callbackConn, error) {
+	if sized, ok := conn.(interface{ SetWriteBuffer(int) error }); ok {
+		sized.SetWriteBuffer(unsentBytes) // a hint: no harm if it is not taken
+	}
 	raw := &steadyConn{Conn: conn}
 	if !t.secure {
 		return &callbackConn{Conn: raw, raw: raw}, nil

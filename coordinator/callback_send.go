@@ -3,6 +3,7 @@ package coordinator
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/url"
 	"os"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -90,7 +93,10 @@ func (e *event) post(ctx context.Context, conn *callbackConn, t *callbackTarget)
 	conn.SetReadDeadline(time.Now().Add(patience(conn.raw, whole)))
 	a := <-answered
 	r := callbackReply{status: a.status, bytes: sent}
-	if a.status == 0 {
+	if e.failure != nil {
+		r.status = 0 // what it says of half a body says nothing of the event
+	}
+	if r.status == 0 {
 		r.err = e.blame(conn.raw, a, sent, whole)
 	}
 	return r
@@ -116,8 +122,8 @@ func (e *event) blame(raw *steadyConn, a heard, sent int64, whole bool) error {
 		return errStalled
 	case a.garbled:
 		return errNotHTTP
-	case !whole && sent > 0 && e.results != nil:
-		return errCut
+	case e.results != nil && sent > 0 && (!whole || errors.Is(a.err, syscall.ECONNRESET)):
+		return errCut // a reset: the system had the last byte already, but the receiver left before it
 	case whole && errors.Is(a.err, os.ErrDeadlineExceeded):
 		return errNoAnswer
 	}
@@ -166,9 +172,24 @@ func (e *event) sendChunks(ctx context.Context, out io.Writer) error {
 
 // writeHead writes the request's head; an error is met again by the body.
 func (e *event) writeHead(w io.Writer, t *callbackTarget) {
-	fmt.Fprintf(w, "POST %s HTTP/1.1\r\nHost: %s\r\n", t.url.RequestURI(), t.hostHeader())
+	fmt.Fprintf(w, "POST %s HTTP/1.1\r\nHost: %s\r\n", requestTarget(t.url), t.hostHeader())
 	e.header.Write(w)
 	io.WriteString(w, "\r\n")
+}
+
+// requestTarget is the path and query with everything escaped that cannot stand in a request line: a query is kept as
+// it was typed, and may have been typed with spaces or letters beyond ASCII.
+func requestTarget(u *url.URL) string {
+	typed := u.RequestURI()
+	out := make([]byte, 0, len(typed))
+	for _, c := range []byte(typed) {
+		if c <= ' ' || c >= 0x7f {
+			out = fmt.Appendf(out, "%%%02X", c)
+		} else {
+			out = append(out, c)
+		}
+	}
+	return string(out)
 }
 
 // hostHeader is the host and, unless it is the scheme's own, the port (RFC 9110 section 7.2).
@@ -215,7 +236,7 @@ func hear(conn net.Conn, hush func()) heard {
 	for range maxInterim {
 		resp, err := http.ReadResponse(br, &http.Request{Method: http.MethodPost})
 		if err != nil {
-			return heard{err: err, garbled: in.n > 0 && (in.err == nil || in.err == io.EOF)}
+			return heard{err: cmp.Or(in.err, err), garbled: in.n > 0 && (in.err == nil || in.err == io.EOF)}
 		}
 		if resp.StatusCode/100 == 1 && resp.StatusCode != http.StatusSwitchingProtocols {
 			continue

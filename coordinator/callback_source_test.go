@@ -1,0 +1,121 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/store"
+)
+
+// A job from its upload to its callback, over real sockets: refused once, then taken.
+func TestCallbackOfARealJob(t *testing.T) {
+	w := openWorld(t, vfs.NewMem(), func(_ *world, cfg *Config) {
+		cfg.OnFinish = func(j *store.Job) []store.Part { return []store.Part{CallbackPart(j)} }
+	})
+	var tries atomic.Int64
+	got := make(chan []byte, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if tries.Add(1) == 1 || err != nil {
+			rw.WriteHeader(503)
+			return
+		}
+		got <- body
+	}))
+	defer srv.Close()
+	c, ended, stop := startCallbacks(t, w)
+	require.NoError(t, c.CheckCallbackURL(t.Context(), srv.URL))
+	w.run()
+	in := list(3000, 7)
+	j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader(in), Options: Options{CallbackURL: srv.URL}})
+	require.NoError(t, err)
+	j = w.finish(t, j.ID)
+	require.Eventually(t, func() bool {
+		cb, err := w.store.Callback(j.ID)
+		return err == nil && cb.Attempts == 1
+	}, 10*time.Second, time.Millisecond)
+	kept := w.fs.PathJoin(w.c.dir(j.ID), fileCallback)
+	_, err = w.fs.Stat(kept)
+	require.NoError(t, err, "the rows are kept for the next attempt")
+	_, err = c.Resend(j.ID)
+	require.NoError(t, err)
+	var e hookEvent
+	require.NoError(t, json.Unmarshal(<-got, &e))
+	require.Len(t, e.Results, 3000)
+	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID, Filter{Form: Form{JSONL, None}})), "\n")
+	for i, row := range e.Results {
+		require.Len(t, row, 16, "row, and the 15 keys")
+		var want map[string]any
+		require.NoError(t, json.Unmarshal([]byte(lines[i]), &want))
+		require.Equal(t, want, row)
+	}
+	require.Eventually(t, func() bool { _, err := w.fs.Stat(kept); return err != nil }, 10*time.Second, time.Millisecond)
+	stop()
+	require.NoError(t, <-ended)
+	require.NoError(t, w.close(t))
+}
+
+// startCallbacks runs a deliverer beside a coordinator; it may reach this machine.
+func startCallbacks(t *testing.T, w *world) (c *Callbacks, ended chan error, stop func()) {
+	c, err := NewCallbacks(CallbackConfig{
+		Store: w.store, Results: w.c, PublicURL: "http://127.0.0.1:8080", Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Record: func(j *store.Job, _ store.Callback) ([]byte, error) {
+			return fmt.Appendf(nil, `{"job_id":%q}`, j.ID), nil
+		},
+		Dial: func(ctx context.Context, _ netip.Addr, network, address string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, address)
+		},
+		Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil },
+	})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended = make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	return c, ended, stop
+}
+
+// The rows are rendered once, are the same each time, and a file that a crash left half done is not taken for them.
+func TestCallbackRowsAreKept(t *testing.T) {
+	w := openWorld(t, vfs.NewMem())
+	w.run()
+	j := w.finish(t, w.accept(t, list(500, 3)).ID)
+	want := w.results(t, j.ID, Filter{Form: Form{JSONL, None}})
+	path := w.fs.PathJoin(w.c.dir(j.ID), fileCallback)
+	half, err := w.fs.Create(path+fileNew, writeCategory)
+	require.NoError(t, err)
+	_, err = half.Write([]byte("half"))
+	require.NoError(t, err)
+	require.NoError(t, half.Close())
+	for range 2 {
+		var b bytes.Buffer
+		require.NoError(t, w.c.WriteResults(t.Context(), j.ID, &b))
+		require.Equal(t, want, b.String())
+	}
+	require.NoError(t, w.c.DropResults(j.ID))
+	require.NoError(t, w.c.DropResults(j.ID), "nothing to drop is fine")
+	_, err = w.fs.Stat(path)
+	require.Error(t, err)
+
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	require.ErrorIs(t, w.c.WriteResults(stopped, j.ID, io.Discard), context.Canceled)
+	_, err = w.fs.Stat(path + fileNew)
+	require.Error(t, err, "a broken rendering leaves nothing")
+	require.NoError(t, w.c.Expire(j.ID))
+	require.Error(t, w.c.WriteResults(t.Context(), j.ID, io.Discard))
+	require.NoError(t, w.close(t))
+}

@@ -45,24 +45,30 @@ func TestMaxHoursSettlesTheRest(t *testing.T) {
 
 func TestPausedForAWeekIsCancelledAndExpiresAWeekLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, vfs.NewMem())
-		w.prober.how = stubborn
-		w.run()
+		fs := vfs.NewMem()
+		w := openWorld(t, fs)
 		j := w.accept(t, "email\na@busy.example\nc@x.example\n")
-		time.Sleep(time.Minute)
-		_, err := w.c.Pause(j.ID)
+		_, err := w.store.UpdateJob(j.ID, func(j *store.Job) error {
+			j.State, j.PausedAt = store.JobPaused, time.Now().Add(30*time.Second-maxPaused)
+			return nil
+		})
 		require.NoError(t, err)
+		w.run()
 		began := time.Now()
-		j, err = w.c.Wait(t.Context(), j.ID)
-		require.NoError(t, err)
+		j = w.finish(t, j.ID)
 		require.Equal(t, store.JobCancelled, j.State)
-		require.InDelta(t, maxPaused, time.Since(began), float64(time.Second))
-		require.EqualValues(t, 1, j.Reasons["cancelled"])
+		require.InDelta(t, 30*time.Second, time.Since(began), float64(time.Second))
+		require.EqualValues(t, 2, j.Reasons["cancelled"], "nothing had been asked")
+		_, err = w.store.UpdateJob(j.ID, func(j *store.Job) error {
+			j.FinishedAt = time.Now().Add(10*time.Minute - keepResults)
+			return nil
+		})
+		require.NoError(t, err)
 		j, err = w.c.WaitChange(t.Context(), j.ID, store.JobCancelled)
 		require.NoError(t, err)
 		require.Equal(t, store.JobExpired, j.State)
-		require.InDelta(t, maxPaused+keepResults, time.Since(began), float64(2*time.Hour))
-		left, err := w.fs.List("data/jobs")
+		synctest.Wait()
+		left, err := fs.List("data/jobs")
 		require.NoError(t, err)
 		require.Empty(t, left)
 		require.NoError(t, w.close(t))

@@ -3,9 +3,11 @@ package sheet
 import "bytes"
 
 // Parse finds the rows of a block that holds whole rows of this dialect, as Reader.Next gave it.
+// It does not change the dialect, which goroutines may share.
 func (d *Dialect) Parse(b *Block) error {
 	b.Rows = b.Rows[:0]
-	consumed, err := d.scan(b, true)
+	own := *d
+	consumed, err := own.scan(b, true)
 	if err != nil {
 		return err
 	}

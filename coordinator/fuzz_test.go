@@ -1,0 +1,88 @@
+package coordinator
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"probity/engine"
+)
+
+func memFile(t testing.TB, b []byte) vfs.File {
+	fs := vfs.NewMem()
+	require.NoError(t, writeWhole(fs, "f", b))
+	f, err := fs.Open("f")
+	require.NoError(t, err)
+	return f
+}
+
+func FuzzReadLog(f *testing.F) {
+	f.Add([]byte(logMagic + "\x01\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _, err := readLog(memFile(t, b), func([]byte) error { return nil })
+		require.NoError(t, err, "a torn log is a shorter log")
+	})
+}
+
+func FuzzReadName(f *testing.F) {
+	f.Add([]byte(namesMagic+"\x03abc"), uint32(1))
+	f.Fuzz(func(t *testing.T, b []byte, at uint32) { _, _ = (&nameReader{f: memFile(t, b)}).at(at) })
+}
+
+func FuzzReadIndex(f *testing.F) {
+	f.Add([]byte(indexMagic + "\x00\x00\x00\x00\x00\x00\x00\x00" + "12345678"))
+	f.Fuzz(func(t *testing.T, b []byte) { _ = new(spool).readIndex(b) })
+}
+
+func FuzzUnpackChunk(f *testing.F) {
+	p := &packer{}
+	p.add(&ask{Number: 1, Via: &via{Route: table().ImplicitRoute("x.example")}, Mailbox: "a@x.example"})
+	f.Add(p.appendChunk(nil, rand.New(rand.NewPCG(1, 2))))
+	f.Fuzz(func(t *testing.T, b []byte) { _, _ = unpackChunk(b, table(), func(uint32) bool { return false }) })
+}
+
+func FuzzAppendJSON(f *testing.F) {
+	f.Add("a\"\\\x00\xff é")
+	f.Fuzz(func(t *testing.T, s string) {
+		var got string
+		require.NoError(t, json.Unmarshal(appendJSON(nil, s), &got))
+		if utf8.ValidString(s) {
+			require.Equal(t, s, got)
+		}
+	})
+}
+
+func TestAChunkReadsBackAsItWasPacked(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		vias := []*via{
+			{Route: table().NewRoute([]engine.MX{{Preference: 1, Host: "mx2.x.example"}, {Preference: 2, Host: "mx1.x.example"}}), mx: 7},
+			{Route: table().ImplicitRoute("y.example")},
+		}
+		var p packer
+		want := map[uint32]ask{}
+		for i := range rapid.IntRange(0, 50).Draw(t, "rows") {
+			a := ask{Number: uint32(i * 3), Attempt: rapid.Uint8().Draw(t, "attempt"), Flags: engine.FlagRole, Suggestion: uint32(i),
+				Via: vias[rapid.IntRange(0, 1).Draw(t, "via")], Mailbox: "u@x.example"}
+			want[a.Number] = a
+			p.add(&a)
+		}
+		got, err := unpackChunk(p.appendChunk(nil, rand.New(rand.NewPCG(1, 2))), table(), func(row uint32) bool { return row == 0 })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.asks) != max(0, len(want)-1) {
+			t.Fatalf("%d rows, want %d", len(got.asks), len(want)-1)
+		}
+		for i, a := range got.asks {
+			w := want[a.Number]
+			if a.Via.Key != w.Via.Key || a.Via.mx != w.Via.mx || a.Via.Fact != w.Via.Fact || a.Attempt != w.Attempt || got.batch[i].Number != a.Number {
+				t.Fatalf("row %d: got %+v, want %+v", a.Number, a, w)
+			}
+		}
+	})
+}

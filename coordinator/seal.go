@@ -1,0 +1,112 @@
+package coordinator
+
+import (
+	"fmt"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire"
+	"probity/store"
+)
+
+// gather puts a row into the open chunk of its class.
+func (s *splitter) gather(a *ask) error {
+	class := s.class(&a.Via.Route)
+	p := s.open[class]
+	if p == nil {
+		p = &packer{}
+		s.open[class] = p
+	}
+	before := p.size()
+	p.add(a)
+	s.bytes += p.size() - before
+	if p.len() == wire.MaxRows {
+		return s.seal(class)
+	}
+	if s.bytes > s.maxBytes {
+		return s.sealFullest()
+	}
+	return nil
+}
+
+const routesKnown = 32 << 10
+
+// class is the wide provider of a route, the route itself once it has many rows in this job, else the tail.
+func (s *splitter) class(r *engine.Route) string {
+	if r.Provider != nil && r.Provider.Wide {
+		return r.Provider.ID
+	}
+	if len(s.routes) >= routesKnown {
+		clear(s.routes)
+	}
+	n := s.routes[r.Key] + 1
+	s.routes[r.Key] = n
+	if n > ownBuffer {
+		return r.Key[:min(len(r.Key), store.MaxName)]
+	}
+	return classTail
+}
+
+// seal closes an open chunk; it exists with the next commit.
+func (s *splitter) seal(class string) error {
+	p := s.open[class]
+	delete(s.open, class)
+	s.bytes -= p.size()
+	s.sealed = append(s.sealed, batchOf{rows: p, class: class})
+	if len(s.sealed) >= sealTogether || s.l.hungry.Load() {
+		return s.commit()
+	}
+	return nil
+}
+
+// sealFullest makes room: the fullest chunks go first, until a quarter is free.
+func (s *splitter) sealFullest() error {
+	for s.bytes > s.maxBytes*3/4 {
+		fullest, most := "", -1
+		for class, p := range s.open {
+			if n := p.size(); n > most {
+				fullest, most = class, n
+			}
+		}
+		if err := s.seal(fullest); err != nil {
+			return err
+		}
+	}
+	return s.commit()
+}
+
+// flush seals everything that is open: somebody is waiting for work.
+func (s *splitter) flush() error {
+	s.flushed = time.Now()
+	for class := range s.open {
+		if err := s.seal(class); err != nil {
+			return err
+		}
+	}
+	if err := s.flushSettled(); err != nil {
+		return err
+	}
+	return s.commit()
+}
+
+// commit makes the sealed chunks exist and puts them on the desk.
+func (s *splitter) commit() error {
+	if len(s.sealed) == 0 {
+		return nil
+	}
+	l := s.l
+	if err := l.names.flush(); err != nil { // what a chunk refers to is durable before it is
+		return fmt.Errorf("names: %w", err)
+	}
+	made, err := l.chunks.write(s.sealed)
+	if err != nil {
+		return fmt.Errorf("chunk file: %w", err)
+	}
+	s.sealed = s.sealed[:0]
+	if err := l.c.cfg.Store.FinishChunks(l.job.ID, nil, made); err != nil {
+		return err
+	}
+	l.alive.Add(int64(len(made)))
+	l.c.desk.add(l, made)
+	return nil
+}

@@ -5,19 +5,15 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"text/tabwriter"
+	"strings"
 )
 
 // Print writes a report as a table for a person.
 func (r *Report) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s\n", r.Scenario, r.What)
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, name := range r.names() {
 		m := r.Metrics[name]
-		fmt.Fprintf(table, "  %s\t%s\t %s\t\n", name, number(m.Value), m.Unit)
-	}
-	if err := table.Flush(); err != nil {
-		return err
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %30s %14s %s", name, number(m.Value), m.Unit), " "))
 	}
 	for _, b := range r.Bars {
 		fmt.Fprintf(w, "  %s %s %s, is %s\n", verdict(b.OK), b.Name, b.Want, number(b.Value))

@@ -19,7 +19,6 @@ type Options struct {
 	Dir     string        // where files of a run go; below it each scenario has its own folder, removed at its end
 	Rows    int           // 0: each scenario's own
 	Latency string        // none or realistic: how long the pretend internet takes to answer
-	Nodes   int           // of a cluster
 	Seed    uint64        // which internet, which list
 	Timeout time.Duration // of one scenario; 0 is none
 	Dial    Dial          // how floors connect
@@ -47,7 +46,10 @@ var errUnknownScenario = errors.New("no such scenario; bench --list names them")
 
 // Scenarios lists every scenario, in the order in which all of them run.
 func Scenarios() []Scenario {
-	return []Scenario{verifyScenario(), probeScenario(), politenessScenario(), dnsScenario()}
+	return []Scenario{
+		verifyScenario(), probeScenario(), dnsScenario(), politenessScenario(),
+		bulkScenario(), cacheScenario(), ingestScenario(), assembleScenario(), singleScenario(),
+	}
 }
 
 // Select finds scenarios by name; all of them without a name.

@@ -16,12 +16,13 @@ type benchCmd struct {
 	List      bool          `help:"List the scenarios with their bars and end."`
 	Rows      int           `help:"Rows of each scenario's list; default: the scenario's own." placeholder:"N"`
 	Latency   string        `help:"How long the pretend internet takes to answer: none or realistic." enum:"none,realistic" default:"none"`
-	Nodes     int           `help:"Nodes of a cluster." default:"2"`
+	Nodes     int           `help:"How many nodes serve; scenarios of this build take 1." default:"1"`
 	Seed      uint64        `help:"Which internet and which list." default:"1"`
 	Timeout   time.Duration `help:"How long one scenario may take." default:"30m"`
 	JSON      bool          `name:"json" help:"Print the report as JSON."`
 	HTML      string        `name:"html" help:"Write the report as one page with plots." placeholder:"FILE"`
 	Compare   string        `help:"Compare with this report of bench --json." type:"existingfile" placeholder:"OLD.json"`
+	FloorHTTP bool          `name:"floor-http" hidden:"" help:"Serve the bare handler that the single scenario is held against."`
 	Dir       string        `help:"Where lists, stores and results go while it runs; default: the system's place for temporary files." type:"existingdir" placeholder:"DIR"`
 }
 
@@ -33,12 +34,18 @@ func (c *benchCmd) Run(ctx context.Context, con *console) error {
 	if c.List {
 		return bench.PrintScenarios(con.out, bench.Scenarios())
 	}
+	if c.FloorHTTP {
+		return bench.ServeFloor(ctx, con.err)
+	}
 	chosen, err := bench.Select(c.Scenarios)
 	if err != nil {
 		return fmt.Errorf("%w: %v", errUsage, err)
 	}
-	if c.Rows < 0 || c.Nodes < 1 {
-		return fmt.Errorf("%w: --rows %d --nodes %d; give positive numbers", errUsage, c.Rows, c.Nodes)
+	if c.Rows < 0 {
+		return fmt.Errorf("%w: --rows %d; give a positive number, or 0 for each scenario's own", errUsage, c.Rows)
+	}
+	if c.Nodes != 1 {
+		return fmt.Errorf("%w: --nodes %d; every scenario of this build runs on one node", errUsage, c.Nodes)
 	}
 	old, err := c.oldReports()
 	if err != nil {
@@ -70,7 +77,7 @@ func (c *benchCmd) options(con *console) (bench.Options, error) {
 	if err != nil {
 		return bench.Options{}, fmt.Errorf("this program's own file: %w", err)
 	}
-	return bench.Options{Binary: self, Dir: c.Dir, Rows: c.Rows, Latency: c.Latency, Nodes: c.Nodes, Seed: c.Seed, Timeout: c.Timeout, Dial: bench.FloorDial, Log: con.err}, nil
+	return bench.Options{Binary: self, Dir: c.Dir, Rows: c.Rows, Latency: c.Latency, Seed: c.Seed, Timeout: c.Timeout, Dial: bench.FloorDial, Log: con.err}, nil
 }
 
 func (c *benchCmd) oldReports() ([]*bench.Report, error) {

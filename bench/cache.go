@@ -1,0 +1,78 @@
+package bench
+
+import (
+	"context"
+	"errors"
+
+	"probity/bench/sim"
+)
+
+func cacheScenario() Scenario {
+	return Scenario{
+		Name: "cache", Rows: 200_000, Run: runCache,
+		What: "the same list as a second job on the same service: what was answered is not asked again",
+		Bars: "at most a tenth of the recipients asked again, no wrong verdict",
+	}
+}
+
+// runCache measures the second job against parsing and compressing the list and its result.
+func runCache(ctx context.Context, t *Trial) (err error) {
+	in, err := t.startInternet(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.end()) }()
+	list, err := t.writeList("list.csv", in.world, t.rows)
+	if err != nil {
+		return err
+	}
+	providers, err := t.writeProviders(0)
+	if err != nil {
+		return err
+	}
+	s, err := t.startService(ctx, in, serviceConfig{name: "data", providers: providers})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.end()) }()
+	first, err := t.bulk(ctx, in, s, list, "first.csv.zst")
+	if err != nil {
+		return err
+	}
+	second, err := t.bulk(ctx, in, s, list, "second.csv.zst")
+	if err != nil {
+		return err
+	}
+	return t.reportCache(in.world, list, first, second)
+}
+
+func (t *Trial) reportCache(w *sim.World, list string, first, second bulkRun) error {
+	reading, err := ingestFloor(list)
+	if err != nil {
+		return err
+	}
+	writing, err := zstdFloor(second.result)
+	if err != nil {
+		return err
+	}
+	floor := reading.Elapsed + writing.Elapsed
+	t.metric("rows", float64(t.rows), "")
+	t.metric("first_rows_per_second", ratio(float64(t.rows), first.elapsed.Seconds()), "rows/s")
+	t.metric("seconds", second.elapsed.Seconds(), "s")
+	t.metric("rows_per_second", ratio(float64(t.rows), second.elapsed.Seconds()), "rows/s")
+	t.metric("cpu_per_row", perItem(second.cpu, t.rows), "us")
+	t.metric("floor_rows_per_second", ratio(float64(t.rows), floor.Seconds()), "rows/s")
+	t.metric("ratio_to_floor", ratio(floor.Seconds(), second.elapsed.Seconds()), "ratio")
+	t.metric("asked_again_share", ratio(float64(second.traffic.recipients), float64(first.traffic.recipients)), "ratio")
+	t.reportPeak("peak_memory", second.peak)
+	t.atMost("asked_again_share", 0.1)
+	t.Plots.Throughput = []Series{second.pulse}
+	t.Plots.Memory = []Series{memorySeries("serve", second.samples)}
+	t.Plots.Stages = second.stages
+	scores, err := t.score(w, list, second.result)
+	if err != nil {
+		return err
+	}
+	t.judge(scores)
+	return nil
+}

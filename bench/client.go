@@ -1,0 +1,178 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// jobRecord is what scenarios read of a job.
+type jobRecord struct {
+	ID        string `json:"job_id"`
+	Status    string `json:"status"`
+	Rows      int    `json:"total_rows"`
+	Unique    int    `json:"unique_addresses"`
+	Processed int    `json:"processed"`
+	Error     string `json:"error"`
+}
+
+// over reports that the job has come to its end.
+func (j jobRecord) over() bool {
+	switch j.Status {
+	case "completed", "cancelled", "failed", "expired":
+		return true
+	}
+	return false
+}
+
+// maxAnswer bounds what is read of an answer that should be short.
+const maxAnswer = 1 << 20
+
+// upload sends a list as a job. Extra parts come first.
+func (s *service) upload(ctx context.Context, key, list string, parts map[string]string) (job jobRecord, err error) {
+	f, err := os.Open(list)
+	if err != nil {
+		return job, err
+	}
+	defer f.Close()
+	body, writing := io.Pipe()
+	form := multipart.NewWriter(writing)
+	go func() { writing.CloseWithError(writeForm(form, f, filepath.Base(list), parts)) }()
+	defer body.Close()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/v1/verify/bulk", body)
+	if err != nil {
+		return job, err
+	}
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	return job, s.do(req, key, http.StatusAccepted, &job)
+}
+
+func writeForm(form *multipart.Writer, list io.Reader, name string, parts map[string]string) error {
+	for field, value := range parts {
+		if err := form.WriteField(field, value); err != nil {
+			return err
+		}
+	}
+	file, err := form.CreateFormFile("file", name)
+	if err != nil {
+		return err
+	}
+	if _, err := io.CopyBuffer(file, struct{ io.Reader }{list}, make([]byte, 256<<10)); err != nil {
+		return err
+	}
+	return form.Close()
+}
+
+// job looks at a job.
+func (s *service) job(ctx context.Context, key, id string) (job jobRecord, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/v1/verify/bulk/"+id, nil)
+	if err != nil {
+		return job, err
+	}
+	return job, s.do(req, key, http.StatusOK, &job)
+}
+
+// cancel asks a job to end; that it has ended by itself is fine.
+func (s *service) cancel(ctx context.Context, key, id string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/v1/verify/bulk/"+id+"/cancel", nil)
+	if err != nil {
+		return err
+	}
+	var wrong *answerError
+	if err := s.do(req, key, http.StatusOK, &jobRecord{}); errors.As(err, &wrong) && wrong.code == http.StatusConflict {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// results downloads the result of a job as zstd into a file, and returns how many bytes came.
+func (s *service) results(ctx context.Context, key, id, path string) (n int64, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/v1/verify/bulk/"+id+"/results?compress=zstd", nil)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := s.send(req, key, http.StatusOK)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	f, err := os.Create(path)
+	if err != nil {
+		return 0, err
+	}
+	n, err = io.CopyBuffer(f, answer.Body, make([]byte, 256<<10))
+	return n, errors.Join(err, f.Close())
+}
+
+// answerError is an answer of another status than the wanted one.
+type answerError struct {
+	path   string
+	code   int
+	detail string
+}
+
+func (e *answerError) Error() string { return fmt.Sprintf("%s: %d %s", e.path, e.code, e.detail) }
+
+// do sends a request and reads the JSON of its answer.
+func (s *service) do(req *http.Request, key string, want int, into any) error {
+	answer, err := s.send(req, key, want)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("%s: %w", req.URL.Path, err)
+	}
+	return nil
+}
+
+// send sends a request. The body of the answer is open when there is no error.
+func (s *service) send(req *http.Request, key string, want int) (*http.Response, error) {
+	req.Header.Set("Authorization", "Bearer "+key)
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode == want {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(answer.Body, 500))
+	return nil, errors.Join(&answerError{path: req.URL.Path, code: answer.StatusCode, detail: strings.TrimSpace(string(said))}, err)
+}
+
+// follow looks at a job until it is over, every pause, and calls seen with what it sees.
+func (s *service) follow(ctx context.Context, key, id string, pause time.Duration, seen func(jobRecord)) error {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		job, err := s.job(ctx, key, id)
+		if err != nil {
+			return err
+		}
+		seen(job)
+		if job.over() {
+			if job.Status == "failed" {
+				return fmt.Errorf("job %s failed: %s", id, job.Error)
+			}
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.done:
+			return errors.Join(errors.New("serve ended: "+s.words.last()), s.err)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"context"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// load is a stream of POST requests over kept connections.
+type load struct {
+	name        string
+	url         string
+	keys        []string // taken in turn
+	bodies      [][]byte // taken in turn
+	connections int
+	requests    int           // 0: until time is up
+	duration    time.Duration // 0: until the requests are done
+	// rate is how many requests are due in a second. 0 is closed: each connection sends when it has its answer. With a
+	// rate the latency counts from when the request was due, so that a server that stalls cannot hide it.
+	rate int
+}
+
+// loadCount is what came of a load.
+type loadCount struct {
+	Histogram
+	Errors  int // answers that are not 200, and none at all
+	Elapsed time.Duration
+	CPU     time.Duration // of this process
+}
+
+// perSecond is the rate of good answers.
+func (c loadCount) perSecond() float64 { return ratio(float64(c.Total), c.Elapsed.Seconds()) }
+
+// answerTime bounds one request.
+const answerTime = 35 * time.Second
+
+// run sends the requests.
+func (l load) run(ctx context.Context) (total loadCount, err error) {
+	target, err := url.Parse(l.url)
+	if err != nil {
+		return total, err
+	}
+	client := &fasthttp.HostClient{Addr: target.Host, MaxConns: l.connections, ReadTimeout: answerTime, WriteTimeout: answerTime}
+	defer client.CloseIdleConnections()
+	total.Name = l.name
+	var (
+		senders sync.WaitGroup
+		next    atomic.Int64
+		mu      sync.Mutex // guards total
+	)
+	began, before := time.Now(), ownCPU()
+	for range l.connections {
+		senders.Go(func() {
+			count := l.send(ctx, client, &next, began)
+			mu.Lock()
+			total.merge(&count.Histogram)
+			total.Errors += count.Errors
+			mu.Unlock()
+		})
+	}
+	senders.Wait()
+	total.Elapsed, total.CPU = time.Since(began), ownCPU()-before
+	return total, ctx.Err()
+}
+
+// send is one connection's part: it takes numbers until there are none left or time is up.
+func (l load) send(ctx context.Context, client *fasthttp.HostClient, next *atomic.Int64, began time.Time) (count loadCount) {
+	req, answer := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(answer)
+	req.SetRequestURI(l.url)
+	req.Header.SetMethod(fasthttp.MethodPost)
+	req.Header.SetContentType("application/json")
+	for ctx.Err() == nil {
+		i := int(next.Add(1)) - 1
+		if l.requests > 0 && i >= l.requests {
+			return count
+		}
+		due := time.Now()
+		if l.rate > 0 {
+			due = began.Add(time.Duration(i) * time.Second / time.Duration(l.rate))
+		}
+		if l.duration > 0 && due.Sub(began) >= l.duration {
+			return count
+		}
+		time.Sleep(time.Until(due)) // the schedule of the load, not a wait for something
+		req.Header.Set("Authorization", "Bearer "+l.keys[i%len(l.keys)])
+		req.SetBodyRaw(l.bodies[i%len(l.bodies)])
+		if err := client.Do(req, answer); err != nil || answer.StatusCode() != fasthttp.StatusOK {
+			count.Errors++
+			continue
+		}
+		count.add(time.Since(due))
+	}
+	return count
+}

@@ -1,0 +1,173 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func sampleReport() *Report {
+	r := newReport("verify", "a list", 7, Machine{OS: "linux", Arch: "amd64", CPU: "a processor", Cores: 2, MemoryMB: 16000, Go: "go1.26"})
+	r.metric("rows", 1000, "")
+	r.metric("rows_per_second", 45000, "rows/s")
+	r.metric("peak_memory", 312.5, "MB")
+	r.metric("false_valid", 0, "")
+	r.atLeast("rows_per_second", 40000)
+	r.atMost("peak_memory", 400)
+	return r
+}
+
+func TestReportJSONHasTheSpecifiedKeys(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, WriteJSON(&b, []*Report{sampleReport()}))
+	var all []map[string]any
+	require.NoError(t, json.Unmarshal(b.Bytes(), &all))
+	require.Len(t, all, 1)
+	require.Equal(t, "verify", all[0]["scenario"])
+	require.InDelta(t, 7, all[0]["seed"], 0)
+	require.Contains(t, all[0], "machine")
+	require.Equal(t, map[string]any{"value": 45000.0, "unit": "rows/s"}, all[0]["metrics"].(map[string]any)["rows_per_second"])
+	require.Equal(t, map[string]any{"name": "peak_memory", "value": 312.5, "want": "<= 400", "ok": true}, all[0]["bars"].([]any)[1])
+	require.Len(t, all[0], 5, "and no others")
+
+	again, err := ReadJSON(&b)
+	require.NoError(t, err)
+	require.Equal(t, sampleReport().Metrics, again[0].Metrics)
+	require.True(t, again[0].OK())
+}
+
+func TestReadJSONRefusesOtherThings(t *testing.T) {
+	for _, text := range []string{"", "{}", "[null]", "verify", `[{"seed":-1}]`} {
+		_, err := ReadJSON(strings.NewReader(text))
+		require.ErrorContains(t, err, "not a report", text)
+	}
+}
+
+func TestEmptyReportsAreAnArray(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, WriteJSON(&b, nil))
+	require.Equal(t, "[]\n", b.String())
+}
+
+func TestBars(t *testing.T) {
+	r := sampleReport()
+	require.True(t, r.OK())
+	r.atLeast("rows_per_second", 45000.5)
+	require.False(t, r.OK())
+	r = sampleReport()
+	r.atMost("unmeasured", 1)
+	require.False(t, r.OK(), "what could not be measured fails")
+	r = sampleReport()
+	r.Error = "the server ended"
+	require.False(t, r.OK())
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 1: "1", -1: "-1", 12: "12", 999: "999", 1000: "1,000", 1234567.8: "1,234,568", 0.25: "0.25",
+		-1234: "-1,234", 3.14159: "3.14", 99.96: "100", 0.00001: "0.000010"} {
+		require.Equal(t, want, number(v), "%v", v)
+	}
+}
+
+func TestPrintShowsMetricsAndBars(t *testing.T) {
+	r := sampleReport()
+	r.atLeast("rows_per_second", 50_000)
+	r.remark("a %s", "note")
+	var b bytes.Buffer
+	require.NoError(t, r.Print(&b))
+	for _, want := range []string{"verify: a list", "45,000 rows/s", "ok rows_per_second >= 40,000, is 45,000", "FAIL rows_per_second >= 50,000", "note: a note"} {
+		require.Contains(t, b.String(), want)
+	}
+}
+
+func TestSelect(t *testing.T) {
+	all, err := Select(nil)
+	require.NoError(t, err)
+	require.Len(t, all, len(Scenarios()))
+	some, err := Select([]string{"dns", "verify"})
+	require.NoError(t, err)
+	require.Equal(t, "dns", some[0].Name)
+	require.Equal(t, "verify", some[1].Name)
+	_, err = Select([]string{"coffee"})
+	require.ErrorIs(t, err, errUnknownScenario)
+	var b bytes.Buffer
+	require.NoError(t, PrintScenarios(&b, all))
+	for _, s := range all {
+		require.NotEmpty(t, s.Bars)
+		require.Positive(t, s.Rows)
+		require.Contains(t, b.String(), s.Name+"\n")
+	}
+}
+
+func TestCompareJudgesByWhatIsWanted(t *testing.T) {
+	old, now := sampleReport(), sampleReport()
+	now.metric("rows_per_second", 30000, "rows/s")
+	now.metric("peak_memory", 200, "MB")
+	now.metric("false_valid", 2, "")
+	now.metric("floor_recipients_per_second", 1, "rcpt/s")
+	trends := map[string]Trend{}
+	for _, c := range Compare([]*Report{old}, []*Report{now, newReport("other", "", 1, Machine{})}) {
+		trends[c.Name] = c.Trend
+	}
+	require.Equal(t, map[string]Trend{"rows": Same, "rows_per_second": Worse, "peak_memory": Better, "false_valid": Worse}, trends)
+}
+
+func TestSmallChangesAreNone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		was := rapid.Float64Range(0.001, 1e9).Draw(t, "was")
+		share := rapid.Float64Range(-0.0999, 0.0999).Draw(t, "share")
+		require.Equal(t, Same, trend("rows_per_second", Metric{was, "rows/s"}, Metric{was * (1 + share), "rows/s"}))
+		require.Equal(t, Better, trend("rows_per_second", Metric{was, "rows/s"}, Metric{was * 1.2, "rows/s"}))
+		require.Equal(t, Worse, trend("cpu_per_row", Metric{was, "us"}, Metric{was * 1.2, "us"}))
+		require.Equal(t, Same, trend("floor_cpu_per_recipient", Metric{was, "us"}, Metric{was * 5, "us"}))
+	})
+}
+
+func TestComparisonWarnsOfWhatDiffers(t *testing.T) {
+	old, now := sampleReport(), sampleReport()
+	old.Machine.Cores = 8
+	var b bytes.Buffer
+	require.NoError(t, PrintComparison(&b, []*Report{old}, []*Report{now}))
+	require.Contains(t, b.String(), "warning: verify ran on another machine then")
+	require.Contains(t, b.String(), "rows_per_second")
+	old = sampleReport()
+	old.Seed = 8
+	require.Contains(t, incomparable([]*Report{old}, []*Report{now})[0], "seed 8")
+	old = sampleReport()
+	old.metric("rows", 5, "")
+	require.Contains(t, incomparable([]*Report{old}, []*Report{now})[0], "5 rows")
+	require.Contains(t, incomparable(nil, []*Report{now})[0], "not in the old report")
+	require.Empty(t, incomparable([]*Report{sampleReport()}, []*Report{now}))
+}
+
+func TestHistogram(t *testing.T) {
+	var h Histogram
+	require.Zero(t, h.quantile(0.5))
+	for i := range 100 {
+		h.add(time.Duration(i+1) * time.Millisecond)
+	}
+	require.InEpsilon(t, 50*time.Millisecond, h.quantile(0.5), 0.2)
+	require.Equal(t, 100*time.Millisecond, h.quantile(1))
+	var both Histogram
+	both.merge(&h)
+	both.merge(&h)
+	require.Equal(t, 200, both.Total)
+	require.Equal(t, h.quantile(0.99), both.quantile(0.99))
+}
+
+func TestBucketsHoldTheirDurations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "d"))
+		n := bucketOf(d)
+		require.LessOrEqual(t, d, bucketEnd(n))
+		if n > 0 {
+			require.Greater(t, d, bucketEnd(n-1))
+		}
+	})
+	require.Equal(t, latencyBuckets-1, bucketOf(1<<62))
+}

@@ -1,0 +1,158 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// service is a running serve process with a store of its own, and keys to it.
+type service struct {
+	*process
+	base string   // URL of the public listener
+	keys []string // of as many accounts: limits hold by account
+}
+
+// serviceConfig is what a scenario wants of the service.
+type serviceConfig struct {
+	name      string // of its folder below the trial's
+	providers string // override file
+	accounts  int
+	test      bool // test keys, which probe nothing
+}
+
+// errNoService means that this build lacks a command that the scenario drives.
+var errNoService = errors.New("this build of probity has no such command; build one that has serve, user and key")
+
+// startService makes a store with accounts and keys, and serves it on free ports.
+func (t *Trial) startService(ctx context.Context, in *internet, c serviceConfig) (*service, error) {
+	data := filepath.Join(t.Dir, c.name)
+	s := &service{}
+	for i := range max(1, c.accounts) {
+		key, err := t.makeAccount(ctx, data, fmt.Sprintf("bench%d@bench.example", i), c.test)
+		if err != nil {
+			return nil, err
+		}
+		s.keys = append(s.keys, key)
+	}
+	public, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	admin, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	s.base = "http://" + public
+	args := append([]string{"serve", "--data", data, "--listen", public, "--admin-listen", admin}, probingFlags(in.dns, in.smtpPort, c.providers)...)
+	if s.process, err = startProcess(ctx, command{name: "serve", binary: t.Binary, args: args}); err != nil {
+		return nil, err
+	}
+	if err := s.awaitReady(ctx); err != nil {
+		return nil, errors.Join(err, s.end())
+	}
+	return s, nil
+}
+
+// The limits and credits of an account of a bench: the highest that the API takes, and enough for any list.
+const (
+	highestLimit   = "1000000"
+	plentyOfCredit = "100000000"
+)
+
+// makeAccount adds a user to the store at rest and returns a key of it.
+func (t *Trial) makeAccount(ctx context.Context, data, email string, test bool) (key string, err error) {
+	if _, err := t.output(ctx, "user", "add", email, "--role", "customer", "--credits", plentyOfCredit,
+		"--limit", "single="+highestLimit+"/min", "--limit", "bulk="+highestLimit+"/hour", "--data", data); err != nil {
+		return "", err
+	}
+	args := []string{"key", "create", "--user", email, "--name", "bench", "--data", data}
+	if test {
+		args = append(args, "--test")
+	}
+	return t.output(ctx, args...)
+}
+
+// usageExit is the exit status of a command line that our binary does not understand.
+const usageExit = 2
+
+// output runs a short command and returns what it prints.
+func (t *Trial) output(ctx context.Context, args ...string) (string, error) {
+	var out, words bytes.Buffer
+	cmd := exec.CommandContext(ctx, t.Binary, args...)
+	cmd.Stdout, cmd.Stderr = &out, &words
+	cmd.Env = plainEnvironment(cmd.Environ())
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == usageExit {
+		return "", fmt.Errorf("%s: %w (%s)", strings.Join(args[:2], " "), errNoService, firstLine(words.String()))
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(args[:2], " "), err, firstLine(words.String()))
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
+
+// freePort is an address of loopback that nobody listens on now.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// awaitReady asks until the service says that it is ready, ends, or takes too long.
+func (s *service) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("serve: %w", errNotReady))
+	defer cancel()
+	for tick := time.NewTicker(20 * time.Millisecond); ; {
+		if s.isReady(ctx) {
+			tick.Stop()
+			return nil
+		}
+		select {
+		case <-s.done:
+			tick.Stop()
+			return s.whyEnded()
+		case <-ctx.Done():
+			tick.Stop()
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *service) isReady(ctx context.Context) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
+}
+
+// whyEnded tells a missing command from a service that failed.
+func (s *service) whyEnded() error {
+	err := s.wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == usageExit {
+		return fmt.Errorf("serve: %w (%s)", errNoService, s.words.last())
+	}
+	return errors.Join(err, errors.New("serve ended before it was ready: "+s.words.last()))
+}

@@ -112,8 +112,7 @@ func (c *verifyCmd) runList(ctx context.Context, con *console, n *node, file str
 	if err := deliver(n, job.ID); err != nil {
 		return err
 	}
-	printSummary(con, ended, c.Output)
-	return nil
+	return printSummary(con, ended, c.Output)
 }
 
 // jobOf is the job that an earlier run left in the folder, if it is of this very list; else a new one.

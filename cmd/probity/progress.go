@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -88,29 +89,33 @@ func (p *progress) end() {
 }
 
 // printSummary says how a list turned out: rows by status and by reason, and where the result lies.
-func printSummary(con *console, j *store.Job, output string) {
-	w := tabwriter.NewWriter(con.err, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "rows\t%d\t\ndistinct addresses\t%d\t\n\t\t\n", j.Rows, j.Unique)
-	printCounts(w, j.Counts, j.Rows)
-	fmt.Fprintf(w, "\t\t\n")
-	printCounts(w, j.Reasons, j.Rows)
-	_ = w.Flush()
+func printSummary(con *console, j *store.Job, output string) error {
+	w := tabwriter.NewWriter(con.err, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "rows\t%d\ndistinct addresses\t%d\n", j.Rows, j.Unique)
+	printCounts(w, "status", j.Counts, j.Rows)
+	printCounts(w, "reason", j.Reasons, j.Rows)
 	if output != "" {
-		fmt.Fprintf(con.err, "\nresult: %s\n", output)
+		fmt.Fprintf(w, "\nresult: %s\n", output)
 	}
+	return w.Flush()
 }
 
-// printCounts prints counts, the largest first, with their share of all.
-func printCounts(w *tabwriter.Writer, counts map[string]int64, all int64) {
+// printCounts prints counts under a title, the largest first, with their share of all.
+func printCounts(w *tabwriter.Writer, title string, counts map[string]int64, all int64) {
+	fmt.Fprintf(w, "\n%s\trows\tshare\n", title)
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		if counts[a] != counts[b] {
-			return int(counts[b] - counts[a])
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
 	})
 	for _, name := range names {
 		if counts[name] > 0 && name != "" {
 			fmt.Fprintf(w, "%s\t%d\t%.1f %%\n", name, counts[name], 100*float64(counts[name])/float64(max(1, all)))
 		}
 	}
+}
+
+// largestFirst orders names by their count of "all".
+func largestFirst(counts map[string]map[string]int64) []string {
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b]["all"], counts[a]["all"]), strings.Compare(a, b))
+	})
 }

@@ -59,9 +59,9 @@ func (c *verifyCmd) warnWithoutSender(con *console) {
 	}
 }
 
-// newLog logs warnings, or everything with --verbose, to standard error.
+// newLog logs errors, or everything with --verbose, to standard error.
 func newLog(con *console, verbose bool) *slog.Logger {
-	level := slog.LevelWarn
+	level := slog.LevelError
 	if verbose {
 		level = slog.LevelDebug
 	}

@@ -146,6 +146,7 @@ func (w *hookWorld) settled(job string, want store.CallbackState) (store.Callbac
 		cb, err := w.store.Callback(job)
 		require.NoError(w.t, err)
 		if cb.State == want {
+			synctest.Wait() // the attempt has more to do once it is recorded
 			log, err := w.store.CallbackLog(job)
 			require.NoError(w.t, err)
 			return cb, log

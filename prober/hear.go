@@ -83,7 +83,8 @@ func (h *hearing) refusedAtMail() bool {
 	return !h.o.Mail.Positive() && len(h.o.NoUTF8) < len(h.s.asks)
 }
 
-// book settles the budgets. What was sent and not answered counts as refused.
+// book settles the budgets. What was sent and not answered counts as refused, behind a refused MAIL too: not every server
+// answers 503 there.
 func (h *hearing) book() {
 	n, answered := len(h.s.asks), len(h.s.seen)
 	pipelined := h.s.conn.Extensions().Pipelining
@@ -102,9 +103,6 @@ func (h *hearing) book() {
 		case !a.reply.Permanent() && !a.finding.NamesUnknown:
 			mild++
 		}
-	}
-	if pipelined && h.refusedAtMail() && h.o.Mail.Code != 0 {
-		mild = n - unsent // answered 503, unread: nothing was said about a mailbox
 	}
 	h.s.settle(n, unsent, accepted, mild, h.now)
 }
@@ -178,9 +176,26 @@ func (h *hearing) answers() {
 			s.group.healthy++
 		}
 		h.l.backoff = 0
+		delete(h.l.mute, s.group.host)
 	} else if s.conn.Botched() {
 		h.l.retreat(h.now)
+		h.mute()
 	}
+}
+
+// mute notes a host that took recipients and answered none. When it has done so three times in a row, who comes to it is told
+// at once: rows go home between two tries of a slow host, and would begin anew for ever.
+func (h *hearing) mute() {
+	l, host := h.l, h.s.group.host
+	if h.o.Fault.Event == engine.EventInternal || h.s.group.healthy > 0 || len(l.mute) >= maxDown {
+		return
+	}
+	if l.mute[host]++; l.mute[host] < maxMute || len(l.down) >= maxDown {
+		return
+	}
+	delete(l.mute, host)
+	l.down[host] = failure{sighting: h.s.sighting(h.o.Fault, h.now), until: h.now.Add(muteLife)}
+	h.out = l.emptyOut(h.s.group, h.now, h.out)
 }
 
 // notAnAnswer reports a reply that is about the transaction or the connection and not about its recipient, who is asked again:

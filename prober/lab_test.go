@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,9 +32,10 @@ type lab struct {
 	cache  *cache.Cache
 	prober *Prober
 	hosts  map[string]*host
-	stop   func() // ends the prober and waits for it
+	halt   func() // ends the prober and waits for it
+	stop   func() // ends everything and waits for it
 
-	row uint32
+	row atomic.Uint32
 }
 
 // host is a scripted mail host.
@@ -46,13 +48,25 @@ type host struct {
 	rset   string
 	noPipe bool
 
-	mu     sync.Mutex // guards what follows
-	log    []string   // "RCPT a@b" and so on, in order
+	mu sync.Mutex // guards records
+	records
+}
+
+// records are what a host has seen.
+type records struct {
+	log    []string // "RCPT a@b" and so on, in order
 	open   int
 	peak   int
 	dialed []time.Time
 	rcpts  []time.Time
 	refuse []time.Time
+}
+
+// saw is a copy of what the host has seen so far.
+func (h *host) saw() records {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.records
 }
 
 const labTable = `
@@ -133,9 +147,12 @@ func (b *lab) start(change func(*Config)) {
 	for !b.prober.running() {
 		time.Sleep(time.Millisecond)
 	}
-	b.stop = func() {
+	b.halt = sync.OnceFunc(func() {
 		pcancel()
 		require.NoError(b.t, <-ran)
+	})
+	b.stop = func() {
+		b.halt()
 		cancel()
 		wg.Wait()
 	}
@@ -254,6 +271,8 @@ func (h *host) serve(c net.Conn) {
 	}
 }
 
+var aliasAddr = netip.MustParseAddr("10.9.9.9")
+
 func orText(s, otherwise string) string {
 	if s == "" {
 		return otherwise
@@ -295,8 +314,7 @@ func (b *lab) rows(mx []string, addrs ...string) []wire.Row {
 			r = b.route(mx...)
 			routes[a.Domain()] = r
 		}
-		b.row++
-		rows = append(rows, wire.Row{Number: b.row, Address: a, Route: r})
+		rows = append(rows, wire.Row{Number: b.row.Add(1), Address: a, Route: r})
 	}
 	return rows
 }

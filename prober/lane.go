@@ -22,8 +22,9 @@ type lane struct {
 	places   map[placeKey]*place
 	ready    [2]ring[*group] // groups that may need a session, by priority
 	down     map[string]failure
-	queued   int // probes in queues
-	held     int // probes in queues, waiting for decoys, or being asked
+	mute     map[string]int // hosts that took recipients and answered none, and how often in a row
+	queued   int            // probes in queues
+	held     int            // probes in queues, waiting for decoys, or being asked
 	sessions int
 	idlers   int  // sessions that wait for more
 	starved  bool // some group has no connection to be had: long sessions give way
@@ -48,6 +49,8 @@ type failure struct {
 
 const (
 	failureLife = 30 * time.Second
+	maxMute     = 3
+	muteLife    = 10 * time.Minute
 	maxDown     = 1000 // hosts of one lane remembered as down
 	minBackoff  = time.Second
 	maxBackoff  = 5 * time.Minute
@@ -56,7 +59,7 @@ const (
 func newLane(p *Prober, k laneKey, provider *engine.Provider, e *egress, now time.Time) *lane {
 	l := &lane{
 		prober: p, key: k, provider: provider, egress: e, notBefore: p.quietUntil(provider.Limits),
-		groups: map[string]*group{}, places: map[placeKey]*place{}, down: map[string]failure{},
+		groups: map[string]*group{}, places: map[placeKey]*place{}, down: map[string]failure{}, mute: map[string]int{},
 	}
 	table := p.table.Load()
 	l.shared = provider.ID == table.Unknown.ID
@@ -68,7 +71,6 @@ func newLane(p *Prober, k laneKey, provider *engine.Provider, e *egress, now tim
 type ended struct {
 	p    *probe
 	step engine.Step
-	late bool // goes home undone
 }
 
 // move takes a probe as far as it goes without asking anyone. When it is over, it is appended to out. The mutex is held.

@@ -20,8 +20,8 @@ func TestBatchIsVerified(t *testing.T) {
 		require.Equal(t, "VALID", spell(got[rows[0].Number].Verdict))
 		require.Equal(t, "VALID", spell(got[rows[1].Number].Verdict))
 		require.Equal(t, "INVALID mailbox_not_found", spell(got[rows[2].Number].Verdict))
-		require.Equal(t, 4, h.count("RCPT"), "three targets and one decoy: %v", h.log)
-		require.Len(t, h.dialed, 1)
+		require.Equal(t, 4, h.count("RCPT"), "three targets and one decoy: %v", h.saw().log)
+		require.Len(t, h.saw().dialed, 1)
 
 		time.Sleep(time.Second)
 		again := b.verify(time.Minute, rows...)
@@ -31,7 +31,7 @@ func TestBatchIsVerified(t *testing.T) {
 
 		more := b.rows(mxa, "abe@a.example", "bob@a.example", "ann@a.example")
 		b.verify(time.Minute, more...)
-		require.Equal(t, 5, h.count("RCPT"), "the decoy of a domain is asked once: %v", h.log)
+		require.Equal(t, 5, h.count("RCPT"), "the decoy of a domain is asked once: %v", h.saw().log)
 	})
 }
 
@@ -39,7 +39,7 @@ func TestDecoyComesAfterTheTargetAndOnlyWhenNeeded(t *testing.T) {
 	h := &host{rcpt: knows()}
 	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
 		b.verify(time.Minute, b.rows(mxa, "ann@a.example", "bob@a.example")...)
-		require.Equal(t, 2, h.count("RCPT"), "nobody was accepted: %v", h.log)
+		require.Equal(t, 2, h.count("RCPT"), "nobody was accepted: %v", h.saw().log)
 	})
 }
 
@@ -51,7 +51,7 @@ func TestCatchAllDomain(t *testing.T) {
 		for _, r := range rows {
 			require.Equal(t, "RISKY catch_all", spell(got[r.Number].Verdict))
 		}
-		require.Equal(t, 5, h.count("RCPT"), "one decoy a domain: %v", h.log)
+		require.Equal(t, 5, h.count("RCPT"), "one decoy a domain: %v", h.saw().log)
 	})
 }
 
@@ -70,7 +70,7 @@ func TestNoOtherHostAfterARecipientReply(t *testing.T) {
 	inLab(t, labTable, nil, map[string]*host{"mx1.a.example": first, "mx2.a.example": second}, func(b *lab) {
 		rows := b.rows([]string{"mx1.a.example", "mx2.a.example"}, "ann@a.example")
 		require.Equal(t, "INVALID mailbox_not_found", spell(b.verify(time.Minute, rows...)[rows[0].Number].Verdict))
-		require.Empty(t, second.dialed)
+		require.Empty(t, second.saw().dialed)
 	})
 }
 
@@ -85,8 +85,8 @@ func TestThreeHostsAtMost(t *testing.T) {
 		got := b.verify(time.Minute, rows...)[rows[0].Number]
 		require.Equal(t, wire.Settled, got.Outcome)
 		require.Equal(t, "UNKNOWN", got.Verdict.Status.String())
-		require.Len(t, hosts[mx[2]].dialed, 1)
-		require.Empty(t, hosts[mx[3]].dialed)
+		require.Len(t, hosts[mx[2]].saw().dialed, 1)
+		require.Empty(t, hosts[mx[3]].saw().dialed)
 	})
 }
 
@@ -103,9 +103,9 @@ func TestClosedInMidBatch(t *testing.T) {
 		rows := b.rows(mxa, "ann@a.example", "bob@a.example", "cid@a.example", "dan@a.example", "eve@a.example")
 		got := b.verify(5*time.Minute, rows...)
 		for _, r := range rows {
-			require.Equal(t, "VALID", spell(got[r.Number].Verdict), h.log)
+			require.Equal(t, "VALID", spell(got[r.Number].Verdict), h.saw().log)
 		}
-		require.Len(t, h.dialed, 2)
+		require.Len(t, h.saw().dialed, 2)
 	})
 }
 
@@ -117,7 +117,7 @@ func TestHostThatAlwaysClosesIsGivenUp(t *testing.T) {
 		for _, r := range rows {
 			require.Equal(t, "UNKNOWN connection_failed", spell(got[r.Number].Verdict))
 		}
-		require.LessOrEqual(t, len(h.dialed), 9)
+		require.LessOrEqual(t, len(h.saw().dialed), 9)
 	})
 }
 
@@ -126,7 +126,7 @@ func TestSilentHostTimesOut(t *testing.T) {
 	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
 		rows := b.rows(mxa, "ann@a.example")
 		require.Equal(t, "UNKNOWN timeout", spell(b.verify(30*time.Minute, rows...)[rows[0].Number].Verdict))
-		require.Len(t, h.dialed, 2, "a timeout weighs two")
+		require.Len(t, h.saw().dialed, 2, "a timeout weighs two")
 	})
 }
 
@@ -156,10 +156,10 @@ func TestGreylistedRowsAreDeferredAndSettleOnRetry(t *testing.T) {
 			require.WithinDuration(t, start.Add(time.Minute), r.Due, 5*time.Second)
 			rows[n-rows[0].Number].Attempt = r.Attempt
 		}
-		require.Equal(t, 3, h.count("RCPT"), "the decoy ages beside the targets: %v", h.log)
+		require.Equal(t, 3, h.count("RCPT"), "the decoy ages beside the targets: %v", h.saw().log)
 		time.Sleep(61 * time.Second)
 		got := b.verify(time.Minute, rows...)
-		require.Equal(t, "VALID", spell(got[rows[0].Number].Verdict), h.log)
+		require.Equal(t, "VALID", spell(got[rows[0].Number].Verdict), h.saw().log)
 		require.Equal(t, "INVALID mailbox_not_found", spell(got[rows[1].Number].Verdict))
 	})
 }
@@ -193,7 +193,7 @@ func TestHoldSendsRowsHome(t *testing.T) {
 		}
 		require.Equal(t, 22, later, "bulk may use eight of ten")
 		require.WithinDuration(t, start.Add(20*time.Second), time.Now(), time.Second)
-		require.Len(t, h.refuse, 8)
+		require.Len(t, h.saw().refuse, 8)
 		require.Zero(t, b.prober.rows.Load())
 
 		require.Equal(t, "INVALID mailbox_not_found", spell(b.single(10*time.Second, mxa, "zoe@a.example")), "singles have the rest")

@@ -1,0 +1,156 @@
+package prober
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/prober/wire"
+)
+
+// limited is the lab's table with budgets for nobody's hosts.
+func limited(changes ...string) string { return strings.NewReplacer(changes...).Replace(labTable) }
+
+func addresses(n int, domain string) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprintf("user%d@%s", i, domain))
+	}
+	return out
+}
+
+// TestBudgetsHoldOverHoursAndCrashes sends more refusals than an hour allows for five hours, with a stop and a start each
+// forty minutes, half of them crashes: what the receiver saw must fit every budget.
+func TestBudgetsHoldOverHoursAndCrashes(t *testing.T) {
+	table := limited("refusals_per_hour = 0", "refusals_per_hour = 20", "refusals_per_connection = 0", "refusals_per_connection = 5",
+		"connections_per_minute = 0", "connections_per_minute = 3", "recipients_per_minute = 0", "recipients_per_minute = 8")
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{rcpt: knows("ann")}
+		b := newLab(t, table, map[string]*host{"mx.a.example": h})
+		next := 0
+		for round := range 8 {
+			b.start(nil)
+			until := time.Now().Add(40 * time.Minute)
+			for time.Now().Before(until) {
+				var addrs []string
+				for range 20 {
+					addrs = append(addrs, fmt.Sprintf("user%d@d%d.example", next, next%7))
+					next++
+				}
+				b.verify(30*time.Second, b.rows(mxa, addrs...)...)
+				b.single(5*time.Second, mxa, fmt.Sprintf("one%d@d1.example", next))
+			}
+			if round%2 == 0 {
+				b.crash()
+			}
+			b.stop()
+		}
+		require.NoError(t, b.cache.Close())
+		require.LessOrEqual(t, worst(h.saw().refuse, time.Hour), 20)
+		require.LessOrEqual(t, worst(h.saw().dialed, time.Minute), 3)
+		require.LessOrEqual(t, worst(h.saw().rcpts, time.Minute), 8)
+		require.LessOrEqual(t, h.saw().peak, 2)
+		require.Greater(t, len(h.saw().refuse), 60, "and most of the budget is used")
+	})
+}
+
+// crash has the next stop write nothing, as if the process had died.
+func (b *lab) crash() {
+	b.prober.mu.Lock()
+	clear(b.prober.lanes)
+	b.prober.mu.Unlock()
+	b.prober.dests.mu.Lock()
+	clear(b.prober.dests.all)
+	b.prober.dests.mu.Unlock()
+}
+
+func TestManyRoutesOfOneAddressShareItsBudget(t *testing.T) {
+	table := limited("refusals_per_hour = 0", "refusals_per_hour = 20")
+	hosts := map[string]*host{}
+	h := &host{rcpt: knows()}
+	inLab(t, table, nil, hostAliases(hosts, h, 40), func(b *lab) {
+		var rows []wire.Row
+		for i := range 40 {
+			rows = append(rows, b.rows([]string{fmt.Sprintf("mx%d.example", i)}, fmt.Sprintf("ann@d%d.example", i))...)
+		}
+		settled := 0
+		for _, r := range b.verify(time.Minute, rows...) {
+			if r.Outcome == wire.Settled {
+				settled++
+			}
+		}
+		require.Equal(t, 16, settled, "four fifths of the hour's refusals")
+		require.Len(t, h.saw().refuse, 16)
+		require.LessOrEqual(t, h.saw().peak, 2)
+	})
+}
+
+// hostAliases gives one host many names: the first listens, the others resolve to its address.
+func hostAliases(hosts map[string]*host, h *host, n int) map[string]*host {
+	h.addr = aliasAddr
+	hosts["mx0.example"] = h
+	for i := 1; i < n; i++ {
+		hosts[fmt.Sprintf("mx%d.example", i)] = &host{addr: aliasAddr, down: true}
+	}
+	return hosts
+}
+
+func TestQuarantineEndsALane(t *testing.T) {
+	table := labTable + `
+[[provider.rule]]
+id = "away"
+code = "554"
+text = ["stay away"]
+meaning = "blocked"
+blame = "us"
+action = "quarantine"
+for = "4h"
+`
+	h := &host{rcpt: func(string) string { return "554 stay away" }}
+	mx := []string{"mx.big.example"}
+	inLab(t, table, nil, map[string]*host{mx[0]: h}, func(b *lab) {
+		rows := b.rows(mx, addresses(300, "a.example")...)
+		for _, r := range b.verify(time.Minute, rows...) {
+			require.Equal(t, "UNKNOWN blocked", spell(r.Verdict))
+		}
+		require.LessOrEqual(t, h.count("RCPT"), 200, "what was in flight, and no more")
+		before := h.count("RCPT")
+		require.Equal(t, "UNKNOWN blocked", spell(b.single(5*time.Second, mx, "zoe@a.example")))
+		b.stop()
+		b.start(nil)
+		require.Equal(t, "UNKNOWN blocked", spell(b.single(5*time.Second, mx, "zoe@a.example")), "a restart does not forgive")
+		require.Equal(t, before, h.count("RCPT"))
+		time.Sleep(4 * time.Hour)
+		b.single(5*time.Second, mx, "zoe@a.example")
+		require.Equal(t, before+1, h.count("RCPT"))
+	})
+}
+
+func TestStopReturnsRowsAndLeavesNobody(t *testing.T) {
+	h := &host{rcpt: func(string) string { time.Sleep(time.Second); return "250 ok" }}
+	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		done := make(chan int, 1)
+		go func() {
+			later := 0
+			_ = b.prober.Verify(context.Background(), &wire.Batch{Rows: b.rows(mxa, addresses(400, "a.example")...)}, time.Hour, func(r wire.Results) {
+				for _, x := range r.Rows {
+					if x.Outcome == wire.Later {
+						later++
+					}
+				}
+			})
+			done <- later
+		}()
+		time.Sleep(1500 * time.Millisecond)
+		start := time.Now()
+		b.halt()
+		require.Less(t, time.Since(start), 25*time.Second)
+		require.Equal(t, 400, <-done)
+		_, err := b.prober.Single(context.Background(), wire.Ask{})
+		require.ErrorIs(t, err, ErrStopped)
+	})
+}

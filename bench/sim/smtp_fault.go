@@ -27,7 +27,7 @@ func (c *session) misbehave() (said, goOn bool) {
 		return true, false
 	case faultSilent:
 		c.flush()
-		c.pause(muteTime)
+		c.pause(c.server.scaled(muteTime))
 		return true, false
 	}
 	return false, true

@@ -15,7 +15,7 @@ const (
 	// RFC 5321 section 4.5.3.2.7 asks a server to wait five minutes at least.
 	idleTime  = 5 * time.Minute
 	writeTime = time.Minute
-	// muteTime is how long a host that never answers holds the line.
+	// muteTime is how long a host that never answers holds the line, in real time; its patience is scaled like any other wait.
 	muteTime = 30 * time.Minute
 	// crowdGrace is how long the end of another connection may be on its way.
 	crowdGrace = 50 * time.Millisecond
@@ -112,7 +112,7 @@ func (c *session) greet() bool {
 	}
 	switch c.habit.fault {
 	case faultMute:
-		c.pause(muteTime)
+		c.pause(c.server.scaled(muteTime))
 		return false
 	case faultEndless:
 		c.ramble()

@@ -23,14 +23,14 @@ type door struct {
 	stall         time.Duration
 	trusted       func(netip.Addr) bool
 
-	mu   sync.Mutex // guards all below
-	open int
-	from map[netip.Addr]int
+	mu    sync.Mutex // guards all below
+	conns map[*clientConn]struct{}
+	from  map[netip.Addr]int
 }
 
 func newDoor(ln net.Listener, c Config) *door {
 	return &door{Listener: ln, max: c.MaxConns, maxPerIP: c.MaxConnsPerIP, stall: c.StallTimeout,
-		trusted: func(a netip.Addr) bool { return isTrusted(c.TrustedProxies, a) }, from: make(map[netip.Addr]int)}
+		trusted: func(a netip.Addr) bool { return isTrusted(c.TrustedProxies, a) }, conns: make(map[*clientConn]struct{}), from: make(map[netip.Addr]int)}
 }
 
 // Accept gives the next connection that is let in.
@@ -40,19 +40,20 @@ func (d *door) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := addrOf(c.RemoteAddr())
-		if why := d.enter(from); why != nil {
+		cc := &clientConn{Conn: c, door: d, from: addrOf(c.RemoteAddr())}
+		if why := d.enter(cc); why != nil {
 			turnAway(c, why)
 			continue
 		}
-		return &clientConn{Conn: c, door: d, from: from}, nil
+		return cc, nil
 	}
 }
 
-func (d *door) enter(from netip.Addr) *refusal {
+func (d *door) enter(c *clientConn) *refusal {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.open >= d.max {
+	from := c.from
+	if len(d.conns) >= d.max {
 		return busy("The server has too many connections")
 	}
 	if from.IsValid() && !d.trusted(from) {
@@ -63,18 +64,27 @@ func (d *door) enter(from netip.Addr) *refusal {
 		}
 		d.from[from]++
 	}
-	d.open++
+	d.conns[c] = struct{}{}
 	return nil
 }
 
-func (d *door) leave(from netip.Addr) {
+func (d *door) leave(c *clientConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.open--
-	if n := d.from[from]; n > 1 {
-		d.from[from] = n - 1
+	delete(d.conns, c)
+	if n := d.from[c.from]; n > 1 {
+		d.from[c.from] = n - 1
 	} else {
-		delete(d.from, from)
+		delete(d.from, c.from)
+	}
+}
+
+// throwOut ends all connections, whatever is under way on them.
+func (d *door) throwOut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for c := range d.conns {
+		_ = c.Conn.Close()
 	}
 }
 
@@ -126,7 +136,7 @@ func (c *clientConn) Close() error {
 	if c.closed.Swap(true) {
 		return net.ErrClosed
 	}
-	defer c.door.leave(c.from)
+	defer c.door.leave(c)
 	if c.linger.Load() {
 		c.sayGoodbye()
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -158,9 +159,10 @@ func (x *exchange) record(err error) {
 		return
 	}
 	attrs := []any{"request", x.id, "method", method, "route", name, "status", status, "took", took, "account", x.who.User.ID}
-	if r, ok := err.(*refusal); ok && r.cause != nil {
-		attrs = append(attrs, "error", r.cause)
-	} else if err != nil {
+	if r, ok := errors.AsType[*refusal](err); ok && r.cause != nil {
+		err = r.cause
+	}
+	if err != nil {
 		attrs = append(attrs, "error", err)
 	}
 	x.srv.log.Log(x.ctx, level, "request", attrs...)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -26,7 +27,9 @@ const (
 // form reads the parts of an upload one after another, in whatever order they come.
 type form struct {
 	mr    *multipart.Reader
-	body  io.Reader
+	body  tailReader
+	end   []byte // what ends the form
+	ended bool
 	parts int
 	seen  []string
 	bulkOptions
@@ -43,18 +46,40 @@ type bulkOptions struct {
 
 func newForm(body io.Reader, contentType string) *form {
 	_, params, _ := mime.ParseMediaType(contentType) // admit has seen that it is whole
-	return &form{mr: multipart.NewReader(body, params["boundary"]), body: body,
+	f := &form{body: tailReader{r: body}, end: []byte("--" + params["boundary"] + "--"),
 		bulkOptions: bulkOptions{callbackContent: "full", maxAge: coordinator.DefaultMaxAge, hours: 24}}
+	f.mr = multipart.NewReader(&f.body, params["boundary"])
+	return f
+}
+
+// tailBytes is more than the multipart reader reads ahead.
+const tailBytes = 8 << 10
+
+// tailReader remembers the end of what was read. A form that breaks off in the header of a part looks to its reader like
+// one that has ended; the last boundary tells them apart.
+type tailReader struct {
+	r    io.Reader
+	tail []byte
+}
+
+func (t *tailReader) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	if over := len(t.tail) + n - tailBytes; over > 0 {
+		t.tail = t.tail[:copy(t.tail, t.tail[min(over, len(t.tail)):])]
+	}
+	t.tail = append(t.tail, p[max(0, n-tailBytes):n]...)
+	return n, err
 }
 
 func (f *form) has(name string) bool { return slices.Contains(f.seen, name) }
 
 // next reads parts up to the file, which it returns, or to the end of the form: then it returns nil.
 func (f *form) next() (*multipart.Part, error) {
-	for {
+	for !f.ended {
 		p, err := f.mr.NextRawPart()
 		if err == io.EOF {
-			return nil, f.end()
+			f.ended = true
+			return nil, f.finish()
 		}
 		if err != nil {
 			return nil, brokenForm(err)
@@ -77,12 +102,16 @@ func (f *form) next() (*multipart.Part, error) {
 			return nil, err
 		}
 	}
+	return nil, nil
 }
 
-// end reads what follows the last boundary (RFC 2046, section 5.1.1), so that a body that breaks off there is not taken
-// for a whole one.
-func (f *form) end() error {
-	n, err := io.Copy(io.Discard, io.LimitReader(f.body, maxJSON))
+// finish sees that the last boundary is there and reads what follows it (RFC 2046, section 5.1.1), so that a body that
+// breaks off is not taken for a whole one.
+func (f *form) finish() error {
+	if !bytes.Contains(f.body.tail, f.end) {
+		return brokenForm(io.ErrUnexpectedEOF)
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(&f.body, maxJSON))
 	if err != nil {
 		return brokenForm(err)
 	}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -121,28 +120,38 @@ type quiet struct{}
 func (quiet) Printf(string, ...any) {}
 
 // Serve answers requests that come by a listener until ctx ends; then it drains: requests under way are finished for up
-// to patience, new ones are refused. It returns when all its goroutines have.
+// to patience, new ones are refused. It returns when no request is under way. A server that has drained serves no more.
 func (s *Server) Serve(ctx context.Context, ln net.Listener, patience time.Duration) error {
+	d := newDoor(ln, s.cfg)
 	served := make(chan error, 1)
-	go func() { served <- s.web.Serve(newDoor(ln, s.cfg)) }()
+	go func() { served <- s.web.Serve(d) }()
 	select {
 	case err := <-served:
 		return fmt.Errorf("listener %s: %w", ln.Addr(), err)
 	case <-ctx.Done():
 	}
 	s.Drain()
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	err := s.web.ShutdownWithContext(end)
+	late := s.web.ShutdownWithContext(soon)
 	s.end()
-	if serveErr := <-served; err == nil {
-		err = serveErr
-	}
+	d.throwOut()
+	err := <-served
 	s.streams.Wait()
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("listener %s: requests were still under way after %s", ln.Addr(), patience)
+	s.awaitLast()
+	if late != nil {
+		return fmt.Errorf("listener %s: requests were still under way after %s: %w", ln.Addr(), patience, late)
 	}
 	return err
+}
+
+// awaitLast waits until the connections that were thrown out have been let go of. What their requests wait for has ended.
+func (s *Server) awaitLast() {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for s.web.GetCurrentConcurrency() > 0 {
+		<-tick.C
+	}
 }
 
 // Drain refuses new requests from now on, and tells so at /readyz.

@@ -193,7 +193,7 @@ func (p *pretendProber) Verify(ctx context.Context, b *wire.Batch, _ time.Durati
 func newWorld(t *testing.T, change func(*Config)) *world {
 	t.Helper()
 	w := &world{t: t, fs: vfs.NewMem(), registry: prometheus.NewRegistry(), log: new(syncedBuffer), contract: newContract(t)}
-	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	table := engine.DefaultTable()
 	w.prober = &pretendProber{table: table}
 	var err error

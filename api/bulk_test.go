@@ -1,0 +1,361 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"probity/coordinator"
+	"probity/store"
+)
+
+const smallList = "id,email\n1,ann@shop.test\n2,nobody@shop.test\n3,ANN@shop.test\n4,\n5,block@shop.test\n"
+
+func TestJobRecord(t *testing.T) {
+	w := newWorld(t, nil)
+	release := w.prober.holdAnswers()
+	defer release()
+	r := w.upload(w.key, nil, part{"name", "", "spring"}, part{"file", `C:\lists\small list.csv`, smallList})
+	require.Equal(t, 202, r.status, "%s", r.body)
+	job := r.json(t)
+	id := job["job_id"].(string)
+	require.Len(t, id, 32, "128 random bits")
+	require.Equal(t, "/v1/verify/bulk/"+id, r.header.Get("Location"))
+	for k, v := range map[string]any{"name": "spring", "status": "queued", "filename": "small list.csv", "email_column": "email", "delimiter": ",",
+		"encoding": "utf-8", "has_header": true, "total_rows": 5.0, "unique_addresses": 3.0, "duplicate_rows": 1.0, "blank_rows": 1.0,
+		"credits_reserved": 3.0, "credits_used": 0.0, "results_url": nil, "finished_at": nil} {
+		require.Equal(t, v, job[k], k)
+	}
+	require.Equal(t, store.Credits{Balance: creditsAtFirst - 3, Reserved: 3}, w.credits())
+	early := w.get("/v1/verify/bulk/"+id+"/results", w.key)
+	require.Equal(t, 409, early.status)
+	require.NotEmpty(t, early.header.Get("Retry-After"))
+	require.Equal(t, 409, w.do(request{method: "DELETE", path: "/v1/verify/bulk/" + id, key: w.key}).status)
+	release()
+	job = w.wait(w.key, id)
+	for k, v := range map[string]any{"status": "completed", "processed": 5.0, "percent": 100.0, "credits_reserved": 0.0, "credits_used": 2.0,
+		"credits_refunded": 1.0, "counts": map[string]any{"VALID": 2.0, "RISKY": 0.0, "INVALID": 1.0, "UNKNOWN": 1.0},
+		"reasons": map[string]any{"mailbox_not_found": 1.0, "blocked": 1.0}, "callback_status": nil, "results_url": "/v1/verify/bulk/" + id + "/results"} {
+		require.Equal(t, v, job[k], k)
+	}
+	require.Equal(t, store.Credits{Balance: creditsAtFirst - 2}, w.credits())
+}
+
+func TestPartsInAnyOrder(t *testing.T) {
+	w := newWorld(t, nil)
+	file := part{"file", "l.csv", "a;b\nann@shop.test;x\nbob@shop.test;y\n"}
+	noHeader := part{"file", "l.csv", "x,ann@shop.test\ny,bob@shop.test\n"}
+	for name, parts := range map[string][]part{
+		"column before":           {{"email_column", "", "a"}, file, {"name", "", "n"}},
+		"column behind":           {file, {"name", "", "n"}, {"email_column", "", "a"}},
+		"column by number behind": {file, {"email_column", "", "1"}, {"name", "", "n"}},
+		"no header behind":        {noHeader, {"email_column", "", "2"}, {"has_header", "", "false"}, {"name", "", "n"}},
+		"all before":              {{"name", "", "n"}, {"has_header", "", "true"}, {"email_column", "", "a"}, file},
+	} {
+		r := w.upload(w.key, nil, parts...)
+		require.Equal(t, 202, r.status, "%s: %s", name, r.body)
+		job := r.json(t)
+		require.EqualValues(t, 2, job["unique_addresses"], name)
+		require.Equal(t, "n", job["name"], name)
+		w.wait(w.key, job["job_id"].(string))
+	}
+	job := w.finished(w.key, part{"file", "l.csv", "email\na@shop.test\n"}, part{"callback_url", "", "http://127.0.0.1:9/x"}, part{"max_hours", "", "3"}, part{"callback_content", "", "link"})
+	require.Equal(t, "http://127.0.0.1:9/x", job["callback_url"])
+	w.leftNothing()
+}
+
+// leftNothing shows that no upload left a scratch copy behind.
+func (w *world) leftNothing() {
+	w.t.Helper()
+	found, err := w.fs.List("data/scratch")
+	if err == nil {
+		require.Empty(w.t, found)
+	}
+}
+
+// jobFolders is how many jobs have files.
+func (w *world) jobFolders() int {
+	found, err := w.fs.List("data/jobs")
+	require.NoError(w.t, err)
+	return len(found)
+}
+
+func TestBadUploads(t *testing.T) {
+	w := newWorld(t, nil)
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	_, _ = io.WriteString(z, "email\n"+strings.Repeat("a@shop.test,", 1<<20))
+	_ = z.Close()
+	for _, c := range []struct {
+		name   string
+		parts  []part
+		status int
+		detail string
+	}{
+		{"no file", []part{{"name", "", "x"}}, 422, "file is missing"},
+		{"two files", []part{{"file", "a.csv", "email\na@b.c\n"}, {"file", "b.csv", "email\na@b.c\n"}}, 422, "twice"},
+		{"an option twice", []part{{"name", "", "a"}, {"name", "", "b"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "twice"},
+		{"empty file", []part{{"file", "a.csv", ""}}, 422, "file"},
+		{"no e-mail column", []part{{"file", "a.csv", "name,phone\nAnn,1\n"}}, 422, "phone"},
+		{"no rows", []part{{"file", "a.csv", "email\n"}}, 422, ""},
+		{"an address as header", []part{{"file", "a.csv", "ann@shop.test\nbob@shop.test\n"}}, 422, ""},
+		{"unclosed quote", []part{{"file", "a.csv", "email\n\"ann@shop.test\nbob@shop.test\n"}}, 422, "line 2"},
+		{"a field too long", []part{{"file", "a.csv", "email,x\nann@shop.test," + strings.Repeat("x", 70<<10) + "\n"}}, 422, "line 2"},
+		{"too many columns", []part{{"file", "a.csv", "email" + strings.Repeat(",x", 1001) + "\na@b.c\n"}}, 413, ""},
+		{"gzip bomb", []part{{"file", "a.csv.gz", bomb.String()}}, 422, ""},
+		{"broken gzip", []part{{"file", "a.csv.gz", bomb.String()[:500]}}, 422, ""},
+		{"column that is not there", []part{{"file", "a.csv", "email\na@b.c\n"}, {"email_column", "", "mail"}}, 422, ""},
+		{"has_header", []part{{"has_header", "", "perhaps"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "has_header"},
+		{"max_age", []part{{"max_age", "", "-1"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "max_age"},
+		{"max_hours behind", []part{{"file", "a.csv", "email\na@b.c\n"}, {"max_hours", "", "73"}}, 422, "max_hours"},
+		{"callback_content", []part{{"file", "a.csv", "email\na@b.c\n"}, {"callback_content", "", "some"}}, 422, "callback_content"},
+		{"callback that is none", []part{{"file", "a.csv", "email\na@b.c\n"}, {"callback_url", "", "ftp://example.com/"}}, 422, "callback_url"},
+		{"callback to a private address", []part{{"callback_url", "", "http://10.0.0.1/"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "callback_url"},
+		{"callback with a password", []part{{"callback_url", "", "http://a:hunter2@example.com/"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "callback_url"},
+		{"callback to metadata", []part{{"callback_url", "", "http://169.254.169.254/"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "callback_url"},
+		{"name too long", []part{{"name", "", strings.Repeat("x", 201)}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "name"},
+		{"an option too long", []part{{"email_column", "", strings.Repeat("x", 5000)}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "email_column"},
+		{"an option not in UTF-8", []part{{"name", "", "\xff"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "name"},
+		{"an unknown part too long", []part{{"list", "", strings.Repeat("x", 100_000)}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "list"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := w.upload(w.key, nil, c.parts...)
+			require.Equal(t, c.status, r.status, "%s", r.body)
+			detail := r.detail(t)
+			require.Contains(t, detail, c.detail)
+			require.NotContains(t, detail, "hunter2")
+		})
+	}
+	require.Zero(t, w.jobFolders(), "a refused upload leaves nothing")
+	w.leftNothing()
+	require.Equal(t, store.Credits{Balance: creditsAtFirst}, w.credits())
+}
+
+func TestTruncatedUploads(t *testing.T) {
+	w := newWorld(t, nil)
+	whole, kind := formOf(part{"file", "l.csv", "email\na@shop.test\nb@shop.test\n"}, part{"name", "", "x"})
+	for cut := 0; cut < len(whole); cut += 7 {
+		r := w.do(request{method: "POST", path: "/v1/verify/bulk", key: w.key, body: strings.NewReader(whole[:cut]), header: map[string]string{"Content-Type": kind}})
+		require.Contains(t, []int{400, 422}, r.status, "%d of %d: %s", cut, len(whole), r.body)
+	}
+	require.Zero(t, w.jobFolders())
+	w.leftNothing()
+	require.Equal(t, store.Credits{Balance: creditsAtFirst}, w.credits())
+}
+
+func TestBulkIdempotency(t *testing.T) {
+	w := newWorld(t, nil)
+	send := func(boundary string, parts ...part) reply {
+		var b bytes.Buffer
+		m := multipart.NewWriter(&b)
+		require.NoError(t, m.SetBoundary(boundary))
+		for _, p := range parts {
+			if p.filename != "" {
+				f, _ := m.CreateFormFile(p.name, p.filename)
+				_, _ = io.WriteString(f, p.content)
+			} else {
+				_ = m.WriteField(p.name, p.content)
+			}
+		}
+		_ = m.Close()
+		return w.do(request{method: "POST", path: "/v1/verify/bulk", key: w.key, body: &b, header: map[string]string{"Content-Type": m.FormDataContentType(), "Idempotency-Key": "k"}})
+	}
+	first := send("one", part{"name", "", "n"}, part{"file", "l.csv", smallList})
+	require.Equal(t, 202, first.status)
+	again := send("two", part{"file", "l.csv", smallList}, part{"name", "", "n"})
+	require.Equal(t, 202, again.status)
+	require.Equal(t, string(first.body), string(again.body), "the same job, whatever boundary and order")
+	require.Equal(t, first.header.Get("Location"), again.header.Get("Location"))
+	require.Equal(t, 422, send("three", part{"file", "l.csv", smallList + "6,x@shop.test\n"}, part{"name", "", "n"}).status)
+	require.Equal(t, 422, send("four", part{"file", "l.csv", smallList}).status)
+	require.Equal(t, 1, w.jobFolders())
+	w.wait(w.key, first.json(t)["job_id"].(string))
+	require.Equal(t, store.Credits{Balance: creditsAtFirst - 2}, w.credits(), "one charge")
+}
+
+func TestJobLife(t *testing.T) {
+	w := newWorld(t, nil)
+	release := w.prober.holdAnswers()
+	defer release()
+	id := w.upload(w.key, nil, part{"file", "l.csv", smallList}).json(t)["job_id"].(string)
+	path := "/v1/verify/bulk/" + id
+	act := func(what string) reply { return w.do(request{method: "POST", path: path + "/" + what, key: w.key}) }
+	require.Equal(t, "paused", act("pause").json(t)["status"])
+	require.Equal(t, 200, act("pause").status)
+	require.Contains(t, []any{"queued", "running"}, act("resume").json(t)["status"])
+	require.Equal(t, "paused", act("pause").json(t)["status"])
+	partial := w.get(path+"/results?partial=true", w.key)
+	require.Equal(t, 200, partial.status, "%s", partial.body)
+	require.Contains(t, string(partial.body), "1,ann@shop.test")
+	require.Equal(t, 200, act("cancel").status)
+	release()
+	job := w.wait(w.key, id)
+	require.Equal(t, "cancelled", job["status"])
+	require.EqualValues(t, 0, job["credits_used"])
+	r := act("resume")
+	require.Equal(t, 409, r.status)
+	require.Contains(t, r.detail(t), "cancelled")
+	require.Contains(t, string(w.get(path+"/results", w.key).body), "cancelled", "the file is still made")
+	require.Equal(t, store.Credits{Balance: creditsAtFirst}, w.credits())
+
+	_, stranger := w.customer("stranger@probity.test", 10)
+	for _, r := range []reply{w.get(path, stranger), w.get(path+"/results", stranger), w.get(path+"/callback", stranger),
+		w.do(request{method: "POST", path: path + "/cancel", key: stranger}), w.do(request{method: "DELETE", path: path, key: stranger})} {
+		require.Equal(t, 404, r.status, "another account's job")
+	}
+	require.Empty(t, w.get("/v1/verify/bulk", stranger).json(t)["jobs"])
+	require.Equal(t, 404, w.get(path+"/callback", w.key).status)
+	require.Equal(t, 404, w.do(request{method: "POST", path: path + "/callback", key: w.key}).status)
+
+	require.NoError(t, w.coord.Expire(id))
+	require.Equal(t, 410, w.get(path+"/results", w.key).status)
+	require.Equal(t, "expired", w.get(path, w.key).json(t)["status"])
+	require.Equal(t, 204, w.do(request{method: "DELETE", path: path, key: w.key}).status)
+	require.Equal(t, 404, w.get(path, w.key).status)
+}
+
+func TestListJobs(t *testing.T) {
+	w := newWorld(t, nil)
+	var ids []string
+	for range 5 {
+		ids = append(ids, w.finished(w.key, part{"file", "l.csv", "email\na@shop.test\n"})["job_id"].(string))
+	}
+	var got []string
+	cursor := ""
+	for range 4 {
+		page := w.get(query("/v1/verify/bulk", "limit", "2", "cursor", cursor, "status", "completed"), w.key).json(t)
+		for _, j := range page["jobs"].([]any) {
+			got = append([]string{j.(map[string]any)["job_id"].(string)}, got...)
+		}
+		if page["next_cursor"] == nil {
+			break
+		}
+		cursor = page["next_cursor"].(string)
+	}
+	require.Equal(t, ids, got, "newest first")
+	require.Empty(t, w.get("/v1/verify/bulk?status=running", w.key).json(t)["jobs"])
+	for _, bad := range []string{"limit=0", "limit=x", "limit=101", "status=done", "cursor=%25"} {
+		require.Equal(t, 422, w.get("/v1/verify/bulk?"+bad, w.key).status, bad)
+	}
+	for _, bad := range []string{"wait=-1", "wait=61", "wait=x"} {
+		require.Equal(t, 422, w.get("/v1/verify/bulk/"+ids[0]+"?"+bad, w.key).status, bad)
+	}
+}
+
+func TestWait(t *testing.T) {
+	w := newWorld(t, nil)
+	release := w.prober.holdAnswers()
+	id := w.upload(w.key, nil, part{"file", "l.csv", smallList}).json(t)["job_id"].(string)
+	begun := time.Now()
+	require.Equal(t, 200, w.get("/v1/verify/bulk/"+id+"?wait=1", w.key).status)
+	require.Less(t, time.Since(begun), 5*time.Second)
+	release()
+	w.wait(w.key, id)
+}
+
+func TestResultForms(t *testing.T) {
+	w := newWorld(t, nil)
+	job := w.finished(w.key, part{"file", "Übersicht.csv", smallList})
+	path := job["results_url"].(string)
+	plain := w.get(path, w.key)
+	require.Equal(t, 200, plain.status)
+	require.Equal(t, "text/csv; charset=utf-8", plain.header.Get("Content-Type"))
+	require.Equal(t, `attachment; filename="_bersicht.verified.csv"; filename*=UTF-8''%C3%9Cbersicht.verified.csv`, plain.header.Get("Content-Disposition"))
+	require.Equal(t, 6, strings.Count(string(plain.body), "\n"))
+	t.Run("compression", func(t *testing.T) {
+		packed := w.get(path+"?compress=gzip", w.key)
+		require.Equal(t, "application/gzip", packed.header.Get("Content-Type"))
+		z, err := gzip.NewReader(bytes.NewReader(packed.body))
+		require.NoError(t, err)
+		b, err := io.ReadAll(z)
+		require.NoError(t, err)
+		require.Equal(t, string(plain.body), string(b))
+		stored := w.get(path+"?compress=zstd", w.key)
+		d, err := zstd.NewReader(nil)
+		require.NoError(t, err)
+		defer d.Close()
+		b, err = d.DecodeAll(stored.body, nil)
+		require.NoError(t, err)
+		require.Equal(t, string(plain.body), string(b))
+		require.EqualValues(t, len(stored.body), job["results_bytes"])
+	})
+	t.Run("filters", func(t *testing.T) {
+		valid := w.get(path+"?status=VALID", w.key)
+		require.Equal(t, 3, strings.Count(string(valid.body), "\n"), "%s", valid.body)
+		require.Contains(t, valid.header.Get("Content-Disposition"), "verified.valid.csv")
+		lines := w.get(path+"?format=jsonl&status=INVALID,UNKNOWN", w.key)
+		require.Equal(t, "application/x-ndjson", lines.header.Get("Content-Type"))
+		require.Equal(t, 2, strings.Count(string(lines.body), "\n"))
+		for _, bad := range []string{"status=valid", "status=", "status=VALID,", "format=xml", "compress=br", "partial=maybe"} {
+			require.Equal(t, 422, w.get(path+"?"+bad, w.key).status, bad)
+		}
+	})
+	t.Run("ranges of the stored form", func(t *testing.T) {
+		whole := w.get(path+"?compress=zstd", w.key)
+		require.Equal(t, "bytes", whole.header.Get("Accept-Ranges"))
+		n := len(whole.body)
+		ask := func(header ...string) reply {
+			h := map[string]string{}
+			for i := 0; i < len(header); i += 2 {
+				h[header[i]] = header[i+1]
+			}
+			return w.do(request{method: "GET", path: path + "?compress=zstd", key: w.key, header: h})
+		}
+		for spec, want := range map[string][2]int{"bytes=0-9": {0, 10}, "bytes=10-": {10, n}, "bytes=-5": {n - 5, n}, "bytes=5-999999": {5, n}} {
+			r := ask("Range", spec)
+			require.Equal(t, 206, r.status, spec)
+			require.Equal(t, whole.body[want[0]:want[1]], r.body, spec)
+			require.Equal(t, fmt.Sprintf("bytes %d-%d/%d", want[0], want[1]-1, n), r.header.Get("Content-Range"))
+		}
+		for _, spec := range []string{"bytes=9-5", "lines=1-2", "bytes=a-b", "bytes=0-1,3-4", "bytes="} {
+			require.Equal(t, 200, ask("Range", spec).status, spec)
+		}
+		for _, spec := range []string{"bytes=999999-", "bytes=-0"} {
+			r := ask("Range", spec)
+			require.Equal(t, 416, r.status, spec)
+			require.Equal(t, fmt.Sprintf("bytes */%d", n), r.header.Get("Content-Range"))
+		}
+		tag := whole.header.Get("ETag")
+		require.Equal(t, 206, ask("Range", "bytes=0-1", "If-Range", tag).status)
+		require.Equal(t, 200, ask("Range", "bytes=0-1", "If-Range", `"other"`).status)
+		require.Equal(t, 304, ask("If-None-Match", `"x", `+tag).status)
+		require.Equal(t, 200, w.do(request{method: "GET", path: path, key: w.key, header: map[string]string{"If-None-Match": tag}}).status)
+		head := w.do(request{method: "HEAD", path: path + "?compress=zstd", key: w.key})
+		require.Equal(t, []string{fmt.Sprint(n)}, head.header.Values("Content-Length"))
+		require.Empty(t, head.body)
+		require.Equal(t, 200, w.do(request{method: "HEAD", path: path, key: w.key}).status)
+	})
+}
+
+// A download that fails on the way must not look whole.
+func TestBrokenDownload(t *testing.T) {
+	w := newWorld(t, nil)
+	var list strings.Builder
+	list.WriteString("email\n")
+	for i := range 60000 {
+		fmt.Fprintf(&list, "ann%d@shop%d.test\n", i, i%50)
+	}
+	_, rich := w.customer("rich@probity.test", 100000)
+	job := w.finished(rich, part{"file", "l.csv", list.String()})
+	id := job["job_id"].(string)
+	form := coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL}}
+	require.NoError(t, w.coord.Results(t.Context(), id, form, io.Discard))
+	log, err := w.fs.OpenReadWrite("data/jobs/"+id+"/spool", "")
+	require.NoError(t, err)
+	info, err := log.Stat()
+	require.NoError(t, err)
+	_, err = log.WriteAt(bytes.Repeat([]byte{0xff}, 16), info.Size()-20)
+	require.NoError(t, err)
+	require.NoError(t, log.Close())
+	require.Error(t, w.coord.Results(t.Context(), id, form, io.Discard), "the damage is noticed")
+	got := w.raw("GET " + job["results_url"].(string) + "?format=jsonl HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer " + rich + "\r\n\r\n")
+	require.False(t, strings.HasSuffix(got, "0\r\n\r\n") && strings.HasPrefix(got, "HTTP/1.1 200"), "half a file was passed off as a whole one")
+}

@@ -47,13 +47,32 @@ func deferral(m engine.Meaning) bool {
 	return m == engine.Greylisted || m == engine.RateLimited || m == engine.Temporary
 }
 
-// recall fills a place's decoy from what is kept about the domain.
-func (l *lane) recall(pl *place, now time.Time) {
+// domainFact is what a decoy proved about a domain at a host.
+type domainFact struct {
+	domain, host string
+	fact         cache.Fact
+}
+
+// factsOf reads what is kept about a domain at the hosts that may be asked. No lock is held.
+func (p *Prober) factsOf(domain string, hosts []string, now time.Time) (facts []domainFact) {
+	const tried = 3 // hosts at most: see engine.Next
+	for _, h := range hosts[:min(len(hosts), tried)] {
+		if f, ok := p.cfg.Cache.Fact(domain, h, now); ok {
+			facts = append(facts, domainFact{domain, h, f})
+		}
+	}
+	return facts
+}
+
+// recall fills a place's decoy from what was kept about the domain when the probe came.
+func (pl *place) recall(p *probe) {
 	if pl.decoy.state != decoyUnknown {
 		return
 	}
-	if f, ok := l.prober.cfg.Cache.Fact(pl.domain, pl.host, now); ok {
-		pl.decoy.state, pl.decoy.sighting = decoyKnown, f.Sighting(pl.host)
+	for i := range p.facts {
+		if f := &p.facts[i]; f.host == pl.host {
+			pl.decoy.state, pl.decoy.sighting = decoyKnown, f.fact.Sighting(pl.host)
+		}
 	}
 }
 

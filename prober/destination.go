@@ -39,19 +39,30 @@ func (ds *destinations) acquire(p *Prober, e *egress, addr netip.Addr, now time.
 	if limits == (engine.Limits{}) {
 		return nil
 	}
+	k := destinationKey{e.name, addr}
+	if d := ds.find(k, nil); d != nil {
+		return d
+	}
+	d := &destination{key: k, waiting: map[*lane]*group{}}
+	d.account = account{name: "destination " + e.name + " " + addr.String(), pace: newPace(limits, now), wake: d.roomAgain}
+	if err := d.open(p.cfg.Cache, now); err != nil {
+		p.cfg.Log.Error("a budget cannot be read: it counts as used up", "error", err)
+	}
+	return ds.find(k, d)
+}
+
+// find returns the destination, or fresh where there is none, with one user more.
+func (ds *destinations) find(k destinationKey, fresh *destination) *destination {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	k := destinationKey{e.name, addr}
 	d := ds.all[k]
-	if d == nil {
-		d = &destination{key: k, waiting: map[*lane]*group{}}
-		d.account = account{name: "destination " + e.name + " " + addr.String(), pace: newPace(limits, now), wake: d.roomAgain}
-		if err := d.open(p.cfg.Cache, now); err != nil {
-			p.cfg.Log.Error("a budget cannot be read: it counts as used up", "error", err)
-		}
+	if d == nil && fresh != nil {
+		d = fresh
 		ds.all[k] = d
 	}
-	d.refs++
+	if d != nil {
+		d.refs++
+	}
 	return d
 }
 

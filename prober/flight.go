@@ -26,6 +26,7 @@ func newFlight() *flight {
 func (f *flight) shard(k *cache.Key) *flightShard { return &f.shards[k[len(k)-1]%64] }
 
 // join lets an asker wait for the probe of its address: the one in flight, else fresh. It returns the one it waits for.
+// An asker without a run is a retry: the probe goes on whoever leaves.
 func (f *flight) join(fresh *probe, a asker) *probe {
 	s := f.shard(&fresh.key)
 	s.mu.Lock()
@@ -38,6 +39,8 @@ func (f *flight) join(fresh *probe, a asker) *probe {
 	}
 	if a.run != nil {
 		p.askers = append(p.askers, a)
+	} else {
+		p.retry = true
 	}
 	return p
 }

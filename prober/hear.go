@@ -58,11 +58,6 @@ type hearing struct {
 	facts []domainFact
 }
 
-type domainFact struct {
-	domain, host string
-	fact         cache.Fact
-}
-
 func (h *hearing) all() {
 	h.book()
 	for _, a := range h.s.asks {

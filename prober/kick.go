@@ -14,6 +14,9 @@ func (l *lane) kicked(now time.Time) {
 
 // kick gives work to idle sessions and starts new ones, as far as budgets and work go. The mutex is held.
 func (l *lane) kick(now time.Time) {
+	if l.dead {
+		return
+	}
 	for _, who := range [...]priority{single, bulk} {
 		for n := l.ready[who].n; n > 0; n-- {
 			g := l.ready[who].pop()
@@ -171,9 +174,6 @@ func (l *lane) ring() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer, l.timerAt = nil, time.Time{}
-	if l.dead {
-		return
-	}
 	now := time.Now()
 	for _, g := range slices.Clone(l.blocked) {
 		if now.Before(g.until) {

@@ -91,7 +91,7 @@ func (l *lane) move(p *probe, now time.Time, front bool, out []ended) []ended {
 			return out
 		case engine.StepDecoy:
 			pl := l.placeOf(&p.ev, step.Host)
-			l.recall(pl, now)
+			pl.recall(p)
 			if pl.decoy.answers(meaningOf(&p.ev), l.prober.firstWait(p), now) {
 				p.ev.Append(pl.decoy.sighting)
 				l.tidy(pl)

@@ -15,8 +15,8 @@ type probe struct {
 	policy engine.Policy
 
 	lane   atomic.Pointer[lane]
-	urgent atomic.Bool // a single waits for it
-	retry  bool        // a single's retry: goes on without askers
+	urgent atomic.Bool  // a single waits for it
+	facts  []domainFact // what was known of the domain's decoys when it came; shared, not changed
 
 	// Guarded by the lane's mutex while the lane has it; ownership passes to whoever takes it out.
 	place      *place // where it waits or is asked
@@ -28,6 +28,7 @@ type probe struct {
 	// Guarded by the flight shard of key.
 	askers []asker
 	one    [1]asker // room for the usual one
+	retry  bool     // a single's retry: goes on without askers
 }
 
 // asker is one row of a run that waits for a probe.

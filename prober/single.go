@@ -64,7 +64,7 @@ func (p *Prober) tooLate(a *wire.Ask) engine.Verdict {
 // launch begins the probe of one address, or joins the one in flight. An outcome is returned where nothing need be asked.
 // An asker without a run wants no answer.
 func (p *Prober) launch(key cache.Key, a *wire.Ask, who asker, attempts int, pinned string, now time.Time) *outcome {
-	pr := &probe{key: key, who: single, retry: who.run == nil}
+	pr := &probe{key: key, who: single, facts: p.factsOf(a.Address.Domain(), a.Route.Hosts, now)}
 	if a.Low {
 		pr.who = bulk
 	}

@@ -60,6 +60,8 @@ type keyed struct {
 // sameRoute is what need not be found out again while rows of one domain follow each other.
 type sameRoute struct {
 	route      *engine.Route
+	domain     string
+	facts      []domainFact
 	egress     *egress
 	lane       *lane
 	suppressed bool
@@ -120,7 +122,7 @@ func (v *verification) known() []bool {
 // queue makes the probe of a row, unless it is over before anything is asked.
 func (v *verification) queue(o *keyed, row *wire.Row) {
 	v.route(row)
-	pr := &probe{key: o.key, policy: engine.Policy{NoSMTP: v.b.NoSMTP || v.same.suppressed, Schedule: v.p.table.Load().Schedule}}
+	pr := &probe{key: o.key, facts: v.same.facts, policy: engine.Policy{NoSMTP: v.b.NoSMTP || v.same.suppressed, Schedule: v.p.table.Load().Schedule}}
 	pr.ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: *row.Route, Attempts: int(row.Attempt)}
 	if v.same.egress == nil {
 		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: v.now})
@@ -150,10 +152,13 @@ const fullWait = 5 * time.Second
 func (v *verification) route(row *wire.Row) {
 	prov := row.Route.Provider
 	byAddress := len(v.p.egress.list) > 1 && prov.Wide && slices.Contains(prov.ByAddress, row.Address.Domain())
-	if v.same.route == row.Route && !byAddress {
+	if v.same.route == row.Route && v.same.domain == row.Address.Domain() && !byAddress {
 		return
 	}
-	s := sameRoute{route: row.Route, egress: v.p.egress.choose(row.Route, row.Address, v.b.Egress, v.now)}
+	s := sameRoute{route: row.Route, domain: row.Address.Domain(), facts: v.same.facts, egress: v.p.egress.choose(row.Route, row.Address, v.b.Egress, v.now)}
+	if s.domain != v.same.domain {
+		s.facts = v.p.factsOf(s.domain, row.Route.Hosts, v.now)
+	}
 	s.suppressed = v.p.cfg.Suppressed(row.Address.Domain(), row.Route.Hosts)
 	if s.egress != nil {
 		s.lane = v.p.laneOf(row.Route, s.egress, v.now)

@@ -23,7 +23,7 @@ type contract struct {
 	seen   map[string]bool // guarded by mu: "operation status"
 }
 
-func newContract(t *testing.T) *contract {
+func newContract(t testing.TB) *contract {
 	t.Helper()
 	router, err := legacy.NewRouter(loadDescription(t))
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func newContract(t *testing.T) *contract {
 }
 
 // check judges one answer. What is at no path of the description must be a 404, and its other methods a 405.
-func (c *contract) check(t *testing.T, req *http.Request, r reply) {
+func (c *contract) check(t testing.TB, req *http.Request, r reply) {
 	t.Helper()
 	require.NotEmpty(t, r.header.Get("X-Request-Id"))
 	asked := req.Clone(context.Background())

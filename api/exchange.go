@@ -13,6 +13,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"probity/engine"
 	"probity/store"
 )
 
@@ -163,7 +164,7 @@ func (x *exchange) record(err error) {
 		err = r.cause
 	}
 	if err != nil {
-		attrs = append(attrs, "error", err)
+		attrs = append(attrs, "error", engine.Redact(err.Error(), engine.Address{}))
 	}
 	x.srv.log.Log(x.ctx, level, "request", attrs...)
 }

@@ -15,7 +15,7 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write openapi.json anew from openapi.yaml")
 
 // loadDescription reads openapi.yaml, which is the description; openapi.json is the same for those who serve and read it.
-func loadDescription(t *testing.T) *openapi3.T {
+func loadDescription(t testing.TB) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
 	require.NoError(t, err)

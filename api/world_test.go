@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"mime/multipart"
@@ -15,7 +14,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,13 +23,12 @@ import (
 
 	"probity/coordinator"
 	"probity/engine"
-	"probity/prober/wire"
 	"probity/store"
 )
 
 // world is a running server on a loopback address. Behind it stand our own rooms; only DNS and the prober are made up.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	store    *store.Store
 	coord    *coordinator.Coordinator
 	prober   *pretendProber
@@ -69,128 +66,8 @@ func (s *syncedBuffer) String() string {
 	return s.b.String()
 }
 
-// pretendDNS knows by a domain's name what DNS says of it.
-type pretendDNS struct{ table *engine.Table }
-
-func (d pretendDNS) Route(_ context.Context, domain string) engine.Route {
-	switch {
-	case strings.HasPrefix(domain, "nx"):
-		return d.table.NoRoute(engine.FactNoDomain)
-	case strings.HasPrefix(domain, "null"):
-		return d.table.NewRoute([]engine.MX{{Host: "."}})
-	}
-	return d.table.NewRoute([]engine.MX{{Preference: 10, Host: "mx1." + domain}, {Preference: 20, Host: "mx2." + domain}})
-}
-
-type pretendLists struct{}
-
-func (pretendLists) Flags(a engine.Address) (f engine.Flags) {
-	if a.Local() == "info" {
-		f |= engine.FlagRole
-	}
-	if a.Domain() == "free.test" {
-		f |= engine.FlagFree
-	}
-	return f
-}
-
-func (pretendLists) Suggest(a engine.Address) string {
-	if a.Domain() == "nxgmial.com" {
-		return a.Local() + "@gmail.com"
-	}
-	return ""
-}
-
-// pretendProber knows by an address's local part what its server says.
-type pretendProber struct {
-	table *engine.Table
-	asked atomic.Int64
-	fail  atomic.Bool
-	mu    sync.Mutex
-	hold  chan struct{} // guarded by mu; when set, answers wait until it is closed
-}
-
-func (p *pretendProber) wait(ctx context.Context) {
-	p.mu.Lock()
-	hold := p.hold
-	p.mu.Unlock()
-	if hold == nil {
-		return
-	}
-	select {
-	case <-hold:
-	case <-ctx.Done():
-	}
-}
-
-// holdAnswers makes all answers wait until the returned function is called.
-func (p *pretendProber) holdAnswers() (release func()) {
-	hold := make(chan struct{})
-	p.mu.Lock()
-	p.hold = hold
-	p.mu.Unlock()
-	return sync.OnceFunc(func() {
-		p.mu.Lock()
-		p.hold = nil
-		p.mu.Unlock()
-		close(hold)
-	})
-}
-
-func (p *pretendProber) verdict(a engine.Address, cached bool) engine.Verdict {
-	reason := engine.ReasonNone
-	switch local := a.Local(); {
-	case strings.HasPrefix(local, "nobody"):
-		reason = engine.ReasonMailboxNotFound
-	case strings.HasPrefix(local, "any"):
-		reason = engine.ReasonCatchAll
-	case strings.HasPrefix(local, "grey"):
-		reason = engine.ReasonGreylisted
-	case strings.HasPrefix(local, "block"):
-		reason = engine.ReasonBlocked
-	}
-	v := engine.Sure(reason, "pretend/"+reason.String(), 0, time.Now())
-	v.ProviderName, v.SMTPValid, v.FromCache = "other", reason == engine.ReasonNone, cached
-	if reason == engine.ReasonMailboxNotFound {
-		v.Details = engine.Details{Host: "mx1." + a.Domain(), Code: 550, Enhanced: engine.Enhanced{Class: 5, Subject: 1, Detail: 1},
-			Message: "550 5.1.1 <address> unknown", Stage: engine.StageRcpt, Attempts: 1}
-	}
-	return v
-}
-
-func (p *pretendProber) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
-	p.asked.Add(1)
-	if p.fail.Load() {
-		return wire.Answer{}, fmt.Errorf("pretend prober of %s failed", a.Address.Mailbox())
-	}
-	p.wait(ctx)
-	if ctx.Err() != nil || strings.HasPrefix(a.Address.Local(), "slow") {
-		<-ctx.Done()
-		return wire.Answer{Verdict: engine.Sure(engine.ReasonTimeout, "pretend/timeout", 0, time.Now()), Node: "node-1"}, nil
-	}
-	if a.NoSMTP {
-		return wire.Answer{Verdict: engine.Sure(engine.ReasonSMTPNotChecked, "policy/not-probed", 0, time.Now())}, nil
-	}
-	return wire.Answer{Verdict: p.verdict(a.Address, a.MaxAge > 0 && strings.HasPrefix(a.Address.Local(), "cached")), Node: "node-1"}, nil
-}
-
-func (p *pretendProber) Verify(ctx context.Context, b *wire.Batch, _ time.Duration, emit func(wire.Results)) error {
-	p.wait(ctx)
-	rows := make([]wire.Result, 0, len(b.Rows))
-	for i := range b.Rows {
-		r := &b.Rows[i]
-		res := wire.Result{Row: r.Number, Attempt: r.Attempt, Verdict: p.verdict(r.Address, false)}
-		if ctx.Err() != nil {
-			res.Outcome = wire.Later
-		}
-		rows = append(rows, res)
-	}
-	emit(wire.Results{Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Rows: rows, Done: true})
-	return ctx.Err()
-}
-
 // newWorld starts a server that is as production has it, but for what change changes.
-func newWorld(t *testing.T, change func(*Config)) *world {
+func newWorld(t testing.TB, change func(*Config)) *world {
 	t.Helper()
 	w := &world{t: t, fs: vfs.NewMem(), registry: prometheus.NewRegistry(), log: new(syncedBuffer), contract: newContract(t)}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -288,7 +165,7 @@ type reply struct {
 	closed bool // the server hangs up after it
 }
 
-func (r reply) json(t *testing.T) map[string]any {
+func (r reply) json(t testing.TB) map[string]any {
 	t.Helper()
 	var m map[string]any
 	require.NoError(t, json.Unmarshal(r.body, &m), "%s", r.body)
@@ -296,7 +173,7 @@ func (r reply) json(t *testing.T) map[string]any {
 }
 
 // detail is the text of an error, whose body must have nothing else.
-func (r reply) detail(t *testing.T) string {
+func (r reply) detail(t testing.TB) string {
 	t.Helper()
 	m := r.json(t)
 	require.Len(t, m, 1, "%s", r.body)
@@ -338,7 +215,9 @@ func (w *world) do(r request) reply {
 	return got
 }
 
-func (w *world) get(path, key string) reply { return w.do(request{method: "GET", path: path, key: key}) }
+func (w *world) get(path, key string) reply {
+	return w.do(request{method: "GET", path: path, key: key})
+}
 
 func (w *world) post(path, key, body string) reply {
 	return w.do(request{method: "POST", path: path, key: key, body: strings.NewReader(body), header: map[string]string{"Content-Type": "application/json"}})
@@ -408,7 +287,7 @@ func (w *world) raw(text string) string {
 }
 
 // responses splits what raw read.
-func responses(t *testing.T, text string) []reply {
+func responses(t testing.TB, text string) []reply {
 	t.Helper()
 	var list []reply
 	r := bufio.NewReader(strings.NewReader(text))
@@ -437,4 +316,9 @@ func query(path string, pairs ...string) string {
 		v.Set(pairs[i], pairs[i+1])
 	}
 	return path + "?" + v.Encode()
+}
+
+// unlimited lifts the limits of an account as far as they go.
+func (w *world) unlimited(u store.User) {
+	require.NoError(w.t, w.store.SetLimits(u.ID, store.Limits{SinglePerMinute: store.MaxLimit, BulkPerHour: store.MaxLimit}, "test", time.Now()))
 }

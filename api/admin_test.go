@@ -1,0 +1,251 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/store"
+)
+
+func TestAdminUsers(t *testing.T) {
+	w := newWorld(t, nil)
+	made := w.post("/v1/admin/users", w.adminKey, `{"email":"bo@probity.test","credits":50,"limits":{"single_per_minute":7}}`)
+	require.Equal(t, 201, made.status, "%s", made.body)
+	bo := made.json(t)
+	require.NotEmpty(t, bo["password"])
+	require.Equal(t, "customer", bo["role"])
+	u, err := w.store.CheckPassword(t.Context(), "bo@probity.test", bo["password"].(string), w.server.now())
+	require.NoError(t, err)
+	require.Equal(t, 7, u.SinglePerMinute())
+
+	require.Equal(t, 409, w.post("/v1/admin/users", w.adminKey, `{"email":"BO@probity.test"}`).status)
+	for body, field := range map[string]string{`{}`: "email", `{"email":"x"}`: "email", `{"email":"c@d.test","role":"king"}`: "role", `{"email":"c@d.test","credits":-1}`: "credits",
+		`{"email":"c@d.test","password":"short"}`: "password", `{"email":"c@d.test","limits":[]}`: "limits", `{"email":"c@d.test","limits":{"bulk_per_hour":"1"}}`: "bulk_per_hour"} {
+		r := w.post("/v1/admin/users", w.adminKey, body)
+		require.Equal(t, 422, r.status, body)
+		require.Contains(t, r.detail(t), field)
+	}
+
+	secret := w.post("/v1/admin/keys", w.adminKey, `{"user":"bo@probity.test","name":"shop"}`).json(t)["key"].(string)
+	require.Equal(t, 200, w.get("/v1/credits", secret).status)
+	path := "/v1/admin/users/" + url.PathEscape("bo@probity.test")
+	require.Equal(t, true, w.do(request{method: "POST", path: path + "/disable", key: w.adminKey}).json(t)["disabled"])
+	require.Equal(t, 401, w.get("/v1/credits", secret).status)
+	require.Equal(t, false, w.do(request{method: "POST", path: "/v1/admin/users/" + u.ID + "/enable", key: w.adminKey}).json(t)["disabled"])
+	require.Equal(t, 200, w.get("/v1/credits", secret).status)
+	put := w.do(request{method: "PUT", path: path + "/limits", key: w.adminKey, body: strings.NewReader(`{"bulk_per_hour":99}`), header: map[string]string{"Content-Type": "application/json"}})
+	require.Equal(t, map[string]any{"bulk_per_hour": 99.0}, put.json(t)["limits"])
+	require.Equal(t, 404, w.do(request{method: "POST", path: "/v1/admin/users/nobody/disable", key: w.adminKey}).status)
+	require.Len(t, w.get("/v1/admin/users", w.adminKey).json(t)["users"], 3)
+}
+
+func TestAdminKeys(t *testing.T) {
+	w := newWorld(t, nil)
+	made := w.post("/v1/admin/keys", w.adminKey, `{"user":"ann@probity.test","name":"t","test":true}`)
+	require.Equal(t, 201, made.status)
+	key := made.json(t)
+	require.True(t, strings.HasPrefix(key["key"].(string), "prb_test_"))
+	require.Equal(t, "ann@probity.test", key["user"])
+	for _, k := range w.get("/v1/admin/keys", w.adminKey).json(t)["keys"].([]any) {
+		require.NotContains(t, k.(map[string]any), "key", "a secret is shown once")
+	}
+	require.Equal(t, 204, w.do(request{method: "DELETE", path: "/v1/admin/keys/" + key["id"].(string), key: w.adminKey}).status)
+	require.Equal(t, 404, w.do(request{method: "DELETE", path: "/v1/admin/keys/" + key["id"].(string), key: w.adminKey}).status)
+	require.Equal(t, 404, w.post("/v1/admin/keys", w.adminKey, `{"user":"nobody@probity.test","name":"t"}`).status)
+	require.Equal(t, 422, w.post("/v1/admin/keys", w.adminKey, `{"user":"ann@probity.test","name":""}`).status)
+	require.Equal(t, 404, w.get("/v1/admin/keys?user=nobody", w.adminKey).status)
+}
+
+func TestAdminCredits(t *testing.T) {
+	w := newWorld(t, nil)
+	grant := func(body string) reply { return w.post("/v1/admin/credits", w.adminKey, body) }
+	require.EqualValues(t, creditsAtFirst+10, grant(`{"user":"ann@probity.test","amount":10,"note":"order 1","grant_id":"g1"}`).json(t)["balance"])
+	require.EqualValues(t, creditsAtFirst+10, grant(`{"user":"ann@probity.test","amount":10,"note":"order 1","grant_id":"g1"}`).json(t)["balance"])
+	require.Equal(t, 409, grant(`{"user":"ann@probity.test","amount":11,"grant_id":"g1"}`).status)
+	require.EqualValues(t, creditsAtFirst, grant(`{"user":"` + w.user.ID + `","amount":-10}`).json(t)["balance"])
+	require.Equal(t, 402, grant(`{"user":"ann@probity.test","amount":-100000}`).status)
+	for _, body := range []string{`{"user":"ann@probity.test"}`, `{"amount":1}`, `{"user":"ann@probity.test","amount":1.5}`, `{"user":"ann@probity.test","amount":"1"}`} {
+		require.Equal(t, 422, grant(body).status, body)
+	}
+	require.EqualValues(t, creditsAtFirst, w.get(query("/v1/admin/credits", "user", "ann@probity.test"), w.adminKey).json(t)["balance"])
+	require.Equal(t, 422, w.get("/v1/admin/credits", w.adminKey).status)
+
+	w.single(`{"email":"ann@shop.test"}`)
+	var kinds []string
+	cursor := ""
+	for range 10 {
+		path := query("/v1/admin/ledger", "user", "ann@probity.test", "limit", "2")
+		if cursor != "" {
+			path += "&cursor=" + cursor
+		}
+		page := w.get(path, w.adminKey).json(t)
+		for _, e := range page["entries"].([]any) {
+			kinds = append(kinds, e.(map[string]any)["kind"].(string))
+		}
+		if page["next_cursor"] == nil {
+			break
+		}
+		cursor = page["next_cursor"].(string)
+	}
+	require.Equal(t, strings.Fields("charge reserve grant grant grant"), kinds, "newest first")
+}
+
+func TestAdminSuppressions(t *testing.T) {
+	w := newWorld(t, nil)
+	r := w.post("/v1/admin/suppressions", w.adminKey, `{"name":"Example.ORG.","note":"asked"}`)
+	require.Equal(t, 201, r.status, "%s", r.body)
+	require.Equal(t, []any{"domain", "example.org"}, []any{r.json(t)["kind"], r.json(t)["name"]})
+	require.Equal(t, "address", w.post("/v1/admin/suppressions", w.adminKey, `{"name":"A@Example.ORG"}`).json(t)["kind"])
+	require.Equal(t, "mx", w.post("/v1/admin/suppressions", w.adminKey, `{"kind":"mx","name":"mx.example.org"}`).json(t)["kind"])
+	for _, body := range []string{`{}`, `{"name":"not a domain"}`, `{"name":"a@b@c"}`, `{"kind":"word","name":"example.org"}`} {
+		require.Equal(t, 422, w.post("/v1/admin/suppressions", w.adminKey, body).status, body)
+	}
+	require.Len(t, w.get("/v1/admin/suppressions", w.adminKey).json(t)["suppressions"], 3)
+	_, stopped := w.store.SuppressedDomain("mail.example.org", nil)
+	require.True(t, stopped)
+	require.Equal(t, 204, w.do(request{method: "DELETE", path: "/v1/admin/suppressions?name=example.org", key: w.adminKey}).status)
+	require.Equal(t, 404, w.do(request{method: "DELETE", path: "/v1/admin/suppressions?name=example.org", key: w.adminKey}).status)
+	require.Equal(t, 422, w.do(request{method: "DELETE", path: "/v1/admin/suppressions", key: w.adminKey}).status)
+	erased := w.post("/v1/admin/erase", w.adminKey, `{"address":"ann@shop.test"}`)
+	require.Equal(t, map[string]any{"cached": 1.0, "jobs": 2.0}, erased.json(t))
+	require.Equal(t, 422, w.post("/v1/admin/erase", w.adminKey, `{"address":"ann"}`).status)
+	acts, err := w.store.Acts("", 100)
+	require.NoError(t, err)
+	b, err := json.Marshal(acts)
+	require.NoError(t, err)
+	require.NotContains(t, string(b), "ann@shop.test")
+}
+
+func TestAdminNeedsAnAdmin(t *testing.T) {
+	w := newWorld(t, nil)
+	test, _, err := w.store.CreateKey(w.admin.ID, "t", true, "test", w.server.now())
+	require.NoError(t, err)
+	for _, r := range w.server.adminRoutes() {
+		path := strings.NewReplacer("{user}", "x", "{key_id}", "x").Replace(r.name)
+		for _, key := range []string{w.key, w.testKey, test} {
+			got := w.do(request{method: r.method, path: path, key: key, body: strings.NewReader(`{}`), header: map[string]string{"Content-Type": "application/json"}})
+			require.Equal(t, 403, got.status, "%s %s", r.method, r.name)
+		}
+		require.Equal(t, 401, w.do(request{method: r.method, path: path}).status)
+	}
+}
+
+// What is secret, and whose address was verified, is in no answer's detail and in no log line above debug level.
+func TestNothingLeaks(t *testing.T) {
+	w := newWorld(t, nil)
+	secrets := []string{w.key, w.adminKey, w.testKey, "hunter2hunter2", "whisper@shop.test"}
+	details := []reply{
+		w.do(request{method: "GET", path: "/v1/credits", header: map[string]string{"Authorization": "Basic " + w.key}}),
+		w.do(request{method: "GET", path: "/v1/" + w.key, key: w.adminKey}),
+		w.get("/v1/verify/bulk/"+w.key, w.key),
+		w.get("/v1/verify/bulk?limit="+w.key, w.key),
+		w.post("/v1/admin/users", w.adminKey, `{"email":"whisper@shop.test","password":"hunter2hunter2","role":"king"}`),
+		w.post("/v1/admin/users/hunter2hunter2/disable", w.adminKey, ``),
+		w.single(`{"email":["whisper@shop.test"]}`),
+		w.single(`{"email":"whisper@shop.test"`),
+		w.upload(w.key, nil, part{"file", "l.csv", "x\nwhisper@shop.test\n"}),
+		w.upload(w.key, nil, part{"callback_url", "", "http://ann:hunter2hunter2@example.com/"}, part{"file", "l.csv", "email\na@b.c\n"}),
+		w.get("/v1/verify/bulk/x/results?expires=1&signature="+w.key, ""),
+	}
+	w.prober.fail.Store(true)
+	details = append(details, w.single(`{"email":"whisper@shop.test"}`))
+	w.prober.fail.Store(false)
+	require.Equal(t, 200, w.single(`{"email":"whisper@shop.test"}`).status)
+	for i, r := range details {
+		require.GreaterOrEqual(t, r.status, 400, "%d", i)
+		for _, s := range secrets {
+			require.NotContains(t, r.detail(t), s, "%d", i)
+		}
+	}
+	for line := range strings.Lines(w.log.String()) {
+		for i, s := range secrets {
+			if i < 4 || !strings.Contains(line, "level=DEBUG") {
+				require.NotContains(t, line, s)
+			}
+		}
+	}
+	require.Contains(t, w.log.String(), "level=ERROR", "a failure of ours is logged")
+	gathered, err := w.registry.Gather()
+	require.NoError(t, err)
+	for _, s := range secrets {
+		require.NotContains(t, fmt.Sprint(gathered), s)
+	}
+}
+
+func TestBackstage(t *testing.T) {
+	w := newWorld(t, nil)
+	w.single(`{"email":"ann@shop.test"}`)
+	ready := fmt.Errorf("no prober")
+	w.server.rooms.Ready = func() error { return ready }
+	srv := httptest.NewServer(Backstage{Metrics: w.registry, Config: func() any { return map[string]string{"listen": "x"} },
+		Probes: http.NotFoundHandler(), Server: w.server}.Handler())
+	defer srv.Close()
+	get := func(path string) (int, string) {
+		res, err := http.Get(srv.URL + path)
+		require.NoError(t, err)
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		return res.StatusCode, string(b)
+	}
+	status, body := get("/metrics")
+	require.Equal(t, 200, status)
+	require.Contains(t, body, `probity_http_requests_total{method="POST",route="/v1/verify/single",status="200"} 1`)
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/debug/config": 200, "/debug/pprof/": 200, "/debug/pprof/cmdline": 200, "/nothing": 404, "/": 404} {
+		status, _ := get(path)
+		require.Equal(t, want, status, path)
+	}
+	require.Equal(t, 503, w.get("/readyz", "").status)
+	ready = nil
+	require.Equal(t, 200, w.get("/readyz", "").status)
+}
+
+func TestPages(t *testing.T) {
+	w := newWorld(t, nil)
+	widget := w.get("/widget.js", "")
+	require.Equal(t, 200, widget.status)
+	require.Contains(t, widget.header.Get("Content-Type"), "text/javascript")
+	require.Equal(t, 304, w.do(request{method: "GET", path: "/widget.js", header: map[string]string{"If-None-Match": widget.header.Get("ETag")}}).status)
+	for _, state := range []string{`"idle"`, `"checking"`, `"result"`, `"limit"`, `"offline"`} {
+		require.Contains(t, string(widget.body), state)
+	}
+	docs := w.get("/docs", "")
+	require.Equal(t, 200, docs.status)
+	require.Contains(t, docs.header.Get("Content-Security-Policy"), "default-src 'none'")
+	for path := range loadDescription(t).Paths.Map() {
+		require.Contains(t, string(docs.body), path)
+	}
+	require.NotContains(t, string(docs.body), "src=\"http", "nothing is loaded from elsewhere")
+	require.Equal(t, "3.1.0", w.get("/openapi.json", "").json(t)["openapi"])
+	hidden := newWorld(t, func(c *Config) { c.HideDocs = true })
+	require.Equal(t, 404, hidden.get("/docs", "").status)
+	require.Equal(t, 404, hidden.get("/openapi.json", "").status)
+}
+
+func TestReasonsAndOrigins(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.CallbackFrom = []string{"203.0.113.7"} })
+	reasons := w.get("/v1/reasons", "").json(t)["reasons"].([]any)
+	require.Len(t, reasons, 29)
+	require.Equal(t, map[string]any{"reason": nil, "status": "VALID", "score": 98.0, "meaning": meanings[0]}, reasons[0])
+	require.Equal(t, []any{"203.0.113.7"}, w.get("/v1/callback-origins", "").json(t)["origins"])
+	require.Equal(t, map[string]any{"balance": float64(creditsAtFirst), "reserved": 0.0}, w.get("/v1/credits", w.key).json(t))
+}
+
+func TestDraining(t *testing.T) {
+	w := newWorld(t, nil)
+	w.server.Drain()
+	r := w.single(`{"email":"ann@shop.test"}`)
+	require.Equal(t, 503, r.status)
+	require.NotEmpty(t, r.header.Get("Retry-After"))
+	require.Equal(t, 503, w.get("/readyz", "").status)
+	require.Equal(t, 200, w.get("/healthz", "").status)
+	require.Equal(t, store.Credits{Balance: creditsAtFirst}, w.credits())
+}

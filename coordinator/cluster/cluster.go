@@ -1,0 +1,268 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+const (
+	rejoin     = 30 * time.Second
+	look       = time.Second // how often time is applied
+	leaveTime  = 2 * time.Second
+	rejoinSoon = 3 * time.Second // while no seed has answered
+)
+
+// Config is what a Cluster is made of. Name, Role, Transport and Keys are needed; a prober needs Listen too.
+type Config struct {
+	Name      string // unique in the cluster, as in the node's certificate
+	Role      Role
+	Listen    string // where others reach our streams: HOST:PORT
+	Version   string
+	Transport memberlist.Transport // shut when Run returns
+	Advertise string               // address that others reach our gossip at; default: what the transport says
+	Port      int                  // of Advertise
+	Label     string               // the cluster's name: members of another are not heard
+	Keys      [][]byte             // 16, 24 or 32 octets each; the first encrypts, all decrypt
+	Seeds     []string             // HOST:PORT of any members; memberlist looks names up
+	Log       *slog.Logger         // default: none
+}
+
+// Cluster follows one cluster's gossip.
+type Cluster struct {
+	cfg  Config
+	meta []byte
+	ring *memberlist.Keyring
+	news chan struct{} // something was heard; holds one
+	view atomic.Pointer[View]
+
+	mu      sync.Mutex // guards what follows; taken inside memberlist's own locks, never around them
+	book    *book
+	changed chan struct{}     // closed at the next View
+	refused map[string]string // member -> why it was not taken in, so that it is said once
+}
+
+// New makes a Cluster. It starts nothing.
+func New(cfg Config) (*Cluster, error) {
+	switch {
+	case cfg.Name == "" || cfg.Transport == nil || len(cfg.Keys) == 0:
+		return nil, errors.New("cluster: Name, Transport and Keys are needed")
+	case cfg.Role != RoleCoordinator && cfg.Role != RoleProber:
+		return nil, fmt.Errorf("cluster: no role %q", cfg.Role)
+	case cfg.Role == RoleProber && cfg.Listen == "":
+		return nil, errors.New("cluster: a prober needs an address that its streams are taken at")
+	case len(cfg.Label) > memberlist.LabelMaxSize:
+		return nil, fmt.Errorf("cluster: the label has %d octets; at most %d are allowed", len(cfg.Label), memberlist.LabelMaxSize)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	encoded, err := meta{Protocol, cfg.Role, cfg.Listen, cfg.Version}.encode()
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	ring, err := memberlist.NewKeyring(cfg.Keys[1:], cfg.Keys[0])
+	if err != nil {
+		return nil, fmt.Errorf("cluster: key: %w", err)
+	}
+	c := &Cluster{cfg: cfg, meta: encoded, ring: ring, news: make(chan struct{}, 1), book: newBook(), changed: make(chan struct{}), refused: map[string]string{}}
+	c.view.Store(&View{})
+	return c, nil
+}
+
+// View is the present one. It never changes; a later call may give another.
+func (c *Cluster) View() *View { return c.view.Load() }
+
+// Changed gives a View and a channel that is closed when there is a later one.
+func (c *Cluster) Changed() (*View, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.view.Load(), c.changed
+}
+
+// Stream tells what the stream to a node says. The View follows.
+func (c *Cluster) Stream(node string, s Stream) {
+	c.mu.Lock()
+	c.book.streamed(node, s, time.Now())
+	c.mu.Unlock()
+	c.tell()
+}
+
+func (c *Cluster) tell() {
+	select {
+	case c.news <- struct{}{}:
+	default:
+	}
+}
+
+// Run joins the cluster and follows it until ctx ends; then it says goodbye.
+func (c *Cluster) Run(ctx context.Context) error {
+	list, err := memberlist.Create(c.memberlistConfig())
+	if err != nil {
+		_ = c.cfg.Transport.Shutdown()
+		return fmt.Errorf("cluster: %w", err)
+	}
+	var work sync.WaitGroup
+	work.Go(func() { c.joinAll(ctx, list) })
+	c.follow(ctx)
+	work.Wait()
+	if err := list.Leave(leaveTime); err != nil {
+		c.cfg.Log.Info("left without a goodbye", "why", err)
+	}
+	if err := list.Shutdown(); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	return nil
+}
+
+func (c *Cluster) memberlistConfig() *memberlist.Config {
+	m := memberlist.DefaultLANConfig()
+	m.Name, m.Transport, m.Label, m.Keyring = c.cfg.Name, c.cfg.Transport, c.cfg.Label, c.ring
+	m.AdvertiseAddr, m.AdvertisePort = c.cfg.Advertise, c.cfg.Port
+	m.GossipVerifyIncoming, m.GossipVerifyOutgoing = true, true
+	m.DeadNodeReclaimTime = 10 * time.Second // a node that comes back from another address is welcome
+	m.Logger = log.New(logWriter{c.cfg.Log}, "", 0)
+	d := delegate{c}
+	m.Delegate, m.Events, m.Alive, m.Merge, m.Conflict = d, d, d, d, d
+	return m
+}
+
+// joinAll joins the seeds, and again every rejoin.
+func (c *Cluster) joinAll(ctx context.Context, list *memberlist.Memberlist) {
+	for len(c.cfg.Seeds) > 0 && ctx.Err() == nil {
+		wait := rejoin
+		n, err := list.Join(c.cfg.Seeds)
+		if n == 0 && err != nil {
+			wait = rejoinSoon
+		}
+		c.noteJoin(n, err)
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// noteJoin says once why no seed was joined. A member of another key or label is hung up on without a word.
+func (c *Cluster) noteJoin(joined int, err error) {
+	words := ""
+	if joined == 0 && err != nil {
+		words = fmt.Sprintf("no seed could be joined: %v; a seed that hangs up at once has another cluster key or label: see its log", err)
+	}
+	c.mu.Lock()
+	news := c.book.problem != words
+	c.book.problem = words
+	c.mu.Unlock()
+	if news && words != "" {
+		c.cfg.Log.Warn(words)
+	}
+	c.tell()
+}
+
+// follow publishes views.
+func (c *Cluster) follow(ctx context.Context) {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		c.publish(time.Now())
+		select {
+		case <-c.news:
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// publish makes the View of now the present one, if it says anything new.
+func (c *Cluster) publish(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old, v := c.view.Load(), c.book.view(now)
+	v.Serial = old.Serial
+	if reflect.DeepEqual(old, v) {
+		return
+	}
+	v.Serial++
+	c.view.Store(v)
+	close(c.changed)
+	c.changed = make(chan struct{})
+	for _, rival := range v.Rivals {
+		if c.cfg.Role == RoleCoordinator {
+			c.refuse("rival "+rival, "another coordinator is in this cluster: "+rival+"; the nodes work for one alone, stop the other")
+		}
+	}
+}
+
+// refuse says why, once. The caller holds mu.
+func (c *Cluster) refuse(who, words string) {
+	if c.refused[who] == words {
+		return
+	}
+	if len(c.refused) >= MaxNodes {
+		clear(c.refused)
+	}
+	c.refused[who] = words
+	c.cfg.Log.Warn(words)
+}
+
+// SetKeys makes keys the keyring, the first to encrypt. Who lacks that key no longer hears us: see the package's words on
+// rotation.
+func (c *Cluster) SetKeys(keys [][]byte) error {
+	if len(keys) == 0 {
+		return errors.New("cluster: a keyring needs a key")
+	}
+	for _, k := range keys {
+		if err := c.ring.AddKey(k); err != nil {
+			return fmt.Errorf("cluster: key: %w", err)
+		}
+	}
+	extra := without(c.ring.GetKeys(), keys)
+	if len(extra) > 0 {
+		// Those to be removed go last: memberlist removes a key from the middle of a slice that others are reading.
+		for i := len(keys) - 1; i > 0; i-- {
+			if err := c.ring.UseKey(keys[i]); err != nil {
+				return fmt.Errorf("cluster: key: %w", err)
+			}
+		}
+	}
+	if err := c.ring.UseKey(keys[0]); err != nil {
+		return fmt.Errorf("cluster: key: %w", err)
+	}
+	for i := len(extra) - 1; i >= 0; i-- {
+		if err := c.ring.RemoveKey(extra[i]); err != nil {
+			return fmt.Errorf("cluster: key: %w", err)
+		}
+	}
+	return nil
+}
+
+// without lists the keys of all that are not among keep, in their order.
+func without(all, keep [][]byte) [][]byte {
+	var rest [][]byte
+	for _, k := range all {
+		if !containsKey(keep, k) {
+			rest = append(rest, k)
+		}
+	}
+	return rest
+}
+
+func containsKey(keys [][]byte, k []byte) bool {
+	for _, other := range keys {
+		if string(other) == string(k) {
+			return true
+		}
+	}
+	return false
+}

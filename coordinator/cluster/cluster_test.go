@@ -1,0 +1,445 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	"github.com/stretchr/testify/require"
+)
+
+// lan joins transports in memory. It can drop packets and cut hosts off from all others.
+type lan struct {
+	mu    sync.Mutex
+	hosts map[string]*host
+	away  map[string]bool // address -> cut off
+	loss  float64         // of packets
+	dice  *rand.Rand
+}
+
+func newLAN() *lan {
+	return &lan{hosts: map[string]*host{}, away: map[string]bool{}, dice: rand.New(rand.NewPCG(1, 2))}
+}
+
+// host is one transport.
+type host struct {
+	lan     *lan
+	ip      net.IP
+	packets chan *memberlist.Packet
+	streams chan net.Conn
+	shut    chan struct{}
+	once    sync.Once
+}
+
+const port = 7946
+
+func (l *lan) host(n byte) *host {
+	h := &host{lan: l, ip: net.IPv4(10, 0, 0, n), packets: make(chan *memberlist.Packet, 512), streams: make(chan net.Conn, 64), shut: make(chan struct{})}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hosts[h.addr()] = h
+	return h
+}
+
+func (h *host) addr() string { return fmt.Sprintf("%s:%d", h.ip, port) }
+
+func (l *lan) cut(n byte)  { l.set(n, true) }
+func (l *lan) heal(n byte) { l.set(n, false) }
+
+func (l *lan) set(n byte, away bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away[fmt.Sprintf("10.0.0.%d:%d", n, port)] = away
+}
+
+// path is where a message from h to addr arrives; nil where it does not.
+func (l *lan) path(h *host, addr string, packet bool) *host {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.away[h.addr()] || l.away[addr] || packet && l.dice.Float64() < l.loss {
+		return nil
+	}
+	return l.hosts[addr]
+}
+
+func (h *host) FinalAdvertiseAddr(string, int) (net.IP, int, error) { return h.ip, port, nil }
+func (h *host) PacketCh() <-chan *memberlist.Packet                 { return h.packets }
+func (h *host) StreamCh() <-chan net.Conn                           { return h.streams }
+
+func (h *host) WriteTo(b []byte, addr string) (time.Time, error) {
+	now := time.Now()
+	if to := h.lan.path(h, addr, true); to != nil {
+		select {
+		case to.packets <- &memberlist.Packet{Buf: bytes.Clone(b), From: &net.UDPAddr{IP: h.ip, Port: port}, Timestamp: now}:
+		default: // a full queue drops, as a socket's does
+		}
+	}
+	return now, nil
+}
+
+func (h *host) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
+	to := h.lan.path(h, addr, false)
+	if to == nil {
+		time.Sleep(timeout)
+		return nil, errors.New("i/o timeout")
+	}
+	near, far := net.Pipe()
+	select {
+	case to.streams <- addressed{far, h.ip}:
+		return addressed{near, to.ip}, nil
+	case <-to.shut:
+		return nil, errors.New("connection refused")
+	}
+}
+
+func (h *host) Shutdown() error {
+	h.once.Do(func() { close(h.shut) })
+	h.lan.mu.Lock()
+	defer h.lan.mu.Unlock()
+	delete(h.lan.hosts, h.addr())
+	return nil
+}
+
+// addressed is a pipe that knows its peer.
+type addressed struct {
+	net.Conn
+	peer net.IP
+}
+
+func (a addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: a.peer, Port: port} }
+
+// member is one Cluster at work.
+type member struct {
+	*Cluster
+	log   *safeLog
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+// safeLog is written by many.
+type safeLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *safeLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *safeLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+var keyA, keyB = []byte("aaaaaaaaaaaaaaaa"), []byte("bbbbbbbbbbbbbbbb")
+
+// start runs a member at 10.0.0.n: number 1 is the coordinator and everybody's seed.
+func (l *lan) start(t *testing.T, n byte, with func(*Config)) *member {
+	cfg := Config{Name: fmt.Sprintf("n%d", n), Role: RoleProber, Listen: fmt.Sprintf("10.0.0.%d:7947", n), Version: "1.0", Transport: l.host(n),
+		Label: "test", Keys: [][]byte{keyA}, Seeds: []string{fmt.Sprintf("10.0.0.1:%d", port)}}
+	if n == 1 {
+		cfg.Role, cfg.Listen, cfg.Seeds = RoleCoordinator, "", nil
+	}
+	m := &member{log: &safeLog{}, ended: make(chan struct{})}
+	cfg.Log = slog.New(slog.NewTextHandler(m.log, nil))
+	if with != nil {
+		with(&cfg)
+	}
+	var err error
+	m.Cluster, err = New(cfg)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	m.stop = stop
+	go func() {
+		defer close(m.ended)
+		require.NoError(t, m.Run(ctx))
+	}()
+	t.Cleanup(func() { stop(); <-m.ended })
+	return m
+}
+
+// bubble runs f in virtual time, and leaves what memberlist still waits for after its end the time to end.
+func bubble(t *testing.T, f func(*testing.T)) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Minute) })
+		f(t)
+	})
+}
+
+// names lists the nodes of a View that are not gone.
+func names(v *View) []string {
+	var all []string
+	for _, n := range v.Nodes {
+		if n.State != Gone {
+			all = append(all, n.Name)
+		}
+	}
+	return all
+}
+
+func identity(n int) Identity {
+	a := fmt.Sprintf("192.0.2.%d", n)
+	return Identity{Name: a, Local: a, Public: a, EHLO: fmt.Sprintf("m%d.example", n)}
+}
+
+func live(ids ...int) Stream {
+	s := Stream{Live: true, Usable: true, Version: "1.0"}
+	for _, n := range ids {
+		s.Identities = append(s.Identities, identity(n))
+	}
+	return s
+}
+
+func TestNodesAreFoundByGossip(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLAN()
+		c := l.start(t, 1, nil)
+		for n := byte(2); n <= 5; n++ {
+			l.start(t, n, nil)
+		}
+		time.Sleep(10 * time.Second)
+		v := c.View()
+		require.Equal(t, []string{"n2", "n3", "n4", "n5"}, names(v))
+		require.Empty(t, v.Shares, "gossip alone gives nobody a share")
+		n2, ok := v.Node("n2")
+		require.True(t, ok)
+		require.Equal(t, Node{Name: "n2", Gossip: "10.0.0.2:7946", Listen: "10.0.0.2:7947", Version: "1.0", State: Suspect, Since: n2.Since, Problem: "no stream"}, n2)
+
+		_, changed := c.Changed()
+		c.Stream("n2", live(1, 2))
+		<-changed
+		v = c.View()
+		require.Equal(t, []Share{{identity(1), "n2", true}, {identity(2), "n2", true}}, v.Shares)
+		n2, _ = v.Node("n2")
+		require.Equal(t, Alive, n2.State)
+	})
+}
+
+func TestNodeThatLeavesIsGoneAtOnceButItsStreamDecides(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLAN()
+		c, n2 := l.start(t, 1, nil), l.start(t, 2, nil)
+		time.Sleep(5 * time.Second)
+		c.Stream("n2", live(1))
+		n2.stop()
+		<-n2.ended
+		time.Sleep(5 * time.Second)
+		n, _ := c.View().Node("n2")
+		require.Equal(t, "", n.Gossip)
+		require.Equal(t, Alive, n.State)
+		c.Stream("n2", Stream{})
+		time.Sleep(5 * time.Second)
+		n, _ = c.View().Node("n2")
+		require.Equal(t, Suspect, n.State)
+		time.Sleep(KeepShare)
+		n, _ = c.View().Node("n2")
+		require.Equal(t, Gone, n.State)
+		require.Empty(t, c.View().Shares)
+	})
+}
+
+// However long gossip is cut, the View has the node again soon after, and a stream that lives all the while keeps its share.
+func TestIsolatedNodeIsFoundAgain(t *testing.T) {
+	for _, away := range []time.Duration{10 * time.Second, 30 * time.Second, 3 * time.Minute} {
+		bubble(t, func(t *testing.T) {
+			l := newLAN()
+			c := l.start(t, 1, nil)
+			for n := byte(2); n <= 5; n++ {
+				l.start(t, n, nil)
+			}
+			time.Sleep(10 * time.Second)
+			c.Stream("n3", live(3))
+			l.cut(3)
+			for range 10 {
+				time.Sleep(away / 10)
+				require.Len(t, c.View().Shares, 1)
+			}
+			l.heal(3)
+			time.Sleep(rejoin + 15*time.Second)
+			n, _ := c.View().Node("n3")
+			require.Equal(t, "10.0.0.3:7946", n.Gossip, "cut off for %v", away)
+			require.Equal(t, Alive, n.State)
+		})
+	}
+}
+
+func TestLossyGossipFindsAll(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLAN()
+		l.loss = 0.3
+		c := l.start(t, 1, nil)
+		for n := byte(2); n <= 9; n++ {
+			l.start(t, n, nil)
+		}
+		time.Sleep(2 * time.Minute)
+		found := 0
+		for _, n := range c.View().Nodes {
+			if n.Listen != "" {
+				found++
+			}
+		}
+		require.Equal(t, 8, found)
+	})
+}
+
+func TestStrangersJoinNothingAndBothSidesSayWhy(t *testing.T) {
+	for name, test := range map[string]struct {
+		with    func(*Config)
+		here    string // in the coordinator's log
+		problem string // at the stranger
+	}{
+		"another key":   {func(c *Config) { c.Keys = [][]byte{keyB} }, "no installed keys could decrypt", "another cluster key or label"},
+		"another label": {func(c *Config) { c.Label = "other" }, `unacceptable label`, "another cluster key or label"},
+	} {
+		bubble(t, func(t *testing.T) {
+			l := newLAN()
+			c, s := l.start(t, 1, nil), l.start(t, 2, test.with)
+			time.Sleep(time.Minute)
+			require.Empty(t, c.View().Nodes, name)
+			require.Contains(t, c.log.String(), test.here, name)
+			require.Contains(t, s.View().Problem, test.problem, name)
+			require.Contains(t, s.log.String(), test.problem, name)
+		})
+	}
+}
+
+func TestMemberOfAnotherProtocolIsKeptOut(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLAN()
+		c := l.start(t, 1, nil)
+		other, err := New(Config{Name: "n2", Role: RoleProber, Listen: "10.0.0.2:7947", Transport: l.host(2), Label: "test", Keys: [][]byte{keyA},
+			Seeds: []string{"10.0.0.1:7946"}})
+		require.NoError(t, err)
+		other.meta = []byte(`{"p":2,"r":"prober","v":"9.9"}`)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		require.NoError(t, other.Run(ctx))
+		require.Empty(t, c.View().Nodes)
+		const words = "member n2 (probity 9.9) speaks cluster protocol 2, we speak 1"
+		require.Contains(t, c.log.String(), words)
+	})
+}
+
+func TestSecondCoordinatorIsSeen(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLAN()
+		c := l.start(t, 1, nil)
+		l.start(t, 2, func(c *Config) { c.Role, c.Listen = RoleCoordinator, "" })
+		time.Sleep(10 * time.Second)
+		require.Equal(t, []string{"n2 at 10.0.0.2:7946"}, c.View().Rivals)
+		require.Contains(t, c.log.String(), "another coordinator is in this cluster")
+	})
+}
+
+func TestTwoMembersOfOneName(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLAN()
+		c := l.start(t, 1, nil)
+		l.start(t, 2, nil)
+		time.Sleep(5 * time.Second)
+		l.start(t, 3, func(c *Config) { c.Name = "n2" })
+		time.Sleep(20 * time.Second)
+		require.Contains(t, c.log.String(), "two members are named n2")
+		n, _ := c.View().Node("n2")
+		require.Equal(t, "10.0.0.2:7947", n.Listen)
+	})
+}
+
+// Three rounds, one machine after another, and nobody is ever lost.
+func TestKeysRotateWithoutAPause(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLAN()
+		var all []*member
+		for n := byte(1); n <= 4; n++ {
+			all = append(all, l.start(t, n, nil))
+		}
+		time.Sleep(10 * time.Second)
+		for _, keys := range [][][]byte{{keyA, keyB}, {keyB, keyA}, {keyB}} {
+			for _, m := range all {
+				require.NoError(t, m.SetKeys(keys))
+				time.Sleep(20 * time.Second)
+				for i, other := range all {
+					want := 3
+					if i > 0 {
+						want = 2 // a prober sees the other probers
+					}
+					require.Len(t, names(other.View()), want)
+				}
+			}
+		}
+		for _, m := range all {
+			require.Equal(t, [][]byte{keyB}, m.ring.GetKeys())
+		}
+		late := l.start(t, 5, nil)
+		time.Sleep(20 * time.Second)
+		require.Contains(t, late.View().Problem, "no seed could be joined")
+	})
+}
+
+// Readers in a hurry, while nodes come and go: Shares are always those of the Nodes beside them.
+func TestViewIsNeverHalfUpdated(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLAN()
+		c := l.start(t, 1, nil)
+		for n := byte(2); n <= 5; n++ {
+			l.start(t, n, nil)
+		}
+		time.Sleep(10 * time.Second)
+		end := make(chan struct{})
+		var readers sync.WaitGroup
+		for range 3 {
+			readers.Go(func() {
+				for i := 0; ; i++ {
+					v, changed := c.Changed()
+					whole(t, v)
+					select {
+					case <-changed:
+					case <-end:
+						return
+					}
+				}
+			})
+		}
+		for i := range 400 {
+			n := 2 + i%4
+			s := live(n*2, n*2+1)
+			if i%7 == 3 {
+				s = Stream{}
+			}
+			c.Stream(fmt.Sprintf("n%d", n), s)
+			time.Sleep(time.Duration(i%5) * 300 * time.Millisecond)
+		}
+		close(end)
+		readers.Wait()
+	})
+}
+
+func whole(t require.TestingT, v *View) {
+	want := 0
+	for _, n := range v.Nodes {
+		if n.State == Alive || n.State == Suspect {
+			want += len(n.Identities)
+		}
+		for _, id := range n.Identities {
+			for _, s := range v.Shares {
+				if s.Name == id.Name {
+					require.Equal(t, n.Name, s.Node)
+					require.Equal(t, n.Usable, s.Usable)
+				}
+			}
+		}
+	}
+	require.Len(t, v.Shares, want)
+}

@@ -1,0 +1,120 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// delegate is what memberlist calls back, with its own locks held: it copies, notes and returns.
+type delegate struct{ c *Cluster }
+
+var (
+	_ memberlist.Delegate         = delegate{}
+	_ memberlist.EventDelegate    = delegate{}
+	_ memberlist.AliveDelegate    = delegate{}
+	_ memberlist.MergeDelegate    = delegate{}
+	_ memberlist.ConflictDelegate = delegate{}
+)
+
+// NodeMeta gives our metadata, which New has measured.
+func (d delegate) NodeMeta(int) []byte { return d.c.meta }
+
+// NotifyMsg, GetBroadcasts, LocalState and MergeRemoteState: gossip carries nothing but who is there.
+func (delegate) NotifyMsg([]byte)                {}
+func (delegate) GetBroadcasts(int, int) [][]byte { return nil }
+func (delegate) LocalState(bool) []byte          { return nil }
+func (delegate) MergeRemoteState([]byte, bool)   {}
+
+// NotifyJoin notes a member that came.
+func (d delegate) NotifyJoin(n *memberlist.Node) {
+	if n.Name == d.c.cfg.Name {
+		return
+	}
+	name, address := strings.Clone(n.Name), addressOf(n)
+	m, err := readMeta(name, n.Meta)
+	if err != nil {
+		return // NotifyAlive has said why
+	}
+	d.c.mu.Lock()
+	if !d.c.book.joined(name, address, m, time.Now()) {
+		d.c.refuse(name, fmt.Sprintf("member %s is one too many: %d nodes are known", name, MaxNodes))
+	}
+	d.c.mu.Unlock()
+	d.c.tell()
+}
+
+// NotifyUpdate notes a member whose metadata changed.
+func (d delegate) NotifyUpdate(n *memberlist.Node) { d.NotifyJoin(n) }
+
+// NotifyLeave notes a member that left or is taken for dead.
+func (d delegate) NotifyLeave(n *memberlist.Node) {
+	d.c.mu.Lock()
+	d.c.book.left(n.Name, time.Now())
+	d.c.mu.Unlock()
+	d.c.tell()
+}
+
+// NotifyAlive keeps out members of another program or version.
+func (d delegate) NotifyAlive(n *memberlist.Node) error {
+	if n.Name == d.c.cfg.Name {
+		return nil // ourselves
+	}
+	_, err := readMeta(n.Name, n.Meta)
+	if err != nil {
+		d.c.mu.Lock()
+		d.c.refuse(strings.Clone(n.Name), err.Error())
+		d.c.mu.Unlock()
+	}
+	return err
+}
+
+// NotifyMerge refuses to join those who have such a member among them, so that the one that comes learns it too.
+func (d delegate) NotifyMerge(peers []*memberlist.Node) error {
+	for _, n := range peers {
+		if n.State == memberlist.StateAlive {
+			if err := d.NotifyAlive(n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// NotifyConflict says that two members have one name.
+func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
+	d.c.mu.Lock()
+	defer d.c.mu.Unlock()
+	d.c.refuse("conflict "+strings.Clone(existing.Name), fmt.Sprintf("two members are named %s: %s and %s; the second is not heard, give it a name and a certificate of its own",
+		existing.Name, addressOf(existing), addressOf(other)))
+}
+
+func addressOf(n *memberlist.Node) string {
+	return net.JoinHostPort(n.Addr.String(), strconv.Itoa(int(n.Port)))
+}
+
+// logWriter passes memberlist's log lines on: "[WARN] memberlist: ...".
+type logWriter struct{ log *slog.Logger }
+
+func (w logWriter) Write(line []byte) (int, error) {
+	level, text := slog.LevelInfo, strings.TrimSpace(string(line))
+	if word, rest, ok := strings.Cut(text, "] "); ok && strings.HasPrefix(word, "[") {
+		text = strings.TrimPrefix(rest, "memberlist: ")
+		switch word[1:] {
+		case "DEBUG":
+			level = slog.LevelDebug
+		case "WARN":
+			level = slog.LevelWarn
+		case "ERR", "ERROR":
+			level = slog.LevelWarn // of a peer or of the network: nothing that we failed at
+		}
+	}
+	w.log.Log(context.Background(), level, "gossip: "+text)
+	return len(line), nil
+}

@@ -32,8 +32,21 @@ type internet struct {
 // greeting is what sim serve says when it is ready.
 var greeting = regexp.MustCompile(`DNS at (\S+), SMTP at port (\d+), referee at (http://\S+)$`)
 
+// startTries is how often the pretend internet is started: a port that was free for UDP, or at one host, may be taken for
+// TCP, or at another.
+const startTries = 4
+
 // startInternet starts the pretend internet on free ports.
-func (t *Trial) startInternet(ctx context.Context, speedup float64) (*internet, error) {
+func (t *Trial) startInternet(ctx context.Context, speedup float64) (in *internet, err error) {
+	for range startTries {
+		if in, err = t.tryInternet(ctx, speedup); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return in, err
+}
+
+func (t *Trial) tryInternet(ctx context.Context, speedup float64) (*internet, error) {
 	ready := make(chan string, 1)
 	p, err := startProcess(ctx, command{name: "sim serve", binary: t.Binary, line: func(l string) {
 		if greeting.MatchString(l) {

@@ -51,6 +51,9 @@ func runPoliteness(ctx context.Context, t *Trial) (err error) {
 	t.metric("floor_excesses", float64(after.Excesses-ours.Excesses), "")
 	t.atMost("excesses", 0)
 	t.Plots.Budgets = budgets(ours)
+	for _, e := range ours.By {
+		t.remark("excess: %s %s, %d times over %d, up to %d", e.Persona, e.Kind, e.Count, e.Limit, e.Seen)
+	}
 	scores, err := t.score(in.world, list, run.result)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ func TestAProcessThatFailsSaysWhy(t *testing.T) {
 	p, err := startProcess(t.Context(), command{name: "coffee", binary: os.Args[0], args: []string{"coffee"}})
 	require.NoError(t, err)
 	err = p.wait()
-	require.ErrorContains(t, err, "coffee: exit status 1")
+	require.ErrorContains(t, err, "coffee: exit status 2")
 	require.ErrorContains(t, err, "unexpected argument coffee")
 	_, err = startProcess(t.Context(), command{name: "nothing", binary: os.Args[0] + ".none"})
 	require.ErrorContains(t, err, "start nothing")

@@ -21,6 +21,7 @@ type Options struct {
 	Latency string        // none or realistic: how long the pretend internet takes to answer
 	Seed    uint64        // which internet, which list
 	Timeout time.Duration // of one scenario; 0 is none
+	Load    time.Duration // of each load of the single scenario; 0 is defaultLoad
 	Dial    Dial          // how floors connect
 	Log     io.Writer
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"probity/bench/sim"
 )
@@ -69,7 +71,9 @@ func (t *Trial) judge(s sim.Scores) {
 		t.atMost(m.name, 0)
 	}
 	t.Plots.Confusion = s.Confusion
-	for what, n := range s.Wrong {
+	for _, what := range slices.Sorted(maps.Keys(s.Wrong)) {
+		n := s.Wrong[what]
 		t.remark("wrong: %s, %s rows", what, number(float64(n)))
+		t.say("wrong: %s, %s rows", what, number(float64(n)))
 	}
 }

@@ -22,7 +22,7 @@ const (
 	freshAddresses  = 2000
 	freshAtOnce     = 32
 	cachedAtOnce    = 64
-	loadTime        = 5 * time.Second
+	defaultLoad     = 5 * time.Second
 	besideRate      = 5000
 	besideAtOnce    = 256
 	accountsAtOnce  = 8 // each may ask 1,000,000 times a minute
@@ -103,7 +103,7 @@ func (t *Trial) measureSingle(ctx context.Context, l load, bodies [][]byte) erro
 	}
 	t.reportLoad("fresh", fresh)
 	t.say("cached addresses")
-	l.name, l.connections, l.bodies, l.requests, l.duration = "cached", cachedAtOnce, bodies[:cachedAddresses], 0, loadTime
+	l.name, l.connections, l.bodies, l.requests, l.duration = "cached", cachedAtOnce, bodies[:cachedAddresses], 0, t.loadTime()
 	cached, err := l.run(ctx)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (t *Trial) measureBareHandler(ctx context.Context, bodies [][]byte) (err er
 	}
 	defer func() { err = errors.Join(err, p.end()) }()
 	t.say("floor: a bare handler")
-	l := load{name: "bare handler", url: at + "/v1/verify/single", keys: []string{"none"}, bodies: bodies, connections: cachedAtOnce, duration: loadTime}
+	l := load{name: "bare handler", url: at + "/v1/verify/single", keys: []string{"none"}, bodies: bodies, connections: cachedAtOnce, duration: t.loadTime()}
 	count, err := l.run(ctx)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (t *Trial) measureBeside(ctx context.Context, s *service, l load, bodies []
 		return err
 	}
 	t.say("cached addresses at a fixed rate beside a list")
-	l.name, l.connections, l.bodies, l.rate, l.duration = "beside a list", besideAtOnce, bodies, besideRate, loadTime
+	l.name, l.connections, l.bodies, l.rate, l.duration = "beside a list", besideAtOnce, bodies, besideRate, t.loadTime()
 	count, err := l.run(ctx)
 	if err != nil {
 		return err
@@ -173,3 +173,11 @@ func (t *Trial) reportLoad(name string, c loadCount) {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// loadTime is how long a load goes on that is not bounded otherwise.
+func (t *Trial) loadTime() time.Duration {
+	if t.Load > 0 {
+		return t.Load
+	}
+	return defaultLoad
+}

@@ -67,7 +67,7 @@ func shortTime(d time.Duration) string {
 // The picture of horizontal bars: one a line.
 const (
 	barLeft   = 150
-	barRight  = 90
+	barRight  = 170
 	barHeight = 20
 	barWidth  = svgWidth - barLeft - barRight
 	mostBars  = 24

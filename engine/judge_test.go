@@ -53,6 +53,7 @@ func TestNext(t *testing.T) {
 		"accepted, decoy of another host":    {[]Sighting{said(SubjectDecoy, "b", 550, NoMailbox, BlameRecipient), accepted}, decoy("a")},
 		"accepted, decoy refused":            {[]Sighting{accepted, decoyNo}, Step{}},
 		"accepted, decoy known before":       {[]Sighting{decoyNo, accepted}, Step{}},
+		"accepted, decoy greylisted":         {[]Sighting{accepted, said(SubjectDecoy, "a", 451, Greylisted, BlameSite)}, wait(time.Minute)},
 		"accepted, decoy unanswered":         {[]Sighting{accepted, saw(EventClosed, SubjectDecoy, "a")}, Step{}},
 		"refused":                            {[]Sighting{missing}, Step{}},
 		"greylisted":                         {[]Sighting{greylisted}, decoy("a")},

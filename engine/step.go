@@ -51,7 +51,7 @@ func Next(ev *Evidence, p Policy, now time.Time) Step {
 	case !ok:
 		return nextAsk(ev, p)
 	case target.Finding.Meaning == Accepted:
-		return afterAcceptance(ev, target)
+		return afterAcceptance(ev, p, target)
 	case target.Finding.Meaning.deferral():
 		return afterDeferral(ev, p, target)
 	}
@@ -94,12 +94,15 @@ func nextAsk(ev *Evidence, p Policy) Step {
 	return waitForSession(ev, p)
 }
 
-// afterAcceptance asks for a decoy where the same host has not yet answered one.
-func afterAcceptance(ev *Evidence, target Sighting) Step {
-	if ev.decoyAsked(target.Host) {
-		return Step{}
+// afterAcceptance asks for a decoy where the same host has not been asked for one; a decoy that was put off is asked again later.
+func afterAcceptance(ev *Evidence, p Policy, target Sighting) Step {
+	if !ev.decoyAsked(target.Host) {
+		return Step{Kind: StepDecoy, Host: target.Host}
 	}
-	return Step{Kind: StepDecoy, Host: target.Host}
+	if decoy, ok := ev.answer(SubjectDecoy, target.Host); ok && decoy.Finding.Meaning.deferral() {
+		return waitFrom(ev, p, decoy.At)
+	}
+	return Step{}
 }
 
 // afterDeferral lets a decoy age beside a greylisted target, then waits while the schedule lasts.

@@ -158,7 +158,7 @@ func (s *session) fail(f smtp.Fault) {
 func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []ended) []ended {
 	g := s.group
 	switch {
-	case (f.RetryPlain || l.garbledTLS(f)) && !g.plain:
+	case f.RetryPlain && !g.plain:
 		g.plain = true
 		return out
 	case f.Event == engine.EventInternal:
@@ -176,12 +176,6 @@ func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.T
 		l.down[g.host] = failure{sighting: seen, until: now.Add(failureLife)}
 	}
 	return l.emptyOut(g, now, out)
-}
-
-// garbledTLS reports words in clear where a handshake should have been: a server that thought better of TLS. Where TLS is
-// opportunistic anyway, that is no reason not to ask it in clear.
-func (l *lane) garbledTLS(f smtp.Fault) bool {
-	return f.Event == engine.EventOutOfStep && f.Stage == engine.StageTLS && l.provider.TLS == engine.TLSOpportunistic
 }
 
 // act does to the lane what the finding of a reply asks for. The mutex is held.

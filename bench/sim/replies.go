@@ -178,7 +178,7 @@ func appendReply(dst []byte, r *reply, f *fillings) []byte {
 		case slotHost:
 			dst = append(dst, f.host...)
 		case slotID:
-			dst = strconv.AppendUint(dst, f.id, 36)
+			dst = strconv.AppendUint(append(dst, '4'), f.id, 36) // the digit keeps it from being a word
 		}
 	}
 	return dst

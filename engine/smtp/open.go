@@ -100,7 +100,9 @@ func (s *Session) startTLS() Fault {
 	case r.Code != 220:
 		return Fault{}
 	case s.in.unread(): // somebody put words before the handshake, to be taken for words behind it
-		return s.fail(outOfStep(engine.StageTLS, "plain text behind the reply to STARTTLS"))
+		f := outOfStep(engine.StageTLS, "plain text behind the reply to STARTTLS")
+		f.RetryPlain = s.cfg.TLS == engine.TLSOpportunistic
+		return s.fail(f)
 	}
 	return s.handshake()
 }

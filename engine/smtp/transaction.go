@@ -121,6 +121,7 @@ func (s *Session) readGroup(reset bool, rcpts []Rcpt, asked []int, o *Outcome) {
 		if o.Fault = s.readReset(); !o.Fault.None() {
 			return
 		}
+		s.inMail = true // MAIL of this very group is on the wire behind the RSET
 	}
 	if o.Mail, o.Fault = s.read(engine.StageMail, s.cfg.Timeouts.Mail); !o.Fault.None() {
 		return

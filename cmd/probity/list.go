@@ -98,11 +98,6 @@ func (c *verifyCmd) runList(ctx context.Context, con *console, n *node, file str
 	}
 	bar := newProgress(con)
 	ended, err := bar.follow(ctx, n.coordinator, job.ID)
-	if err != nil && os.Getenv("DBG") != "" {
-		f, _ := os.Create(os.Getenv("DBG"))
-		fmt.Println(n.coordinator.Results(context.WithoutCancel(ctx), job.ID, coordinator.Filter{Partial: true}, f))
-		f.Close()
-	}
 	if err != nil {
 		return err
 	}

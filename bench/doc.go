@@ -18,12 +18,15 @@
 //
 // # Invariants
 //
-//  1. A floor runs in the same run as what it is held against, on the same rows, against the same process of the pretend internet.
-//  2. Time is measured from the start of a process to its end, start-up included, and from outside.
+//  1. A floor runs in the same run as what it is held against, against the same servers, on the same rows; the bare SMTP
+//     client leaves out those that no mail server of the list is asked about at once: junk, names without a host, and
+//     hosts that never answer. It counts recipients, not rows.
+//  2. A command's time is measured from the start of its process to its end, start-up included, and from outside.
 //  3. CPU time is what the system accounted to the process, user and system together; peak memory is the resident
-//     high-water mark (VmHWM) as last sampled, at most sampleEvery before the end.
+//     high-water mark (VmHWM) as last sampled: every sampleEvery, in long runs every power of two of it.
 //  4. A result that does not agree with the truth fails its bar, however fast it came.
-//  5. Nothing is kept in memory by row but the recipients of a floor, at most maxRecipients of them, and samples, at most maxSamples a process.
+//  5. What is kept in memory by row: the recipients of a floor, at most maxRecipients of them, and four bytes a name of
+//     the dns scenario. Samples are at most maxSamples a process.
 //  6. Every file lies in the directory of the options, and every process ends, before Run returns.
 //
 // Memory and CPU of processes are read from /proc: elsewhere than on Linux these metrics are absent and their bars fail.

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+	"probity/coordinator"
+	"probity/engine"
+	"probity/engine/dns"
+	"probity/engine/lists"
+	"probity/prober"
+	"probity/store"
+	"probity/store/cache"
+)
+
+// The list of the bubble: ordinary rows, and rows of receivers that make one wait, drawn from a longer list.
+const (
+	bubbleSeed     = 11
+	bubbleRows     = 5000
+	bubbleOrdinary = 4000
+	bubbleDrawn    = 500_000
+	bubbleBudget   = 20 * time.Second // of real time
+)
+
+// patient are the personas that make one wait: by greylisting, by rates, by few connections, by few refusals.
+var patient = []string{"greylist-triple", "greylist-address", "strict", "too-many-connections", "hard-error-limit", "few-recipients",
+	"slow-banner", "early-talker", "busy-primary", "unknown-450", "temporary"}
+
+// TestSystemInABubble verifies a list with the shipped limits and retry schedule, against receivers that run in real time:
+// hours for them, seconds for us. Everything takes part but sockets, files and the clock.
+func TestSystemInABubble(t *testing.T) {
+	began := time.Now()
+	synctest.Test(t, func(t *testing.T) { // it returns only when no goroutine of the bubble is left
+		inBubble(t)
+	})
+	took := time.Since(began)
+	t.Logf("%s of real time", took.Round(time.Millisecond))
+	if !raceEnabled {
+		require.Less(t, took, bubbleBudget)
+	}
+}
+
+func inBubble(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	network := sim.NewMemNet()
+	server, err := sim.Start(ctx, sim.Config{Seed: bubbleSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+	require.NoError(t, err)
+	list := patientList(t, server.World)
+	n := memNode(t, network, server.DNS)
+	began := time.Now()
+	var job *store.Job
+	var result bytes.Buffer
+	require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
+		var err error
+		if job, err = n.coordinator.Accept(ctx, coordinator.Upload{Body: bytes.NewReader(list), Options: coordinator.Options{MaxHours: maxHours}}); err != nil {
+			return err
+		}
+		if job, err = n.coordinator.Wait(ctx, job.ID); err != nil {
+			return err
+		}
+		return n.coordinator.Results(ctx, job.ID, coordinator.Filter{}, &result)
+	}))
+	t.Logf("%d rows, %s of virtual time: %v %v", job.Rows, time.Since(began).Round(time.Minute), job.Counts, job.Reasons)
+	require.NoError(t, n.Close())
+	require.NoError(t, server.Close())
+
+	require.Equal(t, store.JobCompleted, job.State)
+	require.Less(t, time.Since(began), maxHours*time.Hour, "rows that are settled by the clock are not verified")
+	require.Greater(t, time.Since(began), time.Hour, "the limits held nothing up")
+	requireHonest(t, server.World, list, result.Bytes())
+	requirePolite(t, server.Referee.Report())
+	require.Zero(t, job.Reasons["greylisted"], "the schedule outlasts every greylisting")
+	require.EqualValues(t, bubbleRows-job.Blank, job.Counts["VALID"]+job.Counts["RISKY"]+job.Counts["INVALID"]+job.Counts["UNKNOWN"])
+}
+
+// patientList is a list with a fifth of its rows at receivers that make one wait.
+func patientList(t *testing.T, w *sim.World) []byte {
+	var out bytes.Buffer
+	keep := csv.NewWriter(&out)
+	rows, column := 0, -1
+	eachRow(t, w, bubbleDrawn, func(cells []string) bool {
+		if column < 0 {
+			column = slices.Index(cells, "email")
+			require.NoError(t, keep.Write(cells))
+			return true
+		}
+		if rows < bubbleOrdinary || slices.Contains(patient, personaOf(w, cells[column])) {
+			require.NoError(t, keep.Write(cells))
+			rows++
+		}
+		return rows < bubbleRows
+	})
+	require.Equal(t, bubbleRows, rows, "the drawn list is too short")
+	keep.Flush()
+	return out.Bytes()
+}
+
+// eachRow calls f with the cells of a drawn list, the header first, until it has enough.
+func eachRow(t *testing.T, w *sim.World, rows int, f func(cells []string) bool) {
+	pipe, feed := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		written <- feed.CloseWithError(sim.WriteList(feed, w, rows, bubbleSeed))
+	}()
+	r := csv.NewReader(pipe)
+	r.ReuseRecord = true
+	for {
+		cells, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		if !f(cells) {
+			break
+		}
+	}
+	require.NoError(t, pipe.Close())
+	<-written
+}
+
+func personaOf(w *sim.World, email string) string {
+	d, ok := w.Domain(email[strings.LastIndexByte(email, '@')+1:])
+	if !ok {
+		return ""
+	}
+	return d.Persona.Name
+}
+
+// memNode is what openNode makes, on a network, a disk and a clock in memory.
+func memNode(t *testing.T, network *sim.MemNet, server netip.AddrPort) *node {
+	n := &node{table: engine.DefaultTable()}
+	fs := vfs.NewMem()
+	var err error
+	n.lists, err = lists.Default()
+	require.NoError(t, err)
+	n.store, err = store.Open(fs, filepath.Join("node", "state"))
+	require.NoError(t, err)
+	n.cache, err = cache.Open(cache.Config{FS: fs, Dir: filepath.Join("node", "cache")})
+	require.NoError(t, err)
+	n.resolver, err = dns.New(dns.Config{Servers: []netip.AddrPort{server}, Dial: network.Dial,
+		ListenPacket: func(context.Context, string, string) (net.PacketConn, error) {
+			return network.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
+		}}, n.table)
+	require.NoError(t, err)
+	n.prober, err = prober.New(prober.Config{Node: "bubble", Table: n.table, Resolver: n.resolver, Cache: n.cache, AllowPrivate: true,
+		MailFrom: "probe@prober.example", Identities: []prober.Identity{{EHLO: "mx.prober.example"}, {Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"}},
+		Dial: func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
+			return network.DialFrom(local)(ctx, kind, address)
+		}})
+	require.NoError(t, err)
+	n.coordinator = coordinator.New(coordinator.Config{Store: n.store, FS: fs, Dir: "node", Resolver: n.resolver, Prober: n.prober, Table: n.table, Lists: n.lists})
+	return n
+}
+
+// requireHonest holds a result against the truth: every row there, in its place, its cells unchanged, and no verdict that an
+// honest verifier would not give.
+func requireHonest(t *testing.T, w *sim.World, list, result []byte) {
+	t.Helper()
+	var truth bytes.Buffer
+	require.NoError(t, sim.WriteTruth(&truth, w, bytes.NewReader(list)))
+	s, err := sim.Score(&truth, bytes.NewReader(result))
+	require.NoError(t, err)
+	requireScore(t, s)
+}
+
+func requireScore(t *testing.T, s sim.Scores) {
+	t.Helper()
+	t.Logf("score: %+v", s)
+	require.Zero(t, s.FalseValid, "false VALID")
+	require.Zero(t, s.FalseInvalid, "false INVALID")
+	require.Zero(t, s.UnexpectedUnknown, "unexpected UNKNOWN")
+	require.Zero(t, s.MissingRows+s.ExtraRows+s.OrderErrors, "missing, extra or misplaced rows")
+	require.Zero(t, s.ChangedCells, "changed cells")
+	require.LessOrEqual(t, (s.WrongStatus+s.WrongReason)*1000, s.Rows, "honest, but less than could be known")
+}
+
+// requirePolite demands that no receiver saw more than it tolerates.
+func requirePolite(t *testing.T, r sim.Report) {
+	t.Helper()
+	t.Logf("referee: %d connections, %d recipients, %d refused, %d excesses", r.Connections, r.Recipients, r.Refused, r.Excesses)
+	require.Empty(t, r.By, "excesses")
+}

@@ -19,6 +19,7 @@ type cli struct {
 	Verbose bool            `help:"Log at debug level." short:"v"`
 
 	Verify     verifyCmd     `cmd:"" help:"Verify addresses or a CSV file here, without a server."`
+	Serve      serveCmd      `cmd:"" help:"API, coordinator and one prober in one process."`
 	Demo       demoCmd       `cmd:"" help:"Watch a sample list being verified on a pretend mail internet."`
 	Sim        simCmd        `cmd:"" help:"The pretend mail internet and its lists."`
 	Doctor     doctorCmd     `cmd:"" help:"Audit egress identities, DNS, port 25, clock, file limits and store."`

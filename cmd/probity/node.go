@@ -13,7 +13,9 @@ import (
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"probity/api"
 	"probity/coordinator"
 	"probity/engine"
 	"probity/engine/dns"
@@ -36,10 +38,12 @@ type node struct {
 
 // nodeConfig is where a node keeps its things and what else its coordinator is told.
 type nodeConfig struct {
-	fs     vfs.FS
-	dir    string // state, cache and jobs live below it
-	log    *slog.Logger
-	stored coordinator.Form
+	fs      vfs.FS
+	dir     string // state, cache and jobs live below it
+	log     *slog.Logger
+	metrics prometheus.Registerer // nil for none
+	stored  coordinator.Form
+	service bool // with accounts: jobs are settled and called back, and wishes not to be probed are kept
 }
 
 // openNode opens the stores and puts the rooms together. It starts nothing.
@@ -66,12 +70,34 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 	if n.resolver, err = f.resolver(n.table); err != nil {
 		return n, err
 	}
-	if n.prober, err = f.prober(n, cfg.log); err != nil {
+	if n.prober, err = f.prober(n, cfg); err != nil {
 		return n, err
 	}
-	n.coordinator = coordinator.New(coordinator.Config{Store: n.store, FS: cfg.fs, Dir: cfg.dir, Resolver: n.resolver, Prober: n.prober,
-		Table: n.table, Lists: n.lists, Log: cfg.log, Stored: cfg.stored})
+	c := coordinator.Config{Store: n.store, FS: cfg.fs, Dir: cfg.dir, Resolver: n.resolver, Prober: n.prober,
+		Table: n.table, Lists: n.lists, Log: cfg.log, Stored: cfg.stored}
+	if cfg.service {
+		c.OnFinish, c.Pretend, c.Suppress = finish(), api.Pretend, suppressed(n.store)
+	}
+	n.coordinator = coordinator.New(c)
 	return n, nil
+}
+
+// finish gives what the end of a job means beside the job itself: its settlement, and its callback.
+func finish() func(*store.Job) []store.Part {
+	return func(j *store.Job) []store.Part {
+		return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), coordinator.CallbackPart(j)}
+	}
+}
+
+// suppressed reports addresses, and domains, whose owners asked never to be probed. MX names are the prober's to look at.
+func suppressed(s *store.Store) func(engine.Address) bool {
+	return func(a engine.Address) bool {
+		if _, is := s.SuppressedAddress(a.Folded()); is {
+			return true
+		}
+		_, is := s.SuppressedDomain(a.Domain(), nil)
+		return is
+	}
 }
 
 // Run runs the rooms until ctx ends or one of them fails: the coordinator ends first, then the prober, then the resolver.
@@ -115,7 +141,7 @@ func (f *probingFlags) resolver(table *engine.Table) (*dns.Resolver, error) {
 }
 
 // prober is the prober of the flags, on the sockets of this machine.
-func (f *probingFlags) prober(n *node, log *slog.Logger) (*prober.Prober, error) {
+func (f *probingFlags) prober(n *node, cfg nodeConfig) (*prober.Prober, error) {
 	ids, err := f.identities()
 	if err != nil {
 		return nil, err
@@ -125,7 +151,11 @@ func (f *probingFlags) prober(n *node, log *slog.Logger) (*prober.Prober, error)
 		return nil, err
 	}
 	return prober.New(prober.Config{Node: hostName(), Table: n.table, Resolver: n.resolver, Dial: dialFrom, Cache: n.cache, Identities: ids,
-		MailFrom: f.MailFrom, SOCKS5: f.SOCKS5, Port: f.SMTPPort, Log: log, AllowPrivate: f.AllowPrivateTargets, MaxSessions: sessions})
+		MailFrom: f.MailFrom, SOCKS5: f.SOCKS5, Port: f.SMTPPort, Log: cfg.log, Metrics: cfg.metrics,
+		AllowPrivate: f.AllowPrivateTargets, MaxSessions: sessions, Suppressed: func(domain string, hosts []string) bool {
+			_, is := n.store.SuppressedDomain(domain, hosts)
+			return is
+		}})
 }
 
 // dialFrom connects from a local address, or from the one the system chooses.

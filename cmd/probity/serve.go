@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"probity/api"
+	"probity/coordinator"
+	"probity/store"
+)
+
+type serveCmd struct {
+	probingFlags
+	Data                  string         `help:"Where state, cache and jobs live." default:"./probity-data" type:"path"`
+	Listen                string         `help:"The public listener." default:"127.0.0.1:8080"`
+	AdminListen           string         `help:"The admin listener: metrics, pprof, debug. Keep it private." default:"127.0.0.1:9090"`
+	PublicURL             string         `name:"public-url" help:"How clients reach the server, for links." placeholder:"URL"`
+	TrustedProxy          []netip.Prefix `help:"Whose X-Forwarded-For is believed; repeatable." placeholder:"CIDR"`
+	CORSOrigin            []string       `name:"cors-origin" help:"A page that may use the public endpoint; repeatable." placeholder:"ORIGIN"`
+	CallbackSource        string         `help:"The address that callbacks leave from, and the one that receivers see: LOCAL[/PUBLIC]." placeholder:"LOCAL[/PUBLIC]"`
+	AllowPrivateCallbacks []netip.Prefix `help:"Private networks that callbacks may go to; repeatable." placeholder:"CIDR"`
+	InitialCredits        int64          `help:"Credits of the admin that an empty store is given." default:"1000000"`
+	AdminEmail            string         `help:"E-mail of that admin." default:"admin@localhost.localdomain"`
+	PublishDocs           bool           `help:"Serve /docs and /openapi.json." default:"true" negatable:""`
+	PublicPerDay          int            `help:"Anonymous verifications a day, of all clients together." default:"1000"`
+	DiskFloor             int64          `help:"Free bytes below which uploads are refused." default:"1073741824"`
+	LogFormat             string         `help:"text or json." enum:"text,json" default:"text"`
+}
+
+// drainTime is how long requests under way are waited for after SIGTERM; with it, everything is out within 25 s.
+const drainTime = 10 * time.Second
+
+// service is everything that serve runs.
+type service struct {
+	cmd       *serveCmd
+	log       *slog.Logger
+	registry  *prometheus.Registry
+	node      *node
+	callbacks *coordinator.Callbacks
+	server    *api.Server
+	public    net.Listener
+	admin     net.Listener
+}
+
+// Run serves until ctx ends.
+func (c *serveCmd) Run(ctx context.Context, con *console, root *cli) (err error) {
+	s := &service{cmd: c, log: serverLog(con, c.LogFormat, root.Verbose), registry: prometheus.NewRegistry()}
+	if err := s.open(ctx, con); err != nil {
+		return errors.Join(err, s.close())
+	}
+	s.log.Info("serving", "public", s.public.Addr().String(), "admin", s.admin.Addr().String(), "data", c.Data)
+	return errors.Join(s.run(ctx), s.close())
+}
+
+// serverLog logs from info level on, or everything with --verbose.
+func serverLog(con *console, format string, verbose bool) *slog.Logger {
+	options := &slog.HandlerOptions{}
+	if verbose {
+		options.Level = slog.LevelDebug
+	}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(con.err, options))
+	}
+	return slog.New(slog.NewTextHandler(con.err, options))
+}
+
+// open opens the stores, puts the rooms together and takes the listeners.
+func (s *service) open(ctx context.Context, con *console) (err error) {
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	c := s.cmd
+	s.node, err = openNode(&c.probingFlags, nodeConfig{fs: vfs.Default, dir: c.Data, log: s.log, metrics: s.registry, service: true,
+		stored: coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Zstd}})
+	if err != nil {
+		return err
+	}
+	if err := s.firstAdmin(ctx, con); err != nil {
+		return err
+	}
+	if s.callbacks, err = s.newCallbacks(); err != nil {
+		return err
+	}
+	if s.server, err = s.newServer(); err != nil {
+		return err
+	}
+	if s.public, err = net.Listen("tcp", c.Listen); err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	if s.admin, err = net.Listen("tcp", c.AdminListen); err != nil {
+		return fmt.Errorf("--admin-listen: %w", err)
+	}
+	return nil
+}
+
+// firstAdmin gives an empty store its admin, and says its password, this once.
+func (s *service) firstAdmin(ctx context.Context, con *console) error {
+	user, password, made, err := s.node.store.FirstAdmin(ctx, s.cmd.AdminEmail, s.cmd.InitialCredits, time.Now())
+	if err != nil || !made {
+		return err
+	}
+	_, err = fmt.Fprintf(con.err, "This store is new. Its admin is %s, password %s (shown this once), with %d credits.\nMake a key: probity key create --data %s --user %s --name first (with the server stopped)\n",
+		user.Email, password, s.cmd.InitialCredits, s.cmd.Data, user.Email)
+	return err
+}
+
+func (s *service) newCallbacks() (*coordinator.Callbacks, error) {
+	source, _, err := parseSource(s.cmd.CallbackSource)
+	if err != nil {
+		return nil, err
+	}
+	return coordinator.NewCallbacks(coordinator.CallbackConfig{Store: s.node.store, Results: s.node.coordinator,
+		Record:    func(j *store.Job, c store.Callback) ([]byte, error) { return api.Record(s.cmd.PublicURL, j, c) },
+		PublicURL: s.publicURL(), Dial: dialFrom, Lookup: lookup, Source: source, Allow: s.cmd.AllowPrivateCallbacks, Log: s.log, Metrics: s.registry})
+}
+
+// publicURL is how receivers of callbacks reach the server: as told, else the listener's own address.
+func (s *service) publicURL() string {
+	if s.cmd.PublicURL != "" {
+		return s.cmd.PublicURL
+	}
+	return "http://" + s.cmd.Listen
+}
+
+func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+}
+
+// parseSource reads --callback-source: the address to bind, and the one to publish.
+func parseSource(s string) (local netip.Addr, published []string, err error) {
+	if s == "" {
+		return local, nil, nil
+	}
+	spec, err := parseEgress(s + "=callbacks")
+	if err != nil {
+		return local, nil, fmt.Errorf("%w: --callback-source %q; write LOCAL[/PUBLIC], e.g. 192.0.2.10", errUsage, s)
+	}
+	return spec.local, []string{spec.public.String()}, nil
+}
+
+func (s *service) newServer() (*api.Server, error) {
+	c := s.cmd
+	_, published, err := parseSource(c.CallbackSource)
+	if err != nil {
+		return nil, err
+	}
+	return api.New(api.Config{PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxy, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
+		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor},
+		api.Rooms{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: vfs.Default,
+			Scratch: filepath.Join(c.Data, "scratch"), Log: s.log, Metrics: s.registry})
+}
+
+// run runs everything until ctx ends or a part fails. Requests end first, then callbacks, then the node.
+func (s *service) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	rooms, stopRooms := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRooms()
+	var behind, front sync.WaitGroup
+	var errs [4]error
+	behind.Go(func() { errs[0] = s.node.Run(rooms); stop() })
+	behind.Go(func() { errs[1] = s.callbacks.Run(rooms); stop() })
+	front.Go(func() { errs[2] = s.server.Serve(ctx, s.public, drainTime); stop() })
+	front.Go(func() { errs[3] = s.serveAdmin(ctx); stop() })
+	behind.Go(func() { s.keepStore(rooms) })
+	front.Wait()
+	stopRooms()
+	behind.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// serveAdmin serves the operator's own listener.
+func (s *service) serveAdmin(ctx context.Context) error {
+	web := &http.Server{Handler: api.Backstage{Metrics: s.registry, Config: func() any { return s.cmd.shown() }, Server: s.server}.Handler(),
+		ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(s.admin) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	err := web.Close()
+	<-served
+	return err
+}
+
+// shown is the configuration as /debug/config shows it. There is no secret in it; keys and passwords live in the store.
+func (c *serveCmd) shown() any { return c }
+
+// keepStore writes what is written lazily each minute, and sweeps what is over each hour.
+func (s *service) keepStore(ctx context.Context) {
+	minute, hour := time.NewTicker(time.Minute), time.NewTicker(time.Hour)
+	defer minute.Stop()
+	defer hour.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			if err = s.node.store.WriteLastUsed(); err != nil {
+				s.log.Error("last use of keys not written", "error", err)
+			}
+			return
+		case <-minute.C:
+			err = s.node.store.WriteLastUsed()
+		case now := <-hour.C:
+			err = s.sweep(now)
+		}
+		if err != nil {
+			s.log.Error("housekeeping of the store", "error", err)
+		}
+	}
+}
+
+// sweep forgets windows, kept answers and sessions that are over.
+func (s *service) sweep(now time.Time) error {
+	var errs []error
+	for _, sweep := range []func(time.Time) (int, error){s.node.store.SweepWindows, s.node.store.SweepAnswers, s.node.store.SweepSessions} {
+		_, err := sweep(now)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (s *service) close() error {
+	var errs []error
+	for _, l := range []net.Listener{s.public, s.admin} {
+		if l != nil {
+			if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	if s.node != nil {
+		errs = append(errs, s.node.Close())
+	}
+	return errors.Join(errs...)
+}

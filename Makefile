@@ -12,7 +12,7 @@ build:
 	$(GO) build -o bin/probity ./cmd/probity
 
 demo: build
-	./bin/probity demo --rows $(ROWS) --exit
+	./bin/probity demo --rows $(ROWS) --exit --listen 127.0.0.1:0
 
 test: build
 	$(GO) test $$($(GO) list ./... | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/)

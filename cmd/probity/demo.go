@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -13,88 +14,130 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"probity/bench/sim"
 )
 
 type demoCmd struct {
-	Rows int    `help:"How long the sample list is." default:"20000"`
-	Exit bool   `help:"End when the list is verified; else the pretend internet stays up until interrupted."`
-	Dir  string `help:"Where list and result are written." default:"probity-demo"`
-	Seed uint64 `help:"Which pretend internet." default:"1"`
+	Rows   int    `help:"How long the sample list is." default:"20000"`
+	Exit   bool   `help:"End when the list is verified; else everything stays up until interrupted."`
+	Dir    string `help:"Where list, result and the server's data are written; what a demo left there is replaced." default:"probity-demo"`
+	Seed   uint64 `help:"Which pretend internet." default:"1"`
+	Listen string `help:"Where the API listens." default:"127.0.0.1:8080"`
 }
 
-// The demo's internet runs a day in two seconds and a half, and answers take as long as they would there.
+// The demo's internet runs a day in two seconds and a half.
 const demoSpeedup = 36000
 
-// Run starts a pretend internet on loopback, verifies a list of its addresses, and holds the result against the truth.
+// Run starts a pretend internet and a server on loopback, has the server verify a list through its public API, and holds
+// the result against the truth.
 func (c demoCmd) Run(ctx context.Context, con *console, root *cli) error {
-	server, err := sim.Start(ctx, sim.Config{Seed: c.Seed, Speedup: demoSpeedup, SMTPPort: sim.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
+	internet, err := sim.Start(ctx, sim.Config{Seed: c.Seed, Speedup: demoSpeedup, SMTPPort: sim.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.err, "A pretend mail internet is up: %d mail hosts on loopback, DNS at %s.\n", len(server.World.Hosts()), server.DNS)
-	return errors.Join(c.play(ctx, con, root, server), server.Close())
+	fmt.Fprintf(con.err, "A pretend mail internet is up: %d mail hosts on loopback, DNS at %s.\n", len(internet.World.Hosts()), internet.DNS)
+	return errors.Join(c.withServer(ctx, con, root, internet), internet.Close())
 }
 
-func (c demoCmd) play(ctx context.Context, con *console, root *cli, server *sim.Server) error {
-	list, truth, result, overrides, err := c.prepare(server.World)
+// withServer runs a server of its own beside the play.
+func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, internet *sim.Server) error {
+	files, err := c.prepare(internet.World)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.err, "Verifying %s: %d rows.\n", list, c.Rows)
-	v := verifyCmd{Targets: []string{list}, Output: result, MaxAge: time.Hour, probingFlags: probingFlags{
-		DNS: []netip.AddrPort{server.DNS}, SMTPPort: uint16(server.World.Config().SMTPPort), Egress: []string{"127.0.0.1=mx.prober.example"},
-		MailFrom: "probe@prober.example", Providers: overrides, AllowPrivateTargets: true}}
-	if err := v.Run(ctx, con, root); err != nil {
+	serve := &serveCmd{Data: files.data, Listen: c.Listen, AdminListen: "127.0.0.1:0", AdminEmail: demoAdmin, InitialCredits: 1_000_000, PublishDocs: true,
+		PublicPerDay: 1000, DiskFloor: 1 << 28, probingFlags: probingFlags{DNS: []netip.AddrPort{internet.DNS},
+			SMTPPort: uint16(internet.World.Config().SMTPPort), Egress: []string{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
+			Providers: files.overrides, AllowPrivateTargets: true}}
+	s := &service{cmd: serve, log: newLog(con, root.Verbose), registry: prometheus.NewRegistry()}
+	if err := s.open(); err != nil {
+		return errors.Join(err, s.close())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- s.run(ctx); stop() }()
+	err = c.play(ctx, con, s, internet, files)
+	stop()
+	return errors.Join(err, <-served, s.close())
+}
+
+// demoAdmin is the account of the demo.
+const demoAdmin = "admin@demo.example"
+
+func (c demoCmd) play(ctx context.Context, con *console, s *service, internet *sim.Server, files demoFiles) error {
+	admin, password, _, err := s.node.store.FirstAdmin(ctx, demoAdmin, s.cmd.InitialCredits, time.Now())
+	if err != nil {
 		return err
 	}
-	if err := printProviders(con, result); err != nil {
+	key, _, err := s.node.store.CreateKey(admin.ID, "demo", false, "demo", time.Now())
+	if err != nil {
 		return err
 	}
-	if err := c.judge(con, server, truth, result); err != nil {
+	base := "http://" + s.public.Addr().String()
+	fmt.Fprintf(con.err, "The API is at %s: key %s, login %s, password %s.\nUploading %s: %d rows.\n", base, key, demoAdmin, password, files.list, c.Rows)
+	client := &apiClient{base: base, key: key, http: &http.Client{}}
+	job, err := client.verifyFile(ctx, con, files.list, files.result)
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.err, "\nLook into one row while the pretend internet is up (probity demo without --exit):\n  probity verify --json --details --dns %s --smtp-port %d --allow-private-targets \\\n    --providers %s --mail-from probe@prober.example --egress 127.0.0.1=mx.prober.example ADDRESS\n",
-		server.DNS, server.World.Config().SMTPPort, overrides)
-	if !c.Exit {
-		<-ctx.Done()
+	if err := printSummary(con, job, files.result); err != nil {
+		return err
 	}
+	if err := printProviders(con, files.result); err != nil {
+		return err
+	}
+	if err := judgeDemo(con, internet, files); err != nil {
+		return err
+	}
+	if c.Exit {
+		return nil
+	}
+	fmt.Fprintf(con.err, `
+Everything stays up until you interrupt it. Look into one row, or go on with the API:
+  curl -s %[1]s/v1/verify/single -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -d '{"email":"ADDRESS","details":true}'
+  curl -s %[1]s/v1/verify/bulk -H 'Authorization: Bearer %[2]s' -F file=@%[3]s
+  curl -s %[1]s/v1/credits -H 'Authorization: Bearer %[2]s'
+The interface is described at %[1]s/docs.
+`, base, key, files.list)
+	<-ctx.Done()
 	return nil
 }
 
-// prepare writes the list, its truth and the override file, and names the result.
-func (c demoCmd) prepare(w *sim.World) (list, truth, result, overrides string, err error) {
+// demoFiles are where the demo keeps its things.
+type demoFiles struct{ list, truth, result, overrides, data string }
+
+// prepare writes the list, its truth and the override file.
+func (c demoCmd) prepare(w *sim.World) (f demoFiles, err error) {
 	at := func(name string) string { return filepath.Join(c.Dir, name) }
-	list, truth, result, overrides = at("list.csv"), at("truth.csv"), at("result.csv"), at("providers.toml")
-	if err = os.MkdirAll(c.Dir, 0o755); err != nil {
-		return
-	}
-	if err = os.RemoveAll(result + progressFolder); err != nil {
-		return
+	f = demoFiles{list: at("list.csv"), truth: at("truth.csv"), result: at("result.csv"), overrides: at("providers.toml"), data: at("data")}
+	if err = errors.Join(os.RemoveAll(f.data), os.MkdirAll(f.data, 0o755)); err != nil {
+		return f, err
 	}
 	err = errors.Join(
-		writeFile(list, func(f io.Writer) error { return sim.WriteList(f, w, c.Rows, c.Seed) }),
-		writeFile(overrides, func(f io.Writer) error { return sim.WriteProviders(f, demoSpeedup) }))
+		writeFile(f.list, func(out io.Writer) error { return sim.WriteList(out, w, c.Rows, c.Seed) }),
+		writeFile(f.overrides, func(out io.Writer) error { return sim.WriteProviders(out, demoSpeedup) }))
 	if err != nil {
-		return
+		return f, err
 	}
-	in, err := os.Open(list)
+	in, err := os.Open(f.list)
 	if err != nil {
-		return
+		return f, err
 	}
 	defer in.Close()
-	err = writeFile(truth, func(f io.Writer) error { return sim.WriteTruth(f, w, in) })
-	return
+	return f, writeFile(f.truth, func(out io.Writer) error { return sim.WriteTruth(out, w, in) })
 }
 
-// judge holds the result against the truth, and the prober against the receivers' limits.
-func (c demoCmd) judge(con *console, server *sim.Server, truthFile, resultFile string) error {
-	truth, err := os.Open(truthFile)
+// judgeDemo holds the result against the truth, and the prober against the receivers' limits.
+func judgeDemo(con *console, server *sim.Server, files demoFiles) error {
+	truth, err := os.Open(files.truth)
 	if err != nil {
 		return err
 	}
 	defer truth.Close()
-	result, err := os.Open(resultFile)
+	result, err := os.Open(files.result)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,10 @@ type service struct {
 // Run serves until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, con *console, root *cli) (err error) {
 	s := &service{cmd: c, log: serverLog(con, c.LogFormat, root.Verbose), registry: prometheus.NewRegistry()}
-	if err := s.open(ctx, con); err != nil {
+	if err := s.open(); err != nil {
+		return errors.Join(err, s.close())
+	}
+	if err := s.firstAdmin(ctx, con); err != nil {
 		return errors.Join(err, s.close())
 	}
 	s.log.Info("serving", "public", s.public.Addr().String(), "admin", s.admin.Addr().String(), "data", c.Data)
@@ -77,15 +80,12 @@ func serverLog(con *console, format string, verbose bool) *slog.Logger {
 }
 
 // open opens the stores, puts the rooms together and takes the listeners.
-func (s *service) open(ctx context.Context, con *console) (err error) {
+func (s *service) open() (err error) {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := s.cmd
 	s.node, err = openNode(&c.probingFlags, nodeConfig{fs: vfs.Default, dir: c.Data, log: s.log, metrics: s.registry, service: true,
 		stored: coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Zstd}})
 	if err != nil {
-		return err
-	}
-	if err := s.firstAdmin(ctx, con); err != nil {
 		return err
 	}
 	if s.callbacks, err = s.newCallbacks(); err != nil {

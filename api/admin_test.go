@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -248,4 +250,24 @@ func TestDraining(t *testing.T) {
 	require.Equal(t, 503, w.get("/readyz", "").status)
 	require.Equal(t, 200, w.get("/healthz", "").status)
 	require.Equal(t, store.Credits{Balance: creditsAtFirst}, w.credits())
+}
+
+// What is under way when the server is told to go is finished; a look that waits for a change is answered at once.
+func TestShutdown(t *testing.T) {
+	w := newWorld(t, nil)
+	release := w.prober.holdAnswers()
+	defer release()
+	id := w.upload(w.key, nil, part{"file", "l.csv", smallList}).json(t)["job_id"].(string)
+	single, look := make(chan reply), make(chan reply)
+	go func() { single <- w.single(`{"email":"ann@shop.test"}`) }()
+	go func() { look <- w.get("/v1/verify/bulk/"+id+"?wait=60", w.key) }()
+	require.Eventually(t, func() bool { return w.prober.asked.Load() > 0 && w.server.web.GetCurrentConcurrency() >= 2 }, 5*time.Second, time.Millisecond)
+	w.hangUp()
+	require.Equal(t, 200, (<-look).status)
+	release()
+	require.Equal(t, 200, (<-single).status)
+	<-w.ended
+	_, err := net.Dial("tcp", w.addr)
+	require.Error(t, err)
+	require.Contains(t, []int64{0, 3}, w.credits().Reserved, "the single's reservation was settled")
 }

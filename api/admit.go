@@ -113,6 +113,9 @@ func (x *exchange) checkPayload() error {
 }
 
 func (x *exchange) checkType(header string) error {
+	if x.route.payload == jsonPayload && header == "application/json" {
+		return nil // what nearly everybody sends
+	}
 	kind, params, err := mime.ParseMediaType(header)
 	if x.route.payload == formPayload {
 		if kind != "multipart/form-data" {

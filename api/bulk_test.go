@@ -359,3 +359,15 @@ func TestBrokenDownload(t *testing.T) {
 	got := w.raw("GET " + job["results_url"].(string) + "?format=jsonl HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer " + rich + "\r\n\r\n")
 	require.False(t, strings.HasSuffix(got, "0\r\n\r\n") && strings.HasPrefix(got, "HTTP/1.1 200"), "half a file was passed off as a whole one")
 }
+
+// A client of HTTP/1.0 reads no chunks: its download ends with the connection.
+func TestDownloadByHTTP10(t *testing.T) {
+	w := newWorld(t, nil)
+	job := w.finished(w.key, part{"file", "l.csv", smallList})
+	path := job["results_url"].(string)
+	whole := w.get(path, w.key)
+	got := responses(t, w.raw("GET "+path+" HTTP/1.0\r\nAuthorization: Bearer "+w.key+"\r\n\r\n"))
+	require.Len(t, got, 1)
+	require.Equal(t, string(whole.body), string(got[0].body))
+	require.True(t, got[0].closed)
+}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/legacy"
@@ -25,10 +26,19 @@ type contract struct {
 
 func newContract(t testing.TB) *contract {
 	t.Helper()
-	router, err := legacy.NewRouter(loadDescription(t))
+	router, err := describedPaths()
 	require.NoError(t, err)
 	return &contract{router: router, seen: make(map[string]bool)}
 }
+
+// describedPaths reads the description once for all worlds, which only look at it.
+var describedPaths = sync.OnceValues(func() (routers.Router, error) {
+	doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
+	if err != nil {
+		return nil, err
+	}
+	return legacy.NewRouter(doc)
+})
 
 // check judges one answer. What is at no path of the description must be a 404, and its other methods a 405.
 func (c *contract) check(t testing.TB, req *http.Request, r reply) {

@@ -146,12 +146,8 @@ func (x *exchange) refuse(r *refusal) {
 
 // record counts and logs the exchange. The path itself is not logged: it may hold what a client should not have sent.
 func (x *exchange) record(err error) {
-	method, name, status := "other", "none", x.ctx.Response.StatusCode()
-	if x.route != nil {
-		method, name = x.route.method, x.route.name
-	}
-	took := time.Since(x.begun)
-	x.srv.meters.observe(method, name, status, took)
+	status, took := x.ctx.Response.StatusCode(), time.Since(x.begun)
+	x.srv.meters.observe(x.route, status, took)
 	level := slog.LevelDebug
 	if status >= kindStatus[failed] {
 		level = slog.LevelError
@@ -159,7 +155,11 @@ func (x *exchange) record(err error) {
 	if !x.srv.log.Enabled(x.ctx, level) {
 		return
 	}
-	attrs := []any{"request", x.id, "method", method, "route", name, "status", status, "took", took, "account", x.who.User.ID}
+	name := "none"
+	if x.route != nil {
+		name = x.route.method + " " + x.route.name
+	}
+	attrs := []any{"request", x.id, "route", name, "status", status, "took", took, "account", x.who.User.ID}
 	if r, ok := errors.AsType[*refusal](err); ok && r.cause != nil {
 		err = r.cause
 	}

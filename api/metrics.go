@@ -34,7 +34,23 @@ func newMeters(r prometheus.Registerer) (*meters, error) {
 	return m, nil
 }
 
-func (m *meters) observe(method, route string, status int, took time.Duration) {
-	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
-	m.seconds.WithLabelValues(route).Observe(took.Seconds())
+// of gives a route the meters of its usual answer, so that they need not be looked up.
+func (m *meters) of(r *route) {
+	r.usual = m.requests.WithLabelValues(r.method, r.name, strconv.Itoa(statusOK))
+	r.seconds = m.seconds.WithLabelValues(r.name)
+}
+
+// observe counts one answer; r is nil where the request found no route.
+func (m *meters) observe(r *route, status int, took time.Duration) {
+	switch {
+	case r == nil:
+		m.requests.WithLabelValues("other", "none", strconv.Itoa(status)).Inc()
+		m.seconds.WithLabelValues("none").Observe(took.Seconds())
+		return
+	case status == statusOK:
+		r.usual.Inc()
+	default:
+		m.requests.WithLabelValues(r.method, r.name, strconv.Itoa(status)).Inc()
+	}
+	r.seconds.Observe(took.Seconds())
 }

@@ -44,7 +44,7 @@ type Server struct {
 	now      func() time.Time
 	web      *fasthttp.Server
 	table    []*route
-	fixed    map[string]*route // routes without a parameter, by method and path
+	fixed    map[string][]*route // routes without a parameter, by path
 	meters   *meters
 	docs     page
 	json     page
@@ -63,7 +63,7 @@ func New(cfg Config, rooms Rooms) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, rooms: rooms, log: rooms.Log, now: rooms.Now, fixed: make(map[string]*route)}
+	s := &Server{cfg: cfg, rooms: rooms, log: rooms.Log, now: rooms.Now, fixed: make(map[string][]*route)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -83,7 +83,7 @@ func New(cfg Config, rooms Rooms) (*Server, error) {
 	s.table = s.routes()
 	for _, r := range s.table {
 		if !strings.Contains(r.name, "{") {
-			s.fixed[r.method+" "+r.name] = r
+			s.fixed[r.name] = append(s.fixed[r.name], r)
 		}
 	}
 	s.web = s.newWeb()

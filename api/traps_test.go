@@ -318,7 +318,7 @@ func TestEarlyAnswerOutlivesTheUpload(t *testing.T) {
 
 func TestPanicFailsOneRequest(t *testing.T) {
 	w := newWorld(t, nil)
-	w.server.fixed["GET /v1/reasons"] = w.server.on("GET /v1/reasons", func(*exchange) error { panic("a secret") }, anyone)
+	w.server.fixed["/v1/reasons"] = []*route{w.server.on("GET /v1/reasons", func(*exchange) error { panic("a secret") }, anyone)}
 	r := w.get("/v1/reasons", "")
 	require.Equal(t, 500, r.status)
 	require.NotContains(t, r.detail(t), "secret")

@@ -39,6 +39,8 @@ type world struct {
 	contract *contract
 	addr     string
 	base     string
+	hangUp   context.CancelFunc // begins the end of serving
+	ended    chan struct{}      // closed when serving has ended
 	admin    store.User
 	adminKey string
 	user     store.User
@@ -131,8 +133,9 @@ func (w *world) run(callbacks *coordinator.Callbacks) {
 	w.addr = ln.Addr().String()
 	w.base = "http://" + w.addr
 	ctx, stop := context.WithCancel(context.Background())
-	serving, stopServing := context.WithCancel(context.Background())
-	var rooms, web sync.WaitGroup
+	serving, hangUp := context.WithCancel(context.Background())
+	w.hangUp, w.ended = hangUp, make(chan struct{})
+	var rooms sync.WaitGroup
 	rooms.Go(func() {
 		if err := w.coord.Run(ctx); err != nil {
 			w.t.Errorf("coordinator: %v", err)
@@ -143,14 +146,15 @@ func (w *world) run(callbacks *coordinator.Callbacks) {
 			w.t.Errorf("callbacks: %v", err)
 		}
 	})
-	web.Go(func() {
+	go func() {
+		defer close(w.ended)
 		if err := w.server.Serve(serving, ln, 10*time.Second); err != nil {
 			w.t.Errorf("server: %v", err)
 		}
-	})
+	}()
 	w.t.Cleanup(func() {
-		stopServing()
-		web.Wait()
+		hangUp()
+		<-w.ended
 		stop()
 		rooms.Wait()
 		require.NoError(w.t, w.store.Close())

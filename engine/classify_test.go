@@ -137,3 +137,20 @@ func TestALinkThatCarriesOurAddressIsNotAboutUs(t *testing.T) {
 		require.Equal(t, want, table.Classify(nil, reply, asker).Meaning, text)
 	}
 }
+
+// A queue id, a host or a person that happens to hold the letters of a blocklist's name is none.
+func TestLettersInsideAWordAreNoBlocklist(t *testing.T) {
+	table := DefaultTable()
+	for text, provider := range map[string]string{
+		"550 5.1.1 User unknown (mx1.marblehead.example)":                                 "",
+		"550 5.1.1 https://support.google.com/mail/?p=NoSuchUser 41rbl5 - gsmtp":          "google",
+		"550 5.1.1 <ann@x.example>: User unknown [warbler.example] id 7xpsbl9 84wpbl-2b":  "",
+		"550 5.1.1 No such user here, says 3f0spam7-b.mx.example":                         "",
+		"550 5.1.1 https://support.google.com/mail/?p=NoSuchUser d9njabl7-ehlo9 - gsmtp":  "google",
+		"550 5.1.1 Recipient address rejected: User unknown in virtual table; helo-ehlo3": "",
+	} {
+		reply, err := ParseReply(StageRcpt, text)
+		require.NoError(t, err)
+		require.Equal(t, NoMailbox, table.Classify(table.Provider(provider), reply, Asker{}).Meaning, text)
+	}
+}

@@ -224,7 +224,7 @@ func (r *refusal) headers() map[string]string {
 }
 
 func appendDetail(dst []byte, detail string) []byte {
-	return append(appendText(append(dst, `{"detail":`...), detail), '}')
+	return append(coordinator.AppendText(append(dst, `{"detail":`...), detail), '}')
 }
 
 // rawRefusal is a whole response, for a connection that is not let in.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"probity/coordinator"
 	"probity/engine"
 )
 
@@ -63,10 +64,10 @@ func reasonsJSON() []byte {
 			b = append(b, ',')
 		}
 		v := engine.Sure(r, "", 0, time.Time{})
-		b = appendTextOrNull(append(b, `{"reason":`...), r.String())
-		b = appendText(append(b, `,"status":`...), v.Status.String())
+		b = coordinator.AppendTextOrNull(append(b, `{"reason":`...), r.String())
+		b = coordinator.AppendText(append(b, `,"status":`...), v.Status.String())
 		b = strconv.AppendUint(append(b, `,"score":`...), uint64(v.Score), 10)
-		b = append(appendText(append(b, `,"meaning":`...), meanings[r]), '}')
+		b = append(coordinator.AppendText(append(b, `,"meaning":`...), meanings[r]), '}')
 	}
 	return append(b, `]}`...)
 }

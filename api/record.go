@@ -71,7 +71,7 @@ type slowRoute struct {
 type stamp time.Time
 
 // MarshalJSON writes whole seconds in UTC.
-func (t stamp) MarshalJSON() ([]byte, error) { return appendTime(nil, time.Time(t)), nil }
+func (t stamp) MarshalJSON() ([]byte, error) { return coordinator.AppendTime(nil, time.Time(t)), nil }
 
 func stampOf(t time.Time) *stamp {
 	if t.IsZero() {

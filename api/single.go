@@ -94,7 +94,7 @@ func (x *exchange) answerSingle(q singleRequest, keep *store.Request) error {
 		return errors.Join(err, x.settle(0, nil))
 	}
 	if !x.who.Test {
-		a.Credits = Cost(a.Verdict.Status)
+		a.Credits = coordinator.Cost(a.Verdict.Status)
 	}
 	now := x.srv.now()
 	body := a.AppendJSON(make([]byte, 0, 1024), now)
@@ -128,7 +128,7 @@ func (x *exchange) settle(used int64, parts []store.Part) error {
 }
 
 // verify asks the coordinator. A deadline that passed on the way is a timeout like any other.
-func (x *exchange) verify(q singleRequest, r coordinator.Request) (*Answer, error) {
+func (x *exchange) verify(q singleRequest, r coordinator.Request) (*coordinator.Result, error) {
 	ctx, cancel := context.WithTimeout(x.srv.ending, q.timeout)
 	defer cancel()
 	begun := time.Now()
@@ -140,7 +140,7 @@ func (x *exchange) verify(q singleRequest, r coordinator.Request) (*Answer, erro
 	if err != nil {
 		return nil, fmt.Errorf("single verification: %w", err)
 	}
-	a := &Answer{Email: q.email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(begun), Details: q.details}
+	a := &coordinator.Result{Email: q.email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(begun), Details: q.details}
 	if !got.Address.IsZero() {
 		a.Normalized = got.Address.Folded()
 	}

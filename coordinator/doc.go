@@ -12,6 +12,7 @@
 //	names          strings that records refer to: providers, rules, MX sets, suggestions; append-only
 //	log            (row, 32-byte record) in checksummed groups; append-only, the only truth about answers
 //	results        the finished file
+//	callback       rows as they are sent to the callback's receiver; dropped when no attempt is due any more
 //
 // Invariants:
 //  1. Accept returns a job only after its files and its record are durable; a refused or broken upload leaves nothing.

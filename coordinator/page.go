@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"probity/engine"
 )
@@ -131,7 +130,7 @@ func (p *page) blank(i int, n uint32) {
 	p.text = append(p.text, `{"row":`...)
 	p.text = strconv.AppendUint(p.text, uint64(n)+1, 10)
 	p.text = append(p.text, `,"email":`...)
-	p.text = appendJSON(p.text, string(p.mail))
+	p.text = AppendText(p.text, string(p.mail))
 	p.text = append(p.text, `,"status":null,"score":null,"reason":null,"syntax_valid":null,"domain_exists":null,"smtp_valid":null,`+
 		`"is_disposable":null,"is_role_based":null,"is_free_email":null,"smtp_provider":"","mx_records":[],"from_cache":null,`+
 		`"credits_used":0,"verified_at":null}`+"\n"...)
@@ -152,36 +151,9 @@ func (p *page) write(i int, n uint32, ans *answer) {
 }
 
 func (p *page) writeJSON(n uint32, ans *answer) {
-	v := &ans.v
-	b := append(p.text, `{"row":`...)
-	b = strconv.AppendUint(b, uint64(n)+1, 10)
-	b = appendJSON(append(b, `,"email":`...), string(p.mail))
-	b = append(append(b, `,"status":"`...), v.Status.String()...)
-	b = strconv.AppendUint(append(b, `","score":`...), uint64(v.Score), 10)
-	if v.Reason == engine.ReasonNone {
-		b = append(b, `,"reason":null`...)
-	} else {
-		b = append(append(append(b, `,"reason":"`...), v.Reason.String()...), '"')
-	}
-	for _, f := range [...]struct {
-		name string
-		on   bool
-	}{{"syntax_valid", v.SyntaxValid()}, {"domain_exists", v.DomainExists()}, {"smtp_valid", v.SMTPValid},
-		{"is_disposable", v.Flags.Has(engine.FlagDisposable)}, {"is_role_based", v.Flags.Has(engine.FlagRole)}, {"is_free_email", v.Flags.Has(engine.FlagFree)}} {
-		b = append(append(append(append(b, `,"`...), f.name...), `":`...), boolean(f.on)...)
-	}
-	b = appendJSON(append(b, `,"smtp_provider":`...), ans.provider)
-	b = append(b, `,"mx_records":[`...)
-	for host := range strings.FieldsSeq(ans.mx) {
-		if b[len(b)-1] != '[' {
-			b = append(b, ',')
-		}
-		b = appendJSON(b, host)
-	}
-	b = append(append(b, `],"from_cache":`...), boolean(v.FromCache)...)
-	b = strconv.AppendInt(append(b, `,"credits_used":`...), int64(ans.credits), 10)
-	b = append(append(append(b, `,"verified_at":"`...), p.clock.format(v.VerifiedAt)...), '"', '}', '\n')
-	p.text = b
+	b := strconv.AppendUint(append(p.text, `{"row":`...), uint64(n)+1, 10)
+	b = appendKeys(append(b, ','), string(p.mail), &ans.v, ans.provider, strings.FieldsSeq(ans.mx), int64(ans.credits))
+	p.text = append(b, '}', '\n')
 }
 
 func boolean(b bool) string {
@@ -202,29 +174,4 @@ func (c *clock) format(t time.Time) string {
 		c.second, c.text = s, t.UTC().Format(time.RFC3339)
 	}
 	return c.text
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendJSON appends a JSON string (RFC 8259 section 7); what is not UTF-8 becomes the replacement character.
-func appendJSON(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for i := 0; i < len(s); {
-		c := s[i]
-		switch {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c < ' ':
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		case c < utf8.RuneSelf:
-			dst = append(dst, c)
-		default:
-			r, n := utf8.DecodeRuneInString(s[i:])
-			dst = utf8.AppendRune(dst, r)
-			i += n
-			continue
-		}
-		i++
-	}
-	return append(dst, '"')
 }

@@ -2,7 +2,9 @@ package coordinator
 
 import (
 	"fmt"
+	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,14 +26,19 @@ type Result struct {
 // AppendJSON appends the verification result of the interface: 15 keys, or 16 with details. now is when it is said.
 func (a *Result) AppendJSON(dst []byte, now time.Time) []byte {
 	v := a.Verdict.AsOf(now)
-	dst = append(dst, `{"email":`...)
-	dst = appendJSON(dst, a.Email)
-	dst = append(dst, `,"status":"`...)
-	dst = append(dst, v.Status.String()...)
-	dst = append(dst, `","score":`...)
-	dst = strconv.AppendUint(dst, uint64(v.Score), 10)
-	dst = append(dst, `,"reason":`...)
-	dst = appendTextOrNull(dst, v.Reason.String())
+	dst = appendKeys(append(dst, '{'), a.Email, &v, v.ProviderName, slices.Values(v.MX), a.Credits)
+	if a.Details {
+		dst = a.appendDetails(append(dst, `,"details":`...), &v, now)
+	}
+	return append(dst, '}')
+}
+
+// appendKeys appends the 15 keys of a verification result and their values, without the braces around them.
+func appendKeys(dst []byte, email string, v *engine.Verdict, provider string, mx iter.Seq[string], credits int64) []byte {
+	dst = AppendText(append(dst, `"email":`...), email)
+	dst = append(append(dst, `,"status":"`...), v.Status.String()...)
+	dst = strconv.AppendUint(append(dst, `","score":`...), uint64(v.Score), 10)
+	dst = AppendTextOrNull(append(dst, `,"reason":`...), v.Reason.String())
 	for _, b := range [...]struct {
 		key string
 		on  bool
@@ -42,44 +49,36 @@ func (a *Result) AppendJSON(dst []byte, now time.Time) []byte {
 	} {
 		dst = strconv.AppendBool(append(dst, b.key...), b.on)
 	}
-	dst = append(dst, `,"smtp_provider":`...)
-	dst = appendJSON(dst, v.ProviderName)
+	dst = AppendText(append(dst, `,"smtp_provider":`...), provider)
 	dst = append(dst, `,"mx_records":[`...)
-	for i, host := range v.MX {
-		if i > 0 {
+	for host := range mx {
+		if dst[len(dst)-1] != '[' {
 			dst = append(dst, ',')
 		}
-		dst = appendJSON(dst, host)
+		dst = AppendText(dst, host)
 	}
-	dst = append(dst, `],"from_cache":`...)
-	dst = strconv.AppendBool(dst, v.FromCache)
-	dst = append(dst, `,"credits_used":`...)
-	dst = strconv.AppendInt(dst, a.Credits, 10)
-	dst = append(dst, `,"verified_at":`...)
-	dst = appendTime(dst, v.VerifiedAt)
-	if a.Details {
-		dst = a.appendDetails(append(dst, `,"details":`...), &v, now)
-	}
-	return append(dst, '}')
+	dst = strconv.AppendBool(append(dst, `],"from_cache":`...), v.FromCache)
+	dst = strconv.AppendInt(append(dst, `,"credits_used":`...), credits, 10)
+	return AppendTime(append(dst, `,"verified_at":`...), v.VerifiedAt)
 }
 
 func (a *Result) appendDetails(dst []byte, v *engine.Verdict, now time.Time) []byte {
 	d := &v.Details
-	dst = appendTextOrNull(append(dst, `{"normalized_email":`...), a.Normalized)
-	dst = appendTextOrNull(append(dst, `,"did_you_mean":`...), a.DidYouMean)
+	dst = AppendTextOrNull(append(dst, `{"normalized_email":`...), a.Normalized)
+	dst = AppendTextOrNull(append(dst, `,"did_you_mean":`...), a.DidYouMean)
 	dst = appendTri(append(dst, `,"is_catch_all":`...), d.CatchAll)
 	dst = strconv.AppendBool(append(dst, `,"mailbox_full":`...), d.Full)
 	dst = strconv.AppendBool(append(dst, `,"mailbox_disabled":`...), d.Disabled)
-	dst = appendTextOrNull(append(dst, `,"mx_host":`...), d.Host)
-	dst = appendNumberOrNull(append(dst, `,"smtp_code":`...), d.Code)
-	dst = appendTextOrNull(append(dst, `,"enhanced_code":`...), enhancedText(d.Enhanced))
-	dst = appendTextOrNull(append(dst, `,"smtp_message":`...), d.Message)
-	dst = appendTextOrNull(append(dst, `,"stage":`...), stageText(d))
+	dst = AppendTextOrNull(append(dst, `,"mx_host":`...), d.Host)
+	dst = AppendNumberOrNull(append(dst, `,"smtp_code":`...), d.Code)
+	dst = AppendTextOrNull(append(dst, `,"enhanced_code":`...), enhancedText(d.Enhanced))
+	dst = AppendTextOrNull(append(dst, `,"smtp_message":`...), d.Message)
+	dst = AppendTextOrNull(append(dst, `,"stage":`...), stageText(d))
 	dst = strconv.AppendInt(append(dst, `,"attempts":`...), int64(d.Attempts), 10)
 	dst = strconv.AppendInt(append(dst, `,"duration_ms":`...), a.Took.Milliseconds(), 10)
-	dst = appendNumberOrNull(append(dst, `,"retry_after":`...), secondsUntil(d.NextRetry, now))
-	dst = appendTextOrNull(append(dst, `,"checked_by":`...), a.Node)
-	return append(appendTextOrNull(append(dst, `,"rule":`...), v.Rule), '}')
+	dst = AppendNumberOrNull(append(dst, `,"retry_after":`...), secondsUntil(d.NextRetry, now))
+	dst = AppendTextOrNull(append(dst, `,"checked_by":`...), a.Node)
+	return append(AppendTextOrNull(append(dst, `,"rule":`...), v.Rule), '}')
 }
 
 func appendTri(dst []byte, t engine.Tri) []byte {
@@ -118,24 +117,4 @@ func Cost(s engine.Status) int64 {
 		return 0
 	}
 	return 1
-}
-
-// appendTextOrNull appends s, or null when it is empty.
-func appendTextOrNull(dst []byte, s string) []byte {
-	if s == "" {
-		return append(dst, "null"...)
-	}
-	return appendJSON(dst, s)
-}
-
-// appendTime appends t as ISO 8601 in UTC, with whole seconds.
-func appendTime(dst []byte, t time.Time) []byte {
-	return append(t.UTC().AppendFormat(append(dst, '"'), "2006-01-02T15:04:05Z"), '"')
-}
-
-func appendNumberOrNull(dst []byte, n int) []byte {
-	if n == 0 {
-		return append(dst, "null"...)
-	}
-	return strconv.AppendInt(dst, int64(n), 10)
 }

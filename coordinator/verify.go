@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"probity/engine"
@@ -33,7 +32,8 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (Answer, error) {
 	policy := engine.Policy{Schedule: c.table.Load().Schedule, Details: true}
 	addr, err := engine.ParseTrimmed(q.Email)
 	if err != nil {
-		return Answer{Verdict: engine.Judge(&engine.Evidence{SyntaxBad: true}, policy, now), Suggestion: mailboxIn(q.Email)}, nil
+		guess, _ := engine.Guess(q.Email)
+		return Answer{Verdict: engine.Judge(&engine.Evidence{SyntaxBad: true}, policy, now), Suggestion: guess}, nil
 	}
 	out := Answer{Address: addr, Suggestion: c.cfg.Lists.Suggest(addr)}
 	flags := c.cfg.Lists.Flags(addr)
@@ -61,22 +61,4 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (Answer, error) {
 		out.Verdict.MX = route.MX
 	}
 	return out, nil
-}
-
-// mailboxIn is the address in a string that names it in angle brackets, as a mail program shows it (RFC 5322 section 3.4);
-// empty where there is none. It is a suggestion, never a repair.
-func mailboxIn(s string) string {
-	_, rest, ok := strings.Cut(s, "<")
-	if !ok {
-		return ""
-	}
-	inner, after, ok := strings.Cut(rest, ">")
-	if !ok || strings.ContainsAny(after, "<>") {
-		return ""
-	}
-	a, err := engine.ParseTrimmed(inner)
-	if err != nil {
-		return ""
-	}
-	return a.Mailbox()
 }

@@ -1,4 +1,4 @@
-package api
+package coordinator
 
 import (
 	"encoding/json"
@@ -13,12 +13,12 @@ func TestAppendTextIsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.String().Draw(t, "s")
 		var back string
-		require.NoError(t, json.Unmarshal(appendText(nil, s), &back))
+		require.NoError(t, json.Unmarshal(AppendText(nil, s), &back))
 		require.Equal(t, s, back)
 	})
 	for _, s := range []string{"a\xffb", "\xed\xa0\x80", "\u2028\u2029</script>", "\x00\x1f\x7f"} {
 		var back string
-		require.NoError(t, json.Unmarshal(appendText(nil, s), &back))
+		require.NoError(t, json.Unmarshal(AppendText(nil, s), &back))
 		if utf8.ValidString(s) {
 			require.Equal(t, s, back)
 		}

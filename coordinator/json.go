@@ -1,4 +1,4 @@
-package api
+package coordinator
 
 import (
 	"strconv"
@@ -8,9 +8,9 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// appendText appends s as a JSON string. What is not UTF-8 becomes U+FFFD; the two line separators that JavaScript once
+// AppendText appends s as a JSON string. What is not UTF-8 becomes U+FFFD; the two line separators that JavaScript once
 // choked on are escaped, and so is "<", so that the answer is harmless wherever it is pasted.
-func appendText(dst []byte, s string) []byte {
+func AppendText(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
@@ -52,20 +52,21 @@ func appendEscaped(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// appendTextOrNull appends s, or null when it is empty.
-func appendTextOrNull(dst []byte, s string) []byte {
+// AppendTextOrNull appends s, or null when it is empty.
+func AppendTextOrNull(dst []byte, s string) []byte {
 	if s == "" {
 		return append(dst, "null"...)
 	}
-	return appendText(dst, s)
+	return AppendText(dst, s)
 }
 
-// appendTime appends t as ISO 8601 in UTC, with whole seconds.
-func appendTime(dst []byte, t time.Time) []byte {
+// AppendTime appends t as ISO 8601 in UTC, with whole seconds.
+func AppendTime(dst []byte, t time.Time) []byte {
 	return append(t.UTC().AppendFormat(append(dst, '"'), "2006-01-02T15:04:05Z"), '"')
 }
 
-func appendNumberOrNull(dst []byte, n int) []byte {
+// AppendNumberOrNull appends n, or null when it is zero.
+func AppendNumberOrNull(dst []byte, n int) []byte {
 	if n == 0 {
 		return append(dst, "null"...)
 	}

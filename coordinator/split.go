@@ -128,7 +128,8 @@ func (l *live) readRow(n uint32, mail []byte) splitRow {
 	text := string(mail)
 	a, err := engine.ParseTrimmed(text)
 	if err != nil {
-		return splitRow{number: n, bad: true, inside: mailboxIn(text)}
+		guess, _ := engine.Guess(text)
+		return splitRow{number: n, bad: true, inside: guess}
 	}
 	return splitRow{number: n, addr: a, flags: l.c.cfg.Lists.Flags(a)}
 }

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"crypto/x509"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// certsCmd makes what the machines of a cluster know each other by.
+type certsCmd struct {
+	Init        certsInitCmd        `cmd:"" help:"Make the cluster's authority and its first gossip key."`
+	Coordinator certsCoordinatorCmd `cmd:"" help:"Make a coordinator's certificate."`
+	Node        certsNodeCmd        `cmd:"" help:"Make the certificates of prober nodes."`
+	Key         certsKeyCmd         `cmd:"" help:"Rotate the gossip key."`
+	Show        certsShowCmd        `cmd:"" help:"Say what certificates are."`
+}
+
+// The files of a cluster's folder.
+const (
+	authorityCert = "ca.crt"
+	authorityKey  = "ca.key"
+	clusterKey    = "cluster.key"
+)
+
+// certsDir is where they are.
+type certsDir struct {
+	Dir string `help:"Folder of the files." default:"./probity-certs" placeholder:"DIR"`
+}
+
+func (d certsDir) path(name string) string { return filepath.Join(d.Dir, name) }
+
+type certsInitCmd struct {
+	certsDir
+	Name string `help:"Name of the cluster, as the authority's certificate bears it." default:"probity"`
+	Days int    `help:"How long the authority is valid." default:"3650"`
+}
+
+// Run makes ca.crt, ca.key and cluster.key. It never touches files that are there.
+func (c certsInitCmd) Run(con *console) error {
+	if err := validDays(c.Days); err != nil {
+		return err
+	}
+	issued, err := newAuthority(c.Name, time.Now(), days(c.Days))
+	if err != nil {
+		return err
+	}
+	line, err := newKeyLine()
+	if err != nil {
+		return err
+	}
+	if err := writeNew([]secretFile{{c.path(authorityCert), issued.cert}, {c.path(authorityKey), issued.key}, {c.path(clusterKey), line}}); err != nil {
+		return err
+	}
+	fmt.Fprintf(con.out, "%s\tthe authority's certificate: copy it to every machine\n", c.path(authorityCert))
+	fmt.Fprintf(con.out, "%s\tthe authority's key: keep it here, off the network if you can; who has it can join the cluster\n", c.path(authorityKey))
+	fmt.Fprintf(con.out, "%s\tthe gossip key: copy it to every machine, over a channel that you trust\n", c.path(clusterKey))
+	fmt.Fprintf(con.err, "Next: probity certs coordinator NAME, and probity certs node NAME for each prober.\n")
+	return nil
+}
+
+type certsCoordinatorCmd struct {
+	certsDir
+	Name string `arg:"" help:"The coordinator's name."`
+	Days int    `help:"How long the certificate is valid." default:"825"`
+}
+
+// Run makes NAME.crt and NAME.key, which may attach to nodes and cannot be taken for one.
+func (c certsCoordinatorCmd) Run(con *console) error {
+	return c.issue(con, []string{c.Name}, x509.ExtKeyUsageClientAuth, c.Days)
+}
+
+type certsNodeCmd struct {
+	certsDir
+	Names []string `arg:"" help:"Names of nodes, as in probity prober --name."`
+	Days  int      `help:"How long the certificates are valid." default:"825"`
+}
+
+// Run makes NAME.crt and NAME.key of each node, which cannot be used to attach to another.
+func (c certsNodeCmd) Run(con *console) error {
+	return c.issue(con, c.Names, x509.ExtKeyUsageServerAuth, c.Days)
+}
+
+// issue makes and writes certificates of one use. Either all of them are made, or none.
+func (d certsDir) issue(con *console, names []string, use x509.ExtKeyUsage, valid int) error {
+	if err := validDays(valid); err != nil {
+		return err
+	}
+	signer, err := readAuthority(d.path(authorityCert), d.path(authorityKey))
+	if err != nil {
+		return err
+	}
+	var files []secretFile
+	for _, name := range names {
+		if err := validNodeName(name); err != nil {
+			return err
+		}
+		issued, err := signer.issue(name, use, time.Now(), days(valid))
+		if err != nil {
+			return fmt.Errorf("certificate %s: %w", name, err)
+		}
+		files = append(files, secretFile{d.path(name + ".crt"), issued.cert}, secretFile{d.path(name + ".key"), issued.key})
+	}
+	if err := writeNew(files); err != nil {
+		return err
+	}
+	for _, name := range names {
+		fmt.Fprintf(con.out, "%s\t%s\n", d.path(name+".crt"), "copy it to "+name)
+		fmt.Fprintf(con.out, "%s\t%s\n", d.path(name+".key"), "move it to "+name)
+	}
+	return nil
+}
+
+type certsShowCmd struct {
+	Files []string `arg:"" help:"Certificate files." type:"existingfile"`
+}
+
+// Run prints a line for each certificate: who, what for, until when.
+func (c certsShowCmd) Run(con *console) error {
+	for _, file := range c.Files {
+		cert, err := readCert(file)
+		if err != nil {
+			return err
+		}
+		left := time.Until(cert.NotAfter)
+		state := fmt.Sprintf("%d days left", int(left/(24*time.Hour)))
+		if left <= 0 {
+			state = "EXPIRED"
+		}
+		fmt.Fprintf(con.out, "%s\t%s\t%s\tuntil %s, %s\n", file, cert.Subject.CommonName, certPart(cert), cert.NotAfter.UTC().Format(time.DateOnly), state)
+	}
+	return nil
+}
+
+// certPart is what a certificate lets its bearer be.
+func certPart(c *x509.Certificate) string {
+	var parts []string
+	if c.IsCA {
+		parts = append(parts, "authority")
+	}
+	for _, use := range c.ExtKeyUsage {
+		switch use {
+		case x509.ExtKeyUsageServerAuth:
+			parts = append(parts, "prober node")
+		case x509.ExtKeyUsageClientAuth:
+			parts = append(parts, "coordinator")
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func days(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }
+
+func validDays(n int) error {
+	if n < 1 || n > 36500 {
+		return fmt.Errorf("%w: --days %d; write 1 to 36500", errUsage, n)
+	}
+	return nil
+}
+
+// validNodeName lets pass what is a host name (RFC 1123 section 2.1) in lower case, since peers compare it with the name in
+// the certificate, and is no other file of the folder.
+func validNodeName(name string) error {
+	bad := fmt.Errorf("%w: name %q; write a host name of lower-case letters, digits, hyphens and dots", errUsage, name)
+	if len(name) > 63 || name+".crt" == authorityCert || name == "cluster" {
+		return bad
+	}
+	for _, label := range strings.Split(name, ".") {
+		if label == "" || label[0] == '-' || label[len(label)-1] == '-' || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+			return bad
+		}
+	}
+	return nil
+}

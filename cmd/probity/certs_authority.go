@@ -1,0 +1,171 @@
+package main
+
+import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// clockSkew is how far behind the authority's clock another may be.
+const clockSkew = time.Hour
+
+// issued is a certificate and its key, in PEM.
+type issued struct{ cert, key []byte }
+
+// signer is the cluster's authority.
+type signer struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+}
+
+func newAuthority(name string, now time.Time, valid time.Duration) (issued, error) {
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: name + " cluster authority"}, NotBefore: now.Add(-clockSkew), NotAfter: now.Add(valid),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
+	return sign(template, nil)
+}
+
+// issue makes a certificate that names its bearer and says which of the two parts it may play: TLS itself then refuses a
+// node that poses as a coordinator (RFC 5280 section 4.2.1.12).
+func (s *signer) issue(name string, use x509.ExtKeyUsage, now time.Time, valid time.Duration) (issued, error) {
+	end := now.Add(valid)
+	if end.After(s.cert.NotAfter) {
+		end = s.cert.NotAfter
+	}
+	if !end.After(now) {
+		return issued{}, fmt.Errorf("the authority ended on %s; make a new one", s.cert.NotAfter.Format(time.DateOnly))
+	}
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: now.Add(-clockSkew), NotAfter: end,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{use}}
+	return sign(template, s)
+}
+
+// sign makes a key and its certificate; by is nil for an authority, which signs itself.
+func sign(template *x509.Certificate, by *signer) (issued, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return issued{}, err
+	}
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
+		return issued{}, err
+	}
+	parent, key := template, crypto.Signer(private)
+	if by != nil {
+		parent, key = by.cert, by.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
+	if err != nil {
+		return issued{}, err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return issued{}, err
+	}
+	return issued{cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})}, nil
+}
+
+func readAuthority(certFile, keyFile string) (*signer, error) {
+	cert, err := readCert(certFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w; make an authority first: probity certs init", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", keyFile, err)
+	}
+	key, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok || !cert.IsCA {
+		return nil, fmt.Errorf("%s is no authority's certificate", certFile)
+	}
+	return &signer{cert, key}, nil
+}
+
+func readCert(file string) (*x509.Certificate, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, fmt.Errorf("%s is no certificate in PEM", file)
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return cert, nil
+}
+
+// readTrust loads what a machine of the cluster needs: its own certificate and key, and the authority that it trusts.
+func readTrust(certFile, keyFile, authorityFile string) (tls.Certificate, *x509.CertPool, error) {
+	own, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return own, nil, fmt.Errorf("certificate %s with key %s: %w", certFile, keyFile, err)
+	}
+	authority, err := readCert(authorityFile)
+	if err != nil {
+		return own, nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(authority)
+	_, err = own.Leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	if err != nil {
+		return own, nil, fmt.Errorf("certificate %s is not of authority %s: %w", certFile, authorityFile, err)
+	}
+	return own, pool, nil
+}
+
+// secretFile is a file that its owner alone may read.
+type secretFile struct {
+	path string
+	data []byte
+}
+
+// writeNew writes files that must not exist yet. When one cannot be written, those before it are taken away again.
+func writeNew(files []secretFile) (err error) {
+	var made []string
+	defer func() {
+		if err != nil {
+			for _, path := range made {
+				err = errors.Join(err, os.Remove(path))
+			}
+		}
+	}()
+	for _, f := range files {
+		if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+			return err
+		}
+		if err := writeOne(f, os.O_CREATE|os.O_EXCL); err != nil {
+			if errors.Is(err, fs.ErrExist) {
+				return fmt.Errorf("%s is there already; move it away if you mean to replace it", f.path)
+			}
+			return err
+		}
+		made = append(made, f.path)
+	}
+	return nil
+}
+
+// writeOne makes the file durable before it returns.
+func writeOne(f secretFile, flags int) error {
+	file, err := os.OpenFile(f.path, os.O_WRONLY|flags, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(f.data)
+	return errors.Join(err, file.Sync(), file.Close())
+}

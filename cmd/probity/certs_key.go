@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// certsKeyCmd rotates the gossip key in three rounds. After each, the file is copied to every machine and the processes are
+// told (SIGHUP); only then comes the next.
+type certsKeyCmd struct {
+	Add     certsKeyAddCmd     `cmd:"" help:"Round 1: add a new key at the end; it decrypts from now on."`
+	Promote certsKeyPromoteCmd `cmd:"" help:"Round 2: move the last key to the front; it encrypts from now on."`
+	Prune   certsKeyPruneCmd   `cmd:"" help:"Round 3: keep the first key alone."`
+}
+
+// maxClusterKeys bounds the keyring: a rotation needs two.
+const maxClusterKeys = 8
+
+type (
+	certsKeyAddCmd     struct{ certsDir }
+	certsKeyPromoteCmd struct{ certsDir }
+	certsKeyPruneCmd   struct{ certsDir }
+)
+
+// Run adds a key.
+func (c certsKeyAddCmd) Run(con *console) error {
+	return c.rewrite(con, "copy it to every machine and send SIGHUP, then: probity certs key promote", func(keys [][]byte) ([][]byte, error) {
+		key := make([]byte, 32)
+		if _, err := rand.Read(key); err != nil {
+			return nil, err
+		}
+		return append(keys, key), nil
+	})
+}
+
+// Run makes the last key the first.
+func (c certsKeyPromoteCmd) Run(con *console) error {
+	return c.rewrite(con, "copy it to every machine and send SIGHUP, then: probity certs key prune", func(keys [][]byte) ([][]byte, error) {
+		if len(keys) < 2 {
+			return nil, fmt.Errorf("%s holds one key; add another first: probity certs key add", c.path(clusterKey))
+		}
+		last := len(keys) - 1
+		return append([][]byte{keys[last]}, keys[:last]...), nil
+	})
+}
+
+// Run drops all keys but the first.
+func (c certsKeyPruneCmd) Run(con *console) error {
+	return c.rewrite(con, "copy it to every machine and send SIGHUP; the rotation is done", func(keys [][]byte) ([][]byte, error) {
+		return keys[:1], nil
+	})
+}
+
+// rewrite changes the key file as a whole: a reader sees the old one or the new one.
+func (d certsDir) rewrite(con *console, next string, change func([][]byte) ([][]byte, error)) error {
+	path := d.path(clusterKey)
+	keys, err := readClusterKeys(path)
+	if err != nil {
+		return err
+	}
+	if keys, err = change(keys); err != nil {
+		return err
+	}
+	if len(keys) > maxClusterKeys {
+		return fmt.Errorf("%s would hold %d keys; prune it first", path, len(keys))
+	}
+	var b bytes.Buffer
+	for _, k := range keys {
+		b.Write(keyLine(k))
+	}
+	draft := secretFile{path + ".new", b.Bytes()}
+	if err := writeOne(draft, os.O_CREATE|os.O_TRUNC); err != nil {
+		return err
+	}
+	if err := os.Rename(draft.path, path); err != nil {
+		return err
+	}
+	fmt.Fprintf(con.out, "%s\t%d keys: %s\n", path, len(keys), next)
+	return nil
+}
+
+func newKeyLine() ([]byte, error) {
+	key := make([]byte, 32)
+	_, err := rand.Read(key)
+	return keyLine(key), err
+}
+
+func keyLine(key []byte) []byte {
+	return append([]byte(base64.StdEncoding.EncodeToString(key)), '\n')
+}
+
+// readClusterKeys reads a key file: one key a line, 16, 24 or 32 octets in base64, the first encrypts. Lines that begin
+// with # are remarks.
+func readClusterKeys(path string) ([][]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := parseClusterKeys(string(data))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return keys, nil
+}
+
+func parseClusterKeys(text string) ([][]byte, error) {
+	var keys [][]byte
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		key, err := base64.StdEncoding.DecodeString(line)
+		if n := len(key); err != nil || n != 16 && n != 24 && n != 32 {
+			return nil, fmt.Errorf("line %d is no key of 16, 24 or 32 octets in base64", i+1)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 || len(keys) > maxClusterKeys {
+		return nil, fmt.Errorf("%d keys; write 1 to %d, one a line", len(keys), maxClusterKeys)
+	}
+	return keys, nil
+}

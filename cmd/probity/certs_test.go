@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+)
+
+// runCerts runs the command as the command line does, and gives what it printed.
+func runCerts(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	con := &console{out: &out, err: io.Discard}
+	var c struct {
+		Certs certsCmd `cmd:""`
+	}
+	parser, err := kong.New(&c, kong.Bind(con))
+	require.NoError(t, err)
+	parsed, err := parser.Parse(append([]string{"certs"}, args...))
+	if err != nil {
+		return "", err
+	}
+	err = parsed.Run()
+	return out.String(), err
+}
+
+func TestCertsOfACluster(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	at := func(name string) string { return filepath.Join(dir, name) }
+	out, err := runCerts(t, "init", "--dir", dir, "--name", "mail lab")
+	require.NoError(t, err)
+	require.Contains(t, out, at("ca.key")+"\tthe authority's key: keep it here")
+	_, err = runCerts(t, "coordinator", "boss.example", "--dir", dir)
+	require.NoError(t, err)
+	out, err = runCerts(t, "node", "n1", "n2.example", "--dir", dir, "--days", "30")
+	require.NoError(t, err)
+	require.Contains(t, out, at("n2.example.key")+"\tmove it to n2.example")
+
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 9)
+	for _, f := range files {
+		info, err := f.Info()
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), f.Name())
+	}
+	out, err = runCerts(t, "show", at("ca.crt"), at("boss.example.crt"), at("n1.crt"))
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)ca\.crt	mail lab cluster authority	authority	until .*, 3649 days left$`, out)
+	require.Regexp(t, `(?m)boss\.example\.crt	boss\.example	coordinator	until .*, 824 days left$`, out)
+	require.Regexp(t, `(?m)n1\.crt	n1	prober node	until .*, 29 days left$`, out)
+
+	require.NoError(t, shake(t, dir, "n1", "boss.example", "n1"))
+	require.ErrorContains(t, shake(t, dir, "n1", "boss.example", "n2.example"), "certificate is valid for n1, not n2.example")
+	require.Error(t, shake(t, dir, "n1", "n2.example", "n1"), "a node is no coordinator")
+	require.Error(t, shake(t, dir, "boss.example", "boss.example", "boss.example"), "a coordinator is no node")
+}
+
+// shake makes a TLS handshake between a node and a coordinator that means the node of that name.
+func shake(t *testing.T, dir, node, coordinator, means string) error {
+	load := func(name string) (tls.Certificate, *x509.CertPool) {
+		own, pool, err := readTrust(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"), filepath.Join(dir, "ca.crt"))
+		require.NoError(t, err)
+		return own, pool
+	}
+	serverCert, pool := load(node)
+	clientCert, _ := load(coordinator)
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{serverCert}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert})
+	require.NoError(t, err)
+	defer listener.Close()
+	served := make(chan error, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err == nil {
+			err = conn.(*tls.Conn).Handshake()
+			_ = conn.Close()
+		}
+		served <- err
+	}()
+	conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{Certificates: []tls.Certificate{clientCert}, RootCAs: pool, ServerName: means})
+	if err != nil {
+		<-served
+		return err
+	}
+	defer conn.Close()
+	return <-served
+}
+
+func TestCertsNeverOverwrite(t *testing.T) {
+	dir := t.TempDir()
+	_, err := runCerts(t, "node", "n1", "--dir", dir)
+	require.ErrorContains(t, err, "make an authority first: probity certs init")
+	_, err = runCerts(t, "init", "--dir", dir)
+	require.NoError(t, err)
+	before, err := os.ReadFile(filepath.Join(dir, "ca.key"))
+	require.NoError(t, err)
+	_, err = runCerts(t, "init", "--dir", dir)
+	require.ErrorContains(t, err, "is there already")
+	after, err := os.ReadFile(filepath.Join(dir, "ca.key"))
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+
+	_, err = runCerts(t, "node", "n1", "--dir", dir)
+	require.NoError(t, err)
+	_, err = runCerts(t, "node", "n0", "n1", "--dir", dir)
+	require.ErrorContains(t, err, "n1.crt is there already")
+	require.NoFileExists(t, filepath.Join(dir, "n0.key"), "all or none")
+	require.FileExists(t, filepath.Join(dir, "n1.key"))
+}
+
+func TestCertsRefuseBadNamesAndDays(t *testing.T) {
+	dir := t.TempDir()
+	_, err := runCerts(t, "init", "--dir", dir)
+	require.NoError(t, err)
+	for _, name := range []string{"", "Big", "a b", "../x", "-a", "a-", "a..b", "ca", "cluster", "ünode"} {
+		_, err := runCerts(t, "node", "--dir", dir, "--", name)
+		require.ErrorIs(t, err, errUsage, name)
+	}
+	_, err = runCerts(t, "node", "n1", "--dir", dir, "--days", "0")
+	require.ErrorIs(t, err, errUsage)
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 3)
+}
+
+func TestForeignCertificateIsNotOfTheAuthority(t *testing.T) {
+	ours, theirs := t.TempDir(), t.TempDir()
+	for _, dir := range []string{ours, theirs} {
+		_, err := runCerts(t, "init", "--dir", dir)
+		require.NoError(t, err)
+		_, err = runCerts(t, "node", "n1", "--dir", dir)
+		require.NoError(t, err)
+	}
+	_, _, err := readTrust(filepath.Join(theirs, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
+	require.ErrorContains(t, err, "is not of authority")
+	_, _, err = readTrust(filepath.Join(ours, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
+	require.ErrorContains(t, err, "does not match")
+}
+
+func TestGossipKeyRotates(t *testing.T) {
+	dir := t.TempDir()
+	_, err := runCerts(t, "init", "--dir", dir)
+	require.NoError(t, err)
+	keys := func() [][]byte {
+		k, err := readClusterKeys(filepath.Join(dir, clusterKey))
+		require.NoError(t, err)
+		return k
+	}
+	old := keys()
+	require.Len(t, old, 1)
+	_, err = runCerts(t, "key", "promote", "--dir", dir)
+	require.ErrorContains(t, err, "add another first")
+	_, err = runCerts(t, "key", "add", "--dir", dir)
+	require.NoError(t, err)
+	both := keys()
+	require.Equal(t, old[0], both[0])
+	require.Len(t, both, 2)
+	_, err = runCerts(t, "key", "promote", "--dir", dir)
+	require.NoError(t, err)
+	require.Equal(t, [][]byte{both[1], both[0]}, keys())
+	_, err = runCerts(t, "key", "prune", "--dir", dir)
+	require.NoError(t, err)
+	require.Equal(t, both[1:], keys())
+	info, err := os.Stat(filepath.Join(dir, clusterKey))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+}
+
+func FuzzParseClusterKeys(f *testing.F) {
+	f.Add("# a remark\nMDEyMzQ1Njc4OTAxMjM0NQ==\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		keys, err := parseClusterKeys(text)
+		if err != nil {
+			return
+		}
+		var again []byte
+		for _, k := range keys {
+			again = append(again, keyLine(k)...)
+		}
+		back, err := parseClusterKeys(string(again))
+		require.NoError(t, err)
+		require.Equal(t, keys, back)
+	})
+}

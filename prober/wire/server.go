@@ -46,11 +46,12 @@ type Server struct {
 	leased   time.Time   // when the last ping was sent that was answered
 	heard    time.Time   // when the coordinator last said anything
 	alone    bool
-	draining bool
+	draining bool // nothing new is taken
+	stopped  bool // nobody may attach any more
 	runs     map[uint64]*run
 	rows     int            // of all runs
 	classes  map[string]int // rows of the runs of a class
-	idle     chan struct{}  // closed when the last run goes, while draining
+	idle     chan struct{}  // closed when the last run goes; nil while not draining, and after
 }
 
 // lord is whom the node works for.
@@ -114,37 +115,72 @@ func stopGracefully(g *grpc.Server) {
 	g.GracefulStop()
 }
 
-// drain sends everything home and waits until the coordinator has it, for DrainTime at most.
+// drain sends everything home and waits until the coordinator has it, for DrainTime at most, and not for one that has gone.
 func (s *Server) drain() {
-	s.mu.Lock()
-	s.draining = true
-	s.idle = make(chan struct{})
-	if len(s.runs) == 0 {
-		close(s.idle)
+	if !s.waitHome(s.beginDrain()) {
+		s.cfg.Log.Warn("the coordinator did not take all rows home; it will send them elsewhere")
 	}
+}
+
+// beginDrain takes nothing more and ends what is under way. The channel is closed when the last of it is home.
+func (s *Server) beginDrain() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg.Log.Info("draining", "batches", len(s.runs), "rows", s.rows)
+	s.draining = true
+	home := make(chan struct{})
+	s.idle = home
+	s.noteIdle()
 	for _, r := range s.runs {
 		r.cancel()
 	}
 	if s.stream != nil {
 		s.stream.push(&NodeFrame{Kind: &NodeFrame_Draining{Draining: &DrainingFrame{}}})
 	}
-	s.cfg.Log.Info("draining", "batches", len(s.runs), "rows", s.rows)
-	idle := s.idle
-	s.mu.Unlock()
+	return home
+}
 
-	timer := time.NewTimer(DrainTime)
-	defer timer.Stop()
-	select {
-	case <-idle:
-	case <-timer.C:
-		s.cfg.Log.Warn("the coordinator did not take all rows home; it will send them elsewhere")
+// noteIdle closes idle, once, when nothing is under way. The caller holds mu.
+func (s *Server) noteIdle() {
+	if s.idle != nil && len(s.runs) == 0 {
+		close(s.idle)
+		s.idle = nil
 	}
+}
+
+func (s *Server) waitHome(home <-chan struct{}) bool {
+	end, check := time.NewTimer(DrainTime), time.NewTicker(500*time.Millisecond)
+	defer end.Stop()
+	defer check.Stop()
+	for lonely := 0; lonely < lonelyChecks; {
+		select {
+		case <-home:
+			return true
+		case <-end.C:
+			return false
+		case <-check.C:
+			lonely = s.countLonely(lonely)
+		}
+	}
+	return false
+}
+
+// lonelyChecks without a stream, half a second apart, end a drain: a coordinator that lives attaches sooner.
+const lonelyChecks = 2 * int(retryMost/time.Second)
+
+func (s *Server) countLonely(before int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stream != nil {
+		return 0
+	}
+	return before + 1
 }
 
 func (s *Server) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.draining = true
+	s.draining, s.stopped = true, true
 	if s.stream != nil {
 		s.stream.close(errStopped)
 	}

@@ -233,7 +233,7 @@ func (s *Server) refusal(h *CoordinatorHelloFrame, now time.Time) string {
 	switch {
 	case who.GetId() == "":
 		return "a coordinator without an id"
-	case s.draining:
+	case s.stopped || s.draining && s.lord.Coordinator != (Coordinator{who.GetId(), who.GetTerm()}):
 		return "the node is stopping"
 	case s.lord.ID != "" && s.lord.ID != who.GetId() && (s.stream != nil || silent < Keep):
 		return fmt.Sprintf("node %s works for coordinator %s, which it heard %v ago; a cluster has one coordinator: stop one of the two, the node changes after %v of silence",

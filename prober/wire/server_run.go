@@ -123,10 +123,7 @@ func (s *Server) forget(r *run) {
 	if s.classes[class] -= len(r.batch.Rows); s.classes[class] <= 0 {
 		delete(s.classes, class)
 	}
-	if s.idle != nil && len(s.runs) == 0 {
-		close(s.idle)
-		s.idle = nil
-	}
+	s.noteIdle()
 }
 
 // dropRuns ends the runs that nobody waits for. The caller holds mu.

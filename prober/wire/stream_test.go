@@ -249,6 +249,48 @@ func TestStoppingNodeSendsRowsHome(t *testing.T) {
 	})
 }
 
+// A stream that breaks while the node stops is made again, so that what is done is not done twice.
+func TestStoppingNodeWaitsForItsStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, time.Second, change{}).settle()
+		l.beside(func() {
+			time.Sleep(3500 * time.Millisecond)
+			l.cable.cut(out, back)
+			l.stop()
+			time.Sleep(time.Second)
+			l.cable.sever()
+			l.cable.heal()
+		})
+		b := testBatch(1, "tail", 100)
+		o := l.verify(t.Context(), b, time.Minute)
+		o.complete(t, b)
+		require.Equal(t, 97, o.later)
+		<-l.ended
+	})
+}
+
+func TestStoppingNodeDoesNotWaitForOneThatHasGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, time.Second, change{})
+		ctx, gone := context.WithCancel(t.Context())
+		second := make(chan error)
+		c, err := NewClient(ClientConfig{Node: "n1", Version: "1.2.3", Coordinator: Coordinator{"c1", 2}, Table: l.client.cfg.Table, Dial: l.cable.dial, Credentials: l.client.cfg.Credentials})
+		require.NoError(t, err)
+		go func() { second <- c.Run(ctx) }()
+		time.Sleep(time.Second)
+		ended := make(chan error)
+		go func() { ended <- c.Verify(t.Context(), testBatch(1, "tail", 100), time.Minute, func(Results) {}) }()
+		time.Sleep(time.Second)
+		gone()
+		require.NoError(t, <-second)
+		require.ErrorIs(t, <-ended, ErrGone)
+		began := time.Now()
+		l.stop()
+		<-l.ended
+		require.LessOrEqual(t, time.Since(began), 5*time.Second)
+	})
+}
+
 func TestStoppingNodeDoesNotWaitForASilentCoordinator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, time.Second, change{}).settle()

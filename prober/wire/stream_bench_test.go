@@ -1,0 +1,75 @@
+package wire
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/credentials/insecure"
+
+	"probity/engine"
+)
+
+// instant settles a batch at once, in parts as a prober does.
+type instant struct{}
+
+func (instant) Verify(_ context.Context, b *Batch, _ time.Duration, emit func(Results)) error {
+	const part = 512
+	v := engine.Sure(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))
+	for from := 0; from < len(b.Rows); from += part {
+		to := min(from+part, len(b.Rows))
+		rows := make([]Result, 0, part)
+		for i := from; i < to; i++ {
+			rows = append(rows, Result{Row: b.Rows[i].Number, Egress: "192.0.2.1", Verdict: v})
+		}
+		emit(Results{Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Rows: rows, Done: to == len(b.Rows)})
+	}
+	return nil
+}
+
+func (instant) Single(context.Context, Ask) (Answer, error) { return Answer{}, nil }
+
+// Per row, both sides on this machine, through gRPC in memory.
+func BenchmarkRowOverTheStream(b *testing.B) {
+	cable := newCable()
+	table := func() *engine.Table { return shipped }
+	server, err := NewServer(ServerConfig{Node: "n1", Table: table, Prober: instant{}, Credentials: insecure.NewCredentials(),
+		Window: func(string) int { return 8 * MaxRows }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	attached := make(chan struct{})
+	var once sync.Once
+	client, err := NewClient(ClientConfig{Node: "n1", Coordinator: Coordinator{"c1", 1}, Table: table, Dial: cable.dial, Credentials: insecure.NewCredentials(),
+		Changed: func(s State) {
+			if s.Usable {
+				once.Do(func() { close(attached) })
+			}
+		}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(b.Context())
+	var work sync.WaitGroup
+	work.Go(func() { _ = server.Run(ctx, cable.listener) })
+	work.Go(func() { _ = client.Run(ctx) })
+	<-attached
+	batch := testBatch(1, "tail", MaxRows)
+	b.ResetTimer()
+	b.ReportAllocs()
+	for i := 0; i < b.N; i += 2 * MaxRows {
+		var pair sync.WaitGroup
+		for range 2 {
+			pair.Go(func() {
+				if err := client.Verify(ctx, batch, time.Minute, func(Results) {}); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		pair.Wait()
+	}
+	b.StopTimer()
+	stop()
+	work.Wait()
+}

@@ -22,6 +22,6 @@
 //     the node does. What has not come home by then is Later.
 //  5. Peers of another protocol, another provider table or under another name refuse each other. Both sides log the words.
 //  6. Bounds: rows under way at a node (ServerConfig.MaxRows) bound the results that wait for acknowledgement; windows bound
-//     the rows of a class; a message is at most MaxMessage long; a class is remembered while it is in use, 4,096 at most.
+//     the rows of a class; a message is at most MaxMessage long; windows of 4,096 classes are remembered, the others have the default.
 //  7. Constructors start nothing; when Run has returned, no goroutine of this package is left.
 package wire

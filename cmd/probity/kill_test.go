@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+	"probity/coordinator"
+	"probity/engine"
+	"probity/engine/lists"
+	"probity/store"
+)
+
+const (
+	killRows    = 20_000
+	killTimes   = 3
+	killSeedEnv = "PROBITY_KILL_SEED"
+)
+
+// TestKillAndGoOn kills the process that verifies a list with SIGKILL at three random moments, runs the same command again
+// each time, and wants the result of a run that nobody disturbed. A witness between it and the mail servers sees whom it asks
+// about: never again about a row that the folder of its progress knew when it was killed.
+func TestKillAndGoOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it verifies " + strconv.Itoa(killRows) + " rows twice, in real processes; run without -short")
+	}
+	random := rand.New(rand.NewPCG(killSeed(t), 0))
+	k := newKilling(t)
+	ctx, cancel := context.WithTimeout(t.Context(), systemDeadline)
+	defer cancel()
+
+	undisturbed, recipients := k.undisturbed(ctx, t)
+	world := startInternet(ctx, t)
+	result := k.at("killed.csv")
+	answered := map[string]bool{}
+	for range killTimes {
+		goal := 1 + random.IntN(recipients/(killTimes+1))
+		w := newWitness(t, goal)
+		k.kill(ctx, t, w, world.verify(k.list, result, k.overrides))
+		requireNoneAgain(t, w, answered)
+		answered = k.answered(t, result+progressFolder)
+		t.Logf("killed after %d recipients of %d: %d addresses are answered", w.total, recipients, len(answered))
+		require.NoFileExists(t, result)
+	}
+	w := newWitness(t, 0)
+	k.toTheEnd(ctx, t, w, world.verify(k.list, result, k.overrides))
+	requireNoneAgain(t, w, answered)
+	t.Logf("then %d recipients to the end", w.total)
+
+	after, err := os.ReadFile(result)
+	require.NoError(t, err)
+	requireSameRows(t, undisturbed, after)
+	requirePolite(t, world.referee(ctx, t))
+}
+
+// killSeed decides the moments; the environment repeats a run.
+func killSeed(t *testing.T) uint64 {
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv(killSeedEnv); text != "" {
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err, killSeedEnv)
+	}
+	t.Logf("%s=%d", killSeedEnv, seed)
+	return seed
+}
+
+// killing is the list, the overrides and where results go.
+type killing struct {
+	dir, list, overrides string
+}
+
+func newKilling(t *testing.T) *killing {
+	k := &killing{dir: t.TempDir()}
+	k.list, k.overrides = k.at("list.csv"), k.at("providers.toml")
+	require.NoError(t, os.WriteFile(k.list, steadyList(t), 0o600))
+	var toml bytes.Buffer
+	require.NoError(t, sim.WriteProviders(&toml, systemSpeedup))
+	// Providers that want TLS are asked without, for the witness cannot offer it.
+	text := regexp.MustCompile(`(?m)^id = .*$`).ReplaceAllString(toml.String(), "$0\ntls = \"opportunistic\"")
+	require.NoError(t, os.WriteFile(k.overrides, []byte(text), 0o600))
+	return k
+}
+
+func (k *killing) at(name string) string { return filepath.Join(k.dir, name) }
+
+// steadyList leaves out the rows of servers that hang up at will: whom they cut off depends on who shares the connection, and
+// the truth allows either answer.
+func steadyList(t *testing.T) []byte {
+	w := sim.NewWorld(sim.Config{Seed: 1})
+	var out bytes.Buffer
+	keep := csv.NewWriter(&out)
+	column := -1
+	eachRow(t, w, killRows, func(cells []string) bool {
+		if column < 0 {
+			column = slices.Index(cells, "email")
+		} else if slices.Contains(w.Truth(cells[column]), sim.Outcome{Status: "UNKNOWN", Reason: "connection_failed"}) {
+			return true
+		}
+		require.NoError(t, keep.Write(cells))
+		return true
+	})
+	keep.Flush()
+	return out.Bytes()
+}
+
+// undisturbed is the result of one run to the end, and how many recipients it took.
+func (k *killing) undisturbed(ctx context.Context, t *testing.T) (result []byte, recipients int) {
+	world, w := startInternet(ctx, t), newWitness(t, 0)
+	k.toTheEnd(ctx, t, w, world.verify(k.list, k.at("undisturbed.csv"), k.overrides))
+	result, err := os.ReadFile(k.at("undisturbed.csv"))
+	require.NoError(t, err)
+	requireAnswered(t, result)
+	require.GreaterOrEqual(t, int64(w.total), world.referee(ctx, t).Recipients, "the witness missed recipients")
+	return result, w.total
+}
+
+func (k *killing) toTheEnd(ctx context.Context, t *testing.T, w *witness, args []string) {
+	t.Helper()
+	out, err := command(ctx, append(args, "--socks5", w.addr())...).CombinedOutput()
+	w.close()
+	require.NoError(t, err, "%s", out)
+}
+
+// kill lets the process live until the witness has heard of enough recipients.
+func (k *killing) kill(ctx context.Context, t *testing.T, w *witness, args []string) {
+	t.Helper()
+	var words bytes.Buffer
+	c := command(ctx, append(args, "--socks5", w.addr())...)
+	c.Stdout, c.Stderr = &words, &words
+	require.NoError(t, c.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	select {
+	case <-w.reached:
+		require.NoError(t, c.Process.Kill())
+		<-ended
+	case err := <-ended:
+		require.Fail(t, "the process ended before it was killed", "%v: %s", err, &words)
+	}
+	w.close()
+}
+
+// answered reads from a copy of a dead process's folder which addresses it knew. The folder itself is not touched.
+func (k *killing) answered(t *testing.T, folder string) map[string]bool {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS(folder)))
+	s, err := store.Open(vfs.Default, filepath.Join(dir, "state"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	domains, err := lists.Default()
+	require.NoError(t, err)
+	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: dir, Table: engine.DefaultTable(), Lists: domains})
+	jobs, _, err := c.Jobs("", "", 1, "")
+	require.NoError(t, err)
+	require.NotEmpty(t, jobs, "mail servers were asked before the list was safe")
+	var known bytes.Buffer
+	require.NoError(t, c.Results(t.Context(), jobs[0].ID, coordinator.Filter{Partial: true}, &known))
+	return addressesWithStatus(t, known.Bytes())
+}
+
+// addressesWithStatus are the folded addresses of a result's rows that have one.
+func addressesWithStatus(t *testing.T, result []byte) map[string]bool {
+	t.Helper()
+	rows, err := csv.NewReader(bytes.NewReader(result)).ReadAll()
+	require.NoError(t, err)
+	email, status := slices.Index(rows[0], "email"), slices.Index(rows[0], "verify_status")
+	known := map[string]bool{}
+	for _, row := range rows[1:] {
+		if a, err := engine.ParseTrimmed(row[email]); err == nil && row[status] != "" {
+			known[a.Folded()] = true
+		}
+	}
+	return known
+}
+
+// requireNoneAgain demands that a life asked about nobody whom an earlier life had answered.
+func requireNoneAgain(t *testing.T, w *witness, answered map[string]bool) {
+	t.Helper()
+	for recipient := range w.asked {
+		a, err := engine.Parse(recipient)
+		require.NoError(t, err, recipient)
+		require.NotContains(t, answered, a.Folded(), "answered before the process was killed, and asked again")
+	}
+}
+
+// requireAnswered demands a status in every row that has an address.
+func requireAnswered(t *testing.T, result []byte) {
+	t.Helper()
+	rows, err := csv.NewReader(bytes.NewReader(result)).ReadAll()
+	require.NoError(t, err)
+	email, status := slices.Index(rows[0], "email"), slices.Index(rows[0], "verify_status")
+	for _, row := range rows[1:] {
+		require.Equal(t, strings.TrimSpace(row[email]) == "", row[status] == "", row)
+	}
+}
+
+// takenAt is what tells one run of a list from another: the last two columns.
+var takenAt = regexp.MustCompile(`,(true|false),\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(\r?\n|$)`)
+
+// requireSameRows compares two results byte by byte, save when the evidence was taken and whether it came from the cache.
+func requireSameRows(t *testing.T, want, got []byte) {
+	t.Helper()
+	wanted := bytes.SplitAfter(takenAt.ReplaceAll(want, []byte(",,$2")), []byte("\n"))
+	found := bytes.SplitAfter(takenAt.ReplaceAll(got, []byte(",,$2")), []byte("\n"))
+	require.Len(t, found, len(wanted), "lines")
+	for i := range wanted {
+		require.Equal(t, string(wanted[i]), string(found[i]), "line %d", i+1)
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// witness is a SOCKS5 proxy (RFC 1928) that notes whom its clients ask about. So that it can read along, it does to STARTTLS
+// what some firewalls do: it makes the offer illegible.
+type witness struct {
+	listener net.Listener
+	clients  sync.WaitGroup
+	ended    chan struct{} // closed when the listener is
+
+	mu      sync.Mutex     // guards what follows
+	asked   map[string]int // by recipient, as it stood in RCPT TO
+	total   int
+	goal    int
+	reached chan struct{} // closed at the goal
+}
+
+// newWitness listens on loopback. Of goal recipients it tells by closing reached.
+func newWitness(t *testing.T, goal int) *witness {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	w := &witness{listener: l, ended: make(chan struct{}), asked: map[string]int{}, goal: goal, reached: make(chan struct{})}
+	go w.serve()
+	return w
+}
+
+func (w *witness) addr() string { return w.listener.Addr().String() }
+
+// close waits until the last client has been heard to its end.
+func (w *witness) close() {
+	_ = w.listener.Close()
+	<-w.ended
+	w.clients.Wait()
+}
+
+func (w *witness) serve() {
+	defer close(w.ended)
+	for {
+		c, err := w.listener.Accept()
+		if err != nil {
+			return
+		}
+		w.clients.Go(func() {
+			defer c.Close()
+			// A client that was killed leaves half a sentence: whatever was heard counts.
+			_ = w.carry(c.(*net.TCPConn))
+		})
+	}
+}
+
+// carry connects a client to where it wants and listens to both.
+func (w *witness) carry(client *net.TCPConn) error {
+	in := bufio.NewReader(client)
+	to, err := destination(client, in)
+	if err != nil {
+		return err
+	}
+	server, err := net.DialTCP("tcp", nil, net.TCPAddrFromAddrPort(to))
+	if err != nil {
+		_, err = client.Write([]byte{5, 5, 0, 1, 0, 0, 0, 0, 0, 0}) // connection refused
+		return err
+	}
+	defer server.Close()
+	if _, err = client.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0}); err != nil {
+		return err
+	}
+	var replies sync.WaitGroup
+	replies.Go(func() { _ = hideTLS(client, server) })
+	err = w.listen(server, in)
+	err = errors.Join(err, server.CloseWrite())
+	replies.Wait()
+	return err
+}
+
+// destination does the client's part of the greeting and reads which IPv4 address it wants.
+func destination(client io.Writer, in *bufio.Reader) (to netip.AddrPort, err error) {
+	var b [255]byte
+	if _, err = io.ReadFull(in, b[:2]); err == nil {
+		_, err = io.ReadFull(in, b[:b[1]])
+	}
+	if err == nil {
+		_, err = client.Write([]byte{5, 0})
+	}
+	if err == nil {
+		_, err = io.ReadFull(in, b[:10])
+	}
+	if err == nil && (b[1] != 1 || b[3] != 1) {
+		err = errors.New("not CONNECT to IPv4")
+	}
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), binary.BigEndian.Uint16(b[8:10])), err
+}
+
+// hideTLS carries the server's replies.
+func hideTLS(client, server *net.TCPConn) error {
+	b := make([]byte, 16<<10)
+	for {
+		n, err := server.Read(b)
+		if _, failed := client.Write(bytes.ReplaceAll(b[:n], []byte("STARTTLS"), []byte("XXXXXXXX"))); failed != nil {
+			err = failed
+		}
+		if err != nil {
+			return errors.Join(err, client.CloseWrite())
+		}
+	}
+}
+
+// listen carries the client's commands, each of which is a line, and notes the recipients.
+func (w *witness) listen(server io.Writer, in *bufio.Reader) error {
+	out := bufio.NewWriter(server)
+	for {
+		line, err := in.ReadBytes('\n')
+		if rest, ok := bytes.CutPrefix(line, []byte("RCPT TO:<")); ok {
+			w.note(string(rest[:max(0, bytes.IndexByte(rest, '>'))]))
+		}
+		if _, failed := out.Write(line); failed != nil {
+			return failed
+		}
+		if err != nil {
+			return errors.Join(err, out.Flush())
+		}
+		if in.Buffered() == 0 {
+			if err := out.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (w *witness) note(recipient string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked[recipient]++
+	if w.total++; w.total == w.goal {
+		close(w.reached)
+	}
+}

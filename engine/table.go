@@ -3,6 +3,7 @@ package engine
 import (
 	"crypto/sha256"
 	_ "embed"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ type Table struct {
 	Providers []*Provider     // in the order of the file
 	Schedule  []time.Duration // waits after each deferred attempt
 	Generic   []Rule          // reply rules of every provider, in order
+	Speedup   float64         // what Scaled divides by; 1 but for pretend internets
 
 	file     tableFile // what it was read from: the ground of an override
 	hash     [8]byte
@@ -36,6 +38,18 @@ func DefaultTable() *Table {
 
 // Hash names the content of the table: two nodes with the same hash judge and pace alike.
 func (t *Table) Hash() [8]byte { return t.hash }
+
+// Scaled is how long a pause, a quarantine or a back-off of d lasts under this table. At speed-up 0 nothing lasts; it is a
+// nanosecond then, so that who waits at that very moment is still told.
+func (t *Table) Scaled(d time.Duration) time.Duration {
+	switch {
+	case t.Speedup == 1 || d <= 0:
+		return d
+	case t.Speedup == 0:
+		return 1
+	}
+	return max(1, time.Duration(min(float64(d)/t.Speedup, float64(math.MaxInt64/4))))
+}
 
 func chainHash(before [8]byte, data []byte) [8]byte {
 	sum := sha256.New()

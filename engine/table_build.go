@@ -13,9 +13,12 @@ import (
 
 // build checks a file whole and makes the table it describes.
 func (f tableFile) build(hash [8]byte) (*Table, error) {
-	t := &Table{file: f, hash: hash, Unknown: &Provider{ID: "", Name: "other", Probe: true, Limits: f.Defaults.Limits, hash: hash}}
+	t := &Table{file: f, hash: hash, Speedup: f.Speedup, Unknown: &Provider{ID: "", Name: "other", Probe: true, Limits: f.Defaults.Limits, hash: hash}}
 	if err := checkLimits(&t.Unknown.Limits); err != nil {
 		return nil, fmt.Errorf("defaults.limits: %w", err)
+	}
+	if s := f.Speedup; s != 0 && !(s >= minSpeedup && s <= maxSpeedup) {
+		return nil, fmt.Errorf("speedup = %v: 0, or from %v to %v", s, minSpeedup, maxSpeedup)
 	}
 	var err error
 	if t.Schedule, err = readSchedule(f.RetrySchedule); err != nil {

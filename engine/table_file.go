@@ -19,10 +19,13 @@ const (
 	maxLimit        = 1_000_000
 	maxProviders    = 5000
 	maxPhrasesARule = 1000
+	minSpeedup      = 0.001
+	maxSpeedup      = 1e9
 )
 
 // tableFile is a provider file as written: the shipped one and the operator's have the same keys.
 type tableFile struct {
+	Speedup       float64        `toml:"speedup"`
 	RetrySchedule []string       `toml:"retry_schedule"`
 	Defaults      defaultsFile   `toml:"defaults"`
 	Providers     []providerFile `toml:"-"`
@@ -126,7 +129,7 @@ func (t *ruleText) UnmarshalTOML(v any) error {
 
 // ParseTable reads a whole provider table. Every mistake in it is an error that says where it is.
 func ParseTable(data []byte) (*Table, error) {
-	var f tableFile
+	f := tableFile{Speedup: 1}
 	if err := f.read(data); err != nil {
 		return nil, err
 	}

@@ -200,6 +200,24 @@ func TestMailboxRuleBreaks(t *testing.T) {
 	require.False(t, (*MailboxRule)(nil).Breaks(Address{local: "a", domain: "gmail.com"}))
 }
 
+func TestSpeedup(t *testing.T) {
+	shipped := DefaultTable()
+	for file, want := range map[string]time.Duration{"": 24 * time.Hour, "speedup = 36000\n": 2400 * time.Millisecond, "speedup = 0.5": 48 * time.Hour,
+		"speedup = 0": 1, "speedup = 1e9": 86400} {
+		table, err := shipped.Override([]byte(file))
+		require.NoError(t, err, file)
+		require.Equal(t, want, table.Scaled(24*time.Hour), file)
+		require.Zero(t, table.Scaled(0))
+		again, err := table.Override([]byte("retry_schedule = []\n"))
+		require.NoError(t, err)
+		require.Equal(t, table.Speedup, again.Speedup, "a further file leaves it alone")
+	}
+	for _, file := range []string{"speedup = -1", "speedup = 0.0001", "speedup = 1e10", "speedup = nan", "speedup = inf", "speedup = \"2\""} {
+		_, err := shipped.Override([]byte(file))
+		require.Error(t, err, file)
+	}
+}
+
 func FuzzParseTable(f *testing.F) {
 	f.Add([]byte("[[rule]]\nid = \"x\"\ntext = [\"no (such |)user\"]\nmeaning = \"no_mailbox\"\n"))
 	f.Add([]byte("[[provider]]\nid = \"p\"\nname = \"P\"\nmx = [\".p.example\"]\n[provider.limits]\nconnections = 1\n"))

@@ -163,17 +163,17 @@ func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.T
 		return out
 	case f.Event == engine.EventInternal:
 		l.prober.cfg.Log.Warn("a connection could not be made for reasons of our own", "detail", f.Detail, "stage", f.Stage.String())
-		l.retreat(now)
+		l.retreat(minBackoff, maxBackoff, now) // in real time: it is this machine that needs it
 		return out
 	}
 	out = l.act(s, seen.Finding.Action, now, out)
 	if g.healthy > 0 {
-		l.retreat(now)
+		l.retreat(l.scaled(minBackoff), l.scaled(maxBackoff), now)
 		return out
 	}
 	l.prober.metrics.failures.WithLabelValues(seen.Event.String()).Inc()
 	if len(l.down) < maxDown {
-		l.down[g.host] = failure{sighting: seen, until: now.Add(failureLife)}
+		l.down[g.host] = failure{sighting: seen, until: now.Add(l.scaled(failureLife))}
 	}
 	return l.emptyOut(g, now, out)
 }
@@ -183,11 +183,11 @@ func (l *lane) act(s *session, a engine.Action, now time.Time, out []ended) []en
 	if a.Kind == engine.ActionNone {
 		return out
 	}
-	until := now.Add(a.For)
+	until := now.Add(l.scaled(a.For))
 	l.prober.metrics.actions.WithLabelValues(a.Kind.String()).Inc()
 	switch a.Kind {
 	case engine.ActionSlow:
-		l.pace.slow = now.Add(orElse(a.For, slowFor))
+		l.pace.slow = until
 	case engine.ActionPause:
 		l.pause(until)
 	case engine.ActionClose:
@@ -195,15 +195,10 @@ func (l *lane) act(s *session, a engine.Action, now time.Time, out []ended) []en
 		l.pause(until)
 	case engine.ActionQuarantine, engine.ActionQuarantineEverywhere:
 		s.leave = true
-		out = l.quarantine(now.Add(orElse(a.For, quarantineFor)), a.Kind == engine.ActionQuarantineEverywhere, now, out)
+		out = l.quarantine(until, a.Kind == engine.ActionQuarantineEverywhere, now, out)
 	}
 	return out
 }
-
-const (
-	slowFor       = 10 * time.Minute // where a rule names no time
-	quarantineFor = time.Hour
-)
 
 // quarantine rests this source at this receiver: who waits is told so, who comes later too.
 func (l *lane) quarantine(until time.Time, everywhere bool, now time.Time, out []ended) []ended {

@@ -173,7 +173,7 @@ func (h *hearing) answers() {
 		h.l.backoff = 0
 		delete(h.l.mute, s.group.host)
 	} else if s.conn.Botched() {
-		h.l.retreat(h.now)
+		h.l.retreat(h.l.scaled(minBackoff), h.l.scaled(maxBackoff), h.now)
 		h.mute()
 	}
 }
@@ -189,7 +189,7 @@ func (h *hearing) mute() {
 		return
 	}
 	delete(l.mute, host)
-	l.down[host] = failure{sighting: h.s.sighting(h.o.Fault, h.now), until: h.now.Add(muteLife)}
+	l.down[host] = failure{sighting: h.s.sighting(h.o.Fault, h.now), until: h.now.Add(l.scaled(muteLife))}
 	h.out = l.emptyOut(h.s.group, h.now, h.out)
 }
 

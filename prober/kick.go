@@ -102,6 +102,9 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 		return false
 	}
 	if l.pace.limits.Connections == 0 && l.sessions >= l.prober.cfg.LaneCap {
+		if g.sessions == 0 {
+			l.starve(g)
+		}
 		return false
 	}
 	if n, d := l.pace.room(&connPace{}, who, now); n == 0 {
@@ -193,9 +196,9 @@ func (l *lane) opens() time.Time {
 	return l.notBefore
 }
 
-// retreat keeps new connections back after one that brought nothing, longer each time.
-func (l *lane) retreat(now time.Time) {
-	l.backoff = min(max(2*l.backoff, minBackoff), maxBackoff)
+// retreat keeps new connections back after one that brought nothing: from least to most, longer each time.
+func (l *lane) retreat(least, most time.Duration, now time.Time) {
+	l.backoff = min(max(2*l.backoff, least), most)
 	l.noConnect = now.Add(l.backoff)
 }
 

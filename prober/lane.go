@@ -67,6 +67,9 @@ func newLane(p *Prober, k laneKey, provider *engine.Provider, e *egress, now tim
 	return l
 }
 
+// scaled is how long a wait lasts under the present table.
+func (l *lane) scaled(d time.Duration) time.Duration { return l.prober.table.Load().Scaled(d) }
+
 // ended is a probe that leaves its lane, and why.
 type ended struct {
 	p    *probe

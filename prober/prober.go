@@ -202,14 +202,15 @@ const clockName = "clock"
 // quietAfterStart is until when the budgets per minute count as used up: a minute after this node may last have been working.
 func (p *Prober) quietAfterStart(now time.Time) time.Time {
 	state, ok, err := p.cfg.Cache.Budget(clockName)
+	most := now.Add(p.table.Load().Scaled(time.Minute + time.Second))
 	if err != nil {
-		return now.Add(time.Minute + time.Second)
+		return most
 	}
 	if !ok || len(state) != 8 {
 		return time.Time{}
 	}
 	until := time.UnixMilli(int64(binary.BigEndian.Uint64(state))).Add(time.Minute + time.Second)
-	if most := now.Add(time.Minute + time.Second); until.After(most) {
+	if until.After(most) {
 		until = most
 	}
 	return until

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -49,12 +50,13 @@ const budgetAtMost = 1_000_000
 var retrySchedule = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour}
 
 // WriteProviders writes the TOML override file that belongs to an internet of
-// that speed-up: retry schedule, per-minute and per-hour budgets, scaled alike.
-// With 0 every budget is 0, which is none, save what the receivers refuse at
+// that speed-up: pauses, retry schedule, per-minute and per-hour budgets, scaled
+// alike. With 0 no pause lasts and every budget is 0, which is none, save what the receivers refuse at
 // any speed.
 func WriteProviders(out io.Writer, speedup float64) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Budgets for the pretend internet at speed-up %g. Not for the real one.\n", speedup)
+	fmt.Fprintf(&b, "speedup = %s\n", strconv.FormatFloat(max(speedup, 0), 'f', -1, 64))
 	fmt.Fprintf(&b, "retry_schedule = [%s]\n\n[defaults.limits]\n", schedule(speedup))
 	writeLimits(&b, "", speedup)
 	for _, id := range providerIDs() {

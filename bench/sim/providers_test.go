@@ -9,6 +9,7 @@ import (
 )
 
 type overrides struct {
+	Speedup  float64  `toml:"speedup"`
 	Schedule []string `toml:"retry_schedule"`
 	Defaults struct {
 		Limits map[string]int `toml:"limits"`
@@ -30,6 +31,7 @@ func readOverrides(t *testing.T, speedup float64) overrides {
 
 func TestProvidersScale(t *testing.T) {
 	o := readOverrides(t, 60)
+	require.Equal(t, 60.0, o.Speedup)
 	require.Equal(t, []string{"1s", "5s", "15s", "1m0s"}, o.Schedule)
 	require.Equal(t, 20*60, o.Defaults.Limits["refusals_per_hour"])
 	for _, p := range o.Provider {
@@ -42,6 +44,7 @@ func TestProvidersScale(t *testing.T) {
 
 func TestProvidersWithoutLimits(t *testing.T) {
 	o := readOverrides(t, 0)
+	require.Zero(t, o.Speedup)
 	require.Equal(t, []string{"1ms", "1ms", "1ms", "1ms"}, o.Schedule)
 	for _, p := range o.Provider {
 		for key, limit := range p.Limits {

@@ -49,6 +49,7 @@ func TestAProviderFile(t *testing.T) {
 			[]string{"warn 4 provider.limits.connections: google: connections = 50 is looser than 5", "warn 5 provider.limits.refusals_per_hour: google: refusals_per_hour = 0 (no limit) is looser than 200"}},
 		{"looser defaults", "[defaults.limits]\nconnections = 20\n", []string{"warn 2 defaults.limits.connections: connections = 20 is looser than 2"}},
 		{"hasty", "retry_schedule = [\"10s\", \"5m\"]\n", []string{"warn 1 retry_schedule: wait 1 is 10s, shipped 1m"}},
+		{"for a pretend internet", "# why\nspeedup = 3600\n", []string{"warn 2 speedup: pauses and quarantines last 1/3600"}},
 		{"believes yahoo", "[[provider]]\nid = \"yahoo\"\naccept_all = false\n", []string{"warn 3 provider.accept_all: yahoo: "}},
 		{"no TLS", "[[provider]]\nid = \"orange\"\ntls = \"never\"\n", []string{"warn 3 provider.tls: orange: "}},
 		{"untraceable", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\nmx = [\".mine.org\"]\n", []string{"warn 1 provider: mine: a new provider without"}},

@@ -27,7 +27,7 @@ func NamedLimits(l engine.Limits) []NamedLimit {
 
 // warnings compares a good table with the shipped one.
 func (c *fileCheck) warnings(table *engine.Table) []Remark {
-	out := c.schedule(table)
+	out := append(c.speedup(table), c.schedule(table)...)
 	out = append(out, c.limits("", table.Unknown, c.shipped.Unknown)...)
 	for _, p := range table.Providers {
 		before := c.shipped.Provider(p.ID)
@@ -143,6 +143,15 @@ func (c *fileCheck) schedule(table *engine.Table) []Remark {
 		}
 	}
 	return nil
+}
+
+// speedup warns of a table that is not for real receivers.
+func (c *fileCheck) speedup(table *engine.Table) []Remark {
+	if table.Speedup == 1 {
+		return nil
+	}
+	return []Remark{c.warn("", "speedup", "remove it, unless this is for a pretend internet of that speed-up",
+		"pauses and quarantines last 1/%v of their time; 0 is no time at all", table.Speedup)}
 }
 
 // short writes a duration without trailing zero units.

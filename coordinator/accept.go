@@ -119,7 +119,7 @@ func (c *Coordinator) receive(ctx context.Context, j *store.Job, u Upload) error
 	if err != nil {
 		return err
 	}
-	w, err := createSpool(fs, dir)
+	w, err := createSpool(fs, dir, "")
 	if err != nil {
 		return errors.Join(err, count.remove())
 	}

@@ -66,7 +66,7 @@ func (c *Coordinator) openAssembly(j *store.Job, f Filter) (*assembly, error) {
 	a := &assembly{c: c, job: j, filter: f.complete(), pressing: press{how: f.complete().Compress, zstd: c.packer}}
 	err := json.Unmarshal(j.Sheet, &a.dialect)
 	if err == nil {
-		a.spool, err = openSpool(fs, dir)
+		a.spool, err = c.openSheet(dir)
 	}
 	if err == nil {
 		a.dups, err = openDups(fs, dir, j.Duplicates > 0)

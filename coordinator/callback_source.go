@@ -35,6 +35,11 @@ func (c *Coordinator) WriteResults(ctx context.Context, job string, w io.Writer)
 
 // renderCallback makes the file under another name, and gives it its own once it is whole and durable.
 func (c *Coordinator) renderCallback(ctx context.Context, job, path string) error {
+	give, err := c.takeTurn(ctx, job) // so that nothing is erased beside it
+	if err != nil {
+		return err
+	}
+	defer give()
 	f, err := c.cfg.FS.Create(path+fileNew, writeCategory)
 	if err != nil {
 		return err

@@ -61,6 +61,7 @@ const (
 	lightRows    = 20_000 // what makes a job light
 	maxAssembled = 1      // result files made at one time
 	maxRendered  = 2      // and written in another form
+	maxErased    = 1      // addresses erased
 	defaultHold  = 60 * time.Second
 )
 
@@ -72,7 +73,9 @@ type Coordinator struct {
 	packer  *zstd.Encoder
 	workers int
 
-	uploads, running, heavy, light, assembling, rendering chan struct{} // counting semaphores
+	uploads, running, heavy, light, assembling, rendering, erasing chan struct{} // counting semaphores
+
+	swapping chan struct{} // a place for one: who opens a spool and its index, or swaps them
 
 	desk *desk
 
@@ -80,6 +83,8 @@ type Coordinator struct {
 	runners  map[string]*runner
 	watch    map[string]chan struct{} // closed when the job's state changes; only for jobs somebody waits for
 	arriving map[string]bool          // uploads that are no jobs yet
+	turns    map[string]*turn         // of the jobs whose files somebody works on
+	halt     func(error)              // set while Run is on: ends it
 	start    func(id string)          // set while Run is on; called with mu held
 }
 
@@ -100,7 +105,8 @@ func New(cfg Config) *Coordinator {
 	sem := func(n int) chan struct{} { return make(chan struct{}, n) }
 	c := &Coordinator{
 		cfg: cfg, log: cfg.Log, packer: newPacker(), workers: max(1, min(4, runtime.GOMAXPROCS(0))),
-		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(maxAssembled), rendering: sem(maxRendered),
+		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(maxAssembled), rendering: sem(maxRendered), erasing: sem(maxErased),
+		swapping: sem(1), turns: map[string]*turn{},
 		desk: newDesk(), runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},
 	}
 	c.table.Store(cfg.Table)
@@ -135,12 +141,12 @@ func (c *Coordinator) Run(ctx context.Context) error {
 			stop(err)
 		}
 	})
-	if err := c.beginAll(begin); err != nil {
+	if err := c.beginAll(ctx, begin, stop); err != nil {
 		stop(err)
 	}
 	<-ctx.Done()
 	c.mu.Lock()
-	c.start = nil
+	c.start, c.halt = nil, nil
 	c.mu.Unlock()
 	all.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
@@ -150,8 +156,11 @@ func (c *Coordinator) Run(ctx context.Context) error {
 }
 
 // beginAll starts what the store has unfinished, and lets Accept start what comes.
-func (c *Coordinator) beginAll(begin func(id string)) error {
+func (c *Coordinator) beginAll(ctx context.Context, begin func(id string), halt func(error)) error {
 	if err := c.sweepFolders(); err != nil {
+		return err
+	}
+	if err := c.endErasures(ctx); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -162,7 +171,7 @@ func (c *Coordinator) beginAll(begin func(id string)) error {
 		}
 		return nil
 	})
-	c.start = begin
+	c.start, c.halt = begin, halt
 	return err
 }
 

@@ -12,6 +12,8 @@
 //	names          strings that records refer to: providers, rules, MX sets, suggestions; append-only
 //	log            (row, 32-byte record) in checksummed groups; append-only, the only truth about answers
 //	results        the finished file
+//	callback       the rows of a callback's body, between attempts
+//	erasing        there while an erasure gives new files the names of old ones; see erase.go
 //	callback       rows as they are sent to the callback's receiver; dropped when no attempt is due any more
 //
 // Invariants:
@@ -24,4 +26,6 @@
 //  5. Memory is the same for any size of job: windows of about a million rows, 64 MB of open chunks, 262,144 rows under way.
 //  6. Any failure to make something durable stops the coordinator, except a full disk, which pauses the job: to go on
 //     after a failed sync is to guess what is on the disk. The next start knows.
+//  7. After Erase has returned nil, no file of a job names the address, no unfinished job asks for it, and rows, order,
+//     verdicts, counts and charges are what they were, save that what was not answered will not be.
 package coordinator

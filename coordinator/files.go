@@ -17,8 +17,9 @@ const (
 	fileNames   = "names"
 	fileLog     = "log"
 	fileResults = "results"
-	fileSpill   = "spill" // while an upload is counted
-	fileNew     = ".new"  // ending of a file that is not whole yet
+	fileSpill   = "spill"   // while an upload is counted
+	fileErasing = "erasing" // while an erasure swaps files: see erase_swap.go
+	fileNew     = ".new"    // ending of a file that is not whole yet
 )
 
 const jobsFolder = "jobs"

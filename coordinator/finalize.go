@@ -23,14 +23,7 @@ func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 		return nil
 	}
 	defer func() { <-c.assembling }()
-	a, err := c.openAssembly(j, Filter{Form: c.cfg.Stored})
-	if err != nil {
-		return err
-	}
-	sum, size, err := c.makeFile(ctx, a)
-	if closing := a.close(); err == nil {
-		err = closing
-	}
+	sum, size, total, err := c.makeResults(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -40,16 +33,29 @@ func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 		done.State = store.JobCancelled
 	}
 	done.ResultSHA, done.ResultBytes, done.Error = sum, size, ""
-	done.Counts, done.Reasons, done.Charged = map[string]int64{}, map[string]int64{}, a.total.charged
-	for s, n := range a.total.status {
+	done.Counts, done.Reasons, done.Charged = map[string]int64{}, map[string]int64{}, total.charged
+	for s, n := range total.status {
 		done.Counts[engine.Status(s).String()] = n
 	}
-	for r, n := range a.total.reason {
+	for r, n := range total.reason {
 		if n > 0 && engine.Reason(r) != engine.ReasonNone {
 			done.Reasons[engine.Reason(r).String()] = n
 		}
 	}
 	return c.end(j, &done)
+}
+
+// makeResults makes the result file of a job, and counts what is in it.
+func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (sum string, size int64, total totals, err error) {
+	a, err := c.openAssembly(j, Filter{Form: c.cfg.Stored})
+	if err != nil {
+		return "", 0, total, err
+	}
+	sum, size, err = c.makeFile(ctx, a)
+	if closing := a.close(); err == nil {
+		err = closing
+	}
+	return sum, size, a.total, err
 }
 
 // failJob ends a job that cannot be brought to its end: nothing is charged.

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -46,7 +47,15 @@ func (c *Coordinator) expireOld(now time.Time) error {
 // Expire deletes the files of a finished job; its record stays. The record says so first: a crash in between leaves
 // files that the next start removes, never a job whose files are half gone.
 func (c *Coordinator) Expire(id string) error {
-	_, err := c.change(id, func(j *store.Job) error {
+	if j, err := c.Job(id); err != nil || !j.State.Finished() {
+		return cmp.Or(err, ErrState)
+	}
+	give, err := c.takeTurn(context.Background(), id)
+	if err != nil {
+		return err
+	}
+	defer give()
+	_, err = c.change(id, func(j *store.Job) error {
 		if !j.State.Finished() {
 			return ErrState
 		}

@@ -67,7 +67,7 @@ func (l *live) open() (err error) {
 	if err := json.Unmarshal(l.job.Sheet, &l.dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
 	}
-	if l.spool, err = openSpool(fs, l.dir); err != nil {
+	if l.spool, err = l.c.openSheet(l.dir); err != nil {
 		return err
 	}
 	if l.dups, err = openDups(fs, l.dir, l.job.Duplicates > 0); err != nil {

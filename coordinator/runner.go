@@ -48,23 +48,32 @@ func (r *runner) ring() {
 // drive takes the job on until it is finished or ctx ends. An error means that the coordinator cannot go on.
 func (r *runner) drive(ctx context.Context) error {
 	for ctx.Err() == nil {
-		j, err := r.c.cfg.Store.Job(r.id)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil
-		}
-		if err == nil && j.State.Finished() {
-			return nil
-		}
-		if err == nil {
-			err = r.step(ctx, j)
-		}
+		done, err := r.takeStep(ctx)
 		if err != nil && ctx.Err() == nil {
-			if err = r.setback(err); err != nil {
-				return err
-			}
+			err = r.setback(err)
+		}
+		if done || err != nil && ctx.Err() == nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// takeStep takes one step in the runner's turn; done tells that there is no further one.
+func (r *runner) takeStep(ctx context.Context) (done bool, err error) {
+	give, err := r.c.takeTurn(ctx, r.id)
+	if err != nil {
+		return true, nil
+	}
+	defer give()
+	j, err := r.c.cfg.Store.Job(r.id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && j.State.Finished() {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, r.step(ctx, j)
 }
 
 // step does what the job's state asks for, until that changes.

@@ -49,23 +49,29 @@ func newUnpacker() *zstd.Decoder {
 type spoolWriter struct {
 	fs     vfs.FS
 	dir    string
+	ending string // of the files' names
 	f      vfs.File
 	end    int64
 	frames []frame
 }
 
-func createSpool(fs vfs.FS, dir string) (*spoolWriter, error) {
-	f, err := fs.Create(fs.PathJoin(dir, fileSpool), writeCategory)
-	return &spoolWriter{fs: fs, dir: dir, f: f}, err
+func createSpool(fs vfs.FS, dir, ending string) (*spoolWriter, error) {
+	f, err := fs.Create(fs.PathJoin(dir, fileSpool+ending), writeCategory)
+	return &spoolWriter{fs: fs, dir: dir, ending: ending, f: f}, err
 }
 
 // add appends a packed block.
 func (w *spoolWriter) add(packed []byte, b *sheet.Block) error {
+	return w.put(packed, frame{Line: b.Line, Raw: uint32(len(b.Buf)), First: b.First, Rows: uint32(len(b.Rows))})
+}
+
+// put appends a packed frame.
+func (w *spoolWriter) put(packed []byte, f frame) error {
 	if _, err := w.f.Write(packed); err != nil {
 		return err
 	}
-	w.frames = append(w.frames, frame{Offset: w.end, Line: b.Line, Packed: uint32(len(packed)), Raw: uint32(len(b.Buf)),
-		First: b.First, Rows: uint32(len(b.Rows))})
+	f.Offset, f.Packed = w.end, uint32(len(packed))
+	w.frames = append(w.frames, f)
 	w.end += int64(len(packed))
 	return nil
 }
@@ -88,7 +94,7 @@ func (w *spoolWriter) finish(preamble []byte) error {
 		}
 	}
 	b = le.AppendUint64(b, xxh3.Hash(b))
-	return writeWhole(w.fs, w.fs.PathJoin(w.dir, fileIndex), b)
+	return writeWhole(w.fs, w.fs.PathJoin(w.dir, fileIndex+w.ending), b)
 }
 
 func (w *spoolWriter) close() error {

@@ -1,0 +1,204 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"probity/engine"
+	"probity/store"
+)
+
+// An erasure forgets one address in the files of all jobs, finished or not. What names it in a sheet becomes erasedText:
+// the e-mail cell of each row of that address, and the address wherever else it stands in the sheet by itself. Rows,
+// their order, other cells and verdicts stay, so that counts and charges still follow from the file. A row that was not
+// yet answered is never asked again: it is UNKNOWN/smtp_not_checked. The result file is made anew, with another sum.
+//
+// It is durable before Erase returns, and done again after any failure it ends where it would have ended:
+//
+//  1. The answers of unasked rows go to the log, and the chunks that hold them are cut again without them.
+//  2. The new sheet is written beside the old one and synced; a marker is made and synced: from here on there is no way back.
+//  3. The new files take the names of the old ones, the result file is made anew, the marker goes. Who opens a sheet
+//     and finds a marker, and every start, finishes what was begun.
+//
+// A download that was under way reads the old file to its end. A list that is being uploaded is not yet stored.
+
+// erasedText stands where an address was.
+const erasedText = "<erased>"
+
+// ringEvery is how often a runner is asked for its turn again: a ring between two steps is lost.
+const ringEvery = 20 * time.Millisecond
+
+// Erase forgets an address, given in folded form, and tells in the files of how many jobs it stood. A job that cannot be
+// read fails alone: the others are done, and the error says which are not.
+func (c *Coordinator) Erase(ctx context.Context, folded string) (jobs int, err error) {
+	a, err := engine.Parse(folded)
+	if err != nil {
+		return 0, fmt.Errorf("address to erase: %w", err)
+	}
+	if err := acquire(ctx, c.erasing); err != nil {
+		return 0, err
+	}
+	defer func() { <-c.erasing }()
+	var ids []string
+	if err := c.cfg.Store.AllJobs(func(j *store.Job) error {
+		if j.State != store.JobExpired {
+			ids = append(ids, j.ID)
+		}
+		return nil
+	}); err != nil {
+		return 0, err
+	}
+	var errs []error
+	for _, id := range ids {
+		found, err := c.eraseJob(ctx, id, a)
+		if err != nil && ctx.Err() != nil {
+			return jobs, errors.Join(append(errs, err)...)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("job %s: %w", id, err))
+		}
+		if found {
+			jobs++
+		}
+	}
+	return jobs, errors.Join(errs...)
+}
+
+// eraseJob forgets an address in one job. A job that does not name it is only read, beside all that goes on.
+func (c *Coordinator) eraseJob(ctx context.Context, id string, a engine.Address) (found bool, err error) {
+	j, err := c.Job(id)
+	if err != nil {
+		return false, unlessGone(err)
+	}
+	e := &erasure{c: c, folded: a.Folded(), hints: map[string]bool{}}
+	if j.State != store.JobFailed {
+		if err := e.search(ctx, j); err != nil {
+			return false, c.unlessExpired(id, err)
+		}
+		if !e.found() {
+			return false, nil
+		}
+	}
+	give, err := c.interrupt(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	defer give()
+	j, err = c.Job(id)
+	switch {
+	case err != nil:
+		return false, unlessGone(err)
+	case j.State == store.JobExpired:
+		return false, nil
+	case j.State == store.JobFailed:
+		return false, c.dropFailed(j)
+	}
+	return true, e.rewrite(ctx, j)
+}
+
+// unlessGone passes over a job that was deleted meanwhile.
+func unlessGone(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// unlessExpired passes over a job whose files went while they were read.
+func (c *Coordinator) unlessExpired(id string, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	j, again := c.Job(id)
+	if again != nil || j.State == store.JobExpired {
+		return unlessGone(again)
+	}
+	return err
+}
+
+// dropFailed deletes the files of a failed job: nobody can be served from them, and they may be damaged.
+func (c *Coordinator) dropFailed(j *store.Job) error {
+	dir := c.dir(j.ID)
+	left, err := c.cfg.FS.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, name := range left {
+		err = errors.Join(err, removeAny(c.cfg.FS, c.cfg.FS.PathJoin(dir, name)))
+	}
+	return errors.Join(err, syncDir(c.cfg.FS, dir))
+}
+
+// turn lets one at a time work on the files of a job: its runner for a step, an erasure, its expiry.
+type turn struct {
+	place chan struct{}
+	users int // who holds it or waits; guarded by Coordinator.mu
+}
+
+// takeTurn waits for the turn of a job; give ends it.
+func (c *Coordinator) takeTurn(ctx context.Context, id string) (give func(), err error) {
+	c.mu.Lock()
+	t := c.turns[id]
+	if t == nil {
+		t = &turn{place: make(chan struct{}, 1)}
+		c.turns[id] = t
+	}
+	t.users++
+	c.mu.Unlock()
+	leave := func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if t.users--; t.users == 0 {
+			delete(c.turns, id)
+		}
+	}
+	if err := acquire(ctx, t.place); err != nil {
+		leave()
+		return nil, err
+	}
+	return func() { <-t.place; leave() }, nil
+}
+
+// interrupt takes the turn of a job from its runner, whose work ends in good order: as for a pause, but the state stays.
+func (c *Coordinator) interrupt(ctx context.Context, id string) (give func(), err error) {
+	taken := make(chan struct{})
+	var ringing sync.WaitGroup
+	ringing.Go(func() {
+		t := time.NewTicker(ringEvery)
+		defer t.Stop()
+		for {
+			c.ring(id)
+			select {
+			case <-t.C:
+			case <-taken:
+				return
+			}
+		}
+	})
+	give, err = c.takeTurn(ctx, id)
+	close(taken)
+	ringing.Wait()
+	return give, err
+}
+
+// ring makes the runner of a job look at it again, if it has one.
+func (c *Coordinator) ring(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.runners[id]; r != nil {
+		r.ring()
+	}
+}
+
+// halted ends Run for an error after which nobody knows what is on the disk.
+func (c *Coordinator) halted(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.halt != nil {
+		c.halt(err)
+	}
+}

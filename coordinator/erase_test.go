@@ -1,0 +1,380 @@
+package coordinator
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"probity/coordinator/sheet"
+	"probity/prober/wire"
+	"probity/store"
+)
+
+// wanted is the address that the tests erase, in the spellings of one list.
+const wanted = "u7@shop.example"
+
+const spelled = "id,email,note\n" +
+	"1,u7@shop.example,\"n 1\"\n" +
+	"2,u8@shop.example,knows u7@shop.example well\n" +
+	"3,\" U7@SHOP.example\",\"<U7@Shop.Example>, x\"\n" +
+	"4,Ann <u7@shop.example>,mailto:u7@shop.example.\n" +
+	"5,xu7@shop.example,u7@shop.example.org x.u7@shop.example o'u7@shop.example\n" +
+	"6,,see ?mail=u7@shop.example\n" +
+	"7,\"\"\"u7\"\"@shop.example\",'u7@shop.example'\n" +
+	"8,\"\"\"a u7@shop.example\"\"@else.example\",-\n"
+
+const spelledErased = "id,email,note\n" +
+	"1,<erased>,\"n 1\"\n" +
+	"2,u8@shop.example,knows <erased> well\n" +
+	"3,<erased>,\"<<erased>>, x\"\n" +
+	"4,Ann <<erased>>,mailto:<erased>.\n" +
+	"5,xu7@shop.example,u7@shop.example.org x.u7@shop.example o'u7@shop.example\n" +
+	"6,,see ?mail=<erased>\n" +
+	"7,<erased>,'<erased>'\n" +
+	"8,\"\"\"a u7@shop.example\"\"@else.example\",-\n"
+
+// inputOf is a result without our columns.
+func inputOf(result string) string {
+	var b strings.Builder
+	for line := range strings.Lines(result) {
+		cells := strings.Split(strings.TrimSuffix(line, "\n"), ",")
+		b.WriteString(strings.Join(cells[:len(cells)-len(columns)], ",") + "\n")
+	}
+	return b.String()
+}
+
+// oursOf is what we said of the rows.
+func oursOf(result string) string {
+	var b strings.Builder
+	for line := range strings.Lines(result) {
+		cells := strings.Split(line, ",")
+		b.WriteString(strings.Join(cells[len(cells)-len(columns):], ","))
+	}
+	return b.String()
+}
+
+// requireNowhere looks for text in all that the jobs keep, unpacked where it is packed.
+func requireNowhere(t testing.TB, w *world, text string) {
+	t.Helper()
+	ids, err := w.fs.List("data/jobs")
+	require.NoError(t, err)
+	for _, id := range ids {
+		dir := "data/jobs/" + id
+		files, err := w.fs.List(dir)
+		require.NoError(t, err)
+		for _, name := range files {
+			require.NotContains(t, name, fileNew, "left over")
+			require.NotEqual(t, fileErasing, name, "left over")
+			b, err := readWhole(w.fs, dir+"/"+name)
+			require.NoError(t, err)
+			if name == fileSpool || name == fileResults || name == fileCallback {
+				z, err := zstd.NewReader(bytes.NewReader(b))
+				require.NoError(t, err)
+				b, err = io.ReadAll(z)
+				require.NoError(t, err)
+				z.Close()
+			}
+			require.NotContains(t, strings.ToLower(string(b)), text, "%s", name)
+		}
+	}
+}
+
+func TestEraseInAFinishedJob(t *testing.T) {
+	w := openWorld(t, vfs.NewMem())
+	w.run()
+	j := w.finish(t, w.accept(t, spelled).ID)
+	other := w.finish(t, w.accept(t, "email\nbo@else.example\n").ID)
+	was := w.results(t, j.ID, Filter{})
+	require.Equal(t, spelled, inputOf(was))
+	require.NoError(t, w.c.WriteResults(t.Context(), j.ID, io.Discard))
+
+	n, err := w.c.Erase(t.Context(), wanted)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	got := w.results(t, j.ID, Filter{})
+	require.Equal(t, spelledErased, inputOf(got))
+	require.Equal(t, strings.ReplaceAll(oursOf(was), wanted, ""), oursOf(got), "verdicts stay, but for a suggestion of the address")
+	var rows bytes.Buffer
+	require.NoError(t, w.c.WriteResults(t.Context(), j.ID, &rows))
+	require.Contains(t, rows.String(), `{"row":1,"email":"\u003cerased>",`)
+
+	now, err := w.c.Job(j.ID)
+	require.NoError(t, err)
+	require.NotEqual(t, j.ResultSHA, now.ResultSHA)
+	stored, err := readWhole(w.fs, "data/jobs/"+j.ID+"/results")
+	require.NoError(t, err)
+	sum := sha256.Sum256(stored)
+	require.Equal(t, hex.EncodeToString(sum[:]), now.ResultSHA)
+	require.EqualValues(t, len(stored), now.ResultBytes)
+	require.Equal(t, j.Counts, now.Counts)
+	untouched, err := w.c.Job(other.ID)
+	require.NoError(t, err)
+	require.Equal(t, other, untouched)
+
+	n, err = w.c.Erase(t.Context(), wanted)
+	require.NoError(t, err)
+	require.Zero(t, n, "nothing is left of it")
+	require.NoError(t, w.c.Expire(j.ID))
+	_, err = w.c.Erase(t.Context(), wanted)
+	require.NoError(t, err)
+	_, err = w.c.Erase(t.Context(), "no address")
+	require.Error(t, err)
+	require.NoError(t, w.close(t))
+}
+
+// TestEraseSpellings erases what is the same address by the rules of a provider, of a domain's two writings, and of a
+// file's encoding.
+func TestEraseSpellings(t *testing.T) {
+	for _, c := range []struct{ folded, in, want string }{
+		{"ann@gmail.com", "email\na.n.n+x@gmail.com\nann@gmail.co\n", "<erased>,"},
+		{"ann@xn--mnchen-3ya.example", "email\nann@m\xfcnchen.example\nb\xfcro@else.example\n", "<erased>,"},
+		{"ann@xn--mnchen-3ya.example", "email;x\nbo@a.example;ann@münchen.example\n", "bo@a.example;<erased>;"},
+		{"x@nxgmial.com", "email\nx@nxgmial.com\n", "<erased>,"},
+	} {
+		w := openWorld(t, vfs.NewMem())
+		w.run()
+		j := w.finish(t, w.accept(t, c.in).ID)
+		n, err := w.c.Erase(t.Context(), c.folded)
+		require.NoError(t, err)
+		require.Equal(t, 1, n, c.in)
+		got := w.results(t, j.ID, Filter{})
+		require.True(t, strings.HasPrefix(got[strings.IndexByte(got, '\n')+1:], c.want), got)
+		require.NotContains(t, got, "@gmail.com", "what was suggested instead is forgotten too")
+		requireNowhere(t, w, c.folded)
+		require.NoError(t, w.close(t))
+	}
+}
+
+// TestEraseASuggestion erases an address that stands nowhere but in our own did-you-mean of another.
+func TestEraseASuggestion(t *testing.T) {
+	w := openWorld(t, vfs.NewMem())
+	w.run()
+	j := w.finish(t, w.accept(t, "email\nx@nxgmial.com\ny@nxgmial.com\n").ID)
+	n, err := w.c.Erase(t.Context(), "x@gmail.com")
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	got := w.results(t, j.ID, Filter{})
+	require.Contains(t, got, "x@nxgmial.com")
+	require.NotContains(t, got, "x@gmail.com")
+	require.Contains(t, got, "y@gmail.com")
+	requireNowhere(t, w, "x@gmail.com")
+	require.NoError(t, w.close(t))
+}
+
+// TestEraseInARunningJob erases an address that waits for its next attempt: it is not asked again, the others are, when
+// they were to be, and nothing of the job names it from then on.
+func TestEraseInARunningJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, vfs.NewMem())
+		var asked atomic.Int64
+		w.prober.how = func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+			if r.Address.Folded() == wanted {
+				asked.Add(1)
+			}
+			if r.Attempt == 0 {
+				return wire.Deferred, time.Hour
+			}
+			return wire.Settled, 0
+		}
+		w.run()
+		began := time.Now()
+		j := w.accept(t, list(300, 5)+"x,u7@shop.example,\"n\"\ny,u7@shop.example,\"n\"\nz,zz@shop.example,\"n\"\n")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.EqualValues(t, 1, asked.Load())
+
+		n, err := w.c.Erase(t.Context(), wanted)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		requireNowhere(t, w, wanted)
+		now, err := w.c.Job(j.ID)
+		require.NoError(t, err)
+		require.False(t, now.State.Finished())
+		j, err = w.c.Wait(t.Context(), j.ID)
+		require.NoError(t, err)
+		require.Equal(t, store.JobCompleted, j.State)
+		require.EqualValues(t, 1, asked.Load(), "asked again")
+		require.WithinDuration(t, began.Add(time.Hour), j.FinishedAt, 5*time.Minute, "the others kept their time")
+		got := w.results(t, j.ID, Filter{})
+		require.Equal(t, 2, strings.Count(got, "<erased>,\"n\",UNKNOWN,50,smtp_not_checked,"))
+		require.NotContains(t, got, "u7@shop.example")
+		require.NotContains(t, got, "greylisted")
+		requireNowhere(t, w, wanted)
+		require.NoError(t, w.close(t))
+	})
+}
+
+// TestEraseInEveryState erases at rest: no Run is on.
+func TestEraseInEveryState(t *testing.T) {
+	for _, state := range []store.JobState{store.JobQueued, store.JobPaused, store.JobCancelling, store.JobFailed} {
+		w := openWorld(t, vfs.NewMem())
+		j := w.accept(t, spelled)
+		_, err := w.store.UpdateJob(j.ID, func(j *store.Job) error {
+			j.State, j.Cancelled = state, state == store.JobCancelling
+			return nil
+		})
+		require.NoError(t, err)
+		n, err := w.c.Erase(t.Context(), wanted)
+		require.NoError(t, err)
+		if state == store.JobFailed {
+			left, err := w.fs.List("data/jobs/" + j.ID)
+			require.NoError(t, err)
+			require.Empty(t, left, "nobody is served from the files of a failed job")
+			require.NoError(t, w.close(t))
+			continue
+		}
+		require.Equal(t, 1, n)
+		w.run()
+		if state == store.JobPaused {
+			_, err = w.c.Resume(j.ID)
+			require.NoError(t, err)
+		}
+		require.Equal(t, spelledErased, inputOf(w.results(t, w.finish(t, j.ID).ID, Filter{})))
+		require.NoError(t, w.close(t))
+	}
+}
+
+// TestEraseMayFailAnywhere fails each durable step of an erasure in turn, unseen and persisted, cuts the power, starts
+// again, and erases again: the job is whole, and the address is gone.
+func TestEraseMayFailAnywhere(t *testing.T) {
+	for _, running := range []bool{false, true} {
+		for _, persist := range []bool{false, true} {
+			steps := 0
+			for n, more := int64(1), true; more; n++ {
+				if more = failErasure(t, n, persist, running); more {
+					steps++
+				}
+			}
+			t.Logf("running %v, persisted %v: %d steps", running, persist, steps)
+			require.Greater(t, steps, 12)
+		}
+	}
+}
+
+func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
+	disk := vfs.NewCrashableMem()
+	fs := &faultFS{FS: disk, persist: persist}
+	w := openWorld(t, disk, func(_ *world, c *Config) { c.FS = fs })
+	if running {
+		w.prober.how = func(*wire.Batch, *wire.Row) (wire.Outcome, time.Duration) { return wire.Deferred, 50 * time.Millisecond }
+	}
+	w.run()
+	j := w.accept(t, spelled)
+	if !running {
+		w.finish(t, j.ID)
+	} else {
+		waitFor(t, func() bool { j, err := w.c.Job(j.ID); return err == nil && j.SplitDone })
+	}
+	w.stop()
+	require.NoError(t, <-w.ended)
+	fs.left.Store(n)
+	_, err := w.c.Erase(t.Context(), wanted)
+	fs.left.Store(-1 << 40)
+	more = fs.hit.Load() != nil
+	if err != nil {
+		require.ErrorIs(t, err, errDisk)
+	}
+	require.NoError(t, w.store.Close())
+
+	again := openWorld(t, disk.CrashClone(vfs.CrashCloneCfg{}))
+	again.run()
+	if !running {
+		again.results(t, j.ID, Filter{})
+	}
+	_, failed := again.c.Erase(t.Context(), wanted)
+	require.NoError(t, failed, "step %d: %v", n, *cmp.Or(fs.hit.Load(), new(string)))
+	done := again.finish(t, j.ID)
+	require.Equal(t, store.JobCompleted, done.State)
+	var stored bytes.Buffer
+	require.NoError(t, again.c.copyStored(t.Context(), j.ID, &stored, true))
+	require.Equal(t, spelledErased, inputOf(stored.String()), "step %d: %v", n, *cmp.Or(fs.hit.Load(), new(string)))
+	packed, err := readWhole(again.fs, "data/jobs/"+j.ID+"/results")
+	require.NoError(t, err)
+	sum := sha256.Sum256(packed)
+	require.Equal(t, hex.EncodeToString(sum[:]), done.ResultSHA)
+	require.NoError(t, again.close(t))
+	return more
+}
+
+// waitFor lets other goroutines run until something holds.
+func waitFor(t *testing.T, holds func() bool) {
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	for !holds() {
+		require.NoError(t, ctx.Err())
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestEraseAnswersOnceDurable cuts the power after Erase returned, with nothing kept that was not synced.
+func TestEraseAnswersOnceDurable(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	w := openWorld(t, disk)
+	w.run()
+	j := w.finish(t, w.accept(t, spelled).ID)
+	_, err := w.c.Erase(t.Context(), wanted)
+	require.NoError(t, err)
+	after := openWorld(t, disk.CrashClone(vfs.CrashCloneCfg{}))
+	require.Equal(t, spelledErased, inputOf(after.results(t, j.ID, Filter{})))
+	require.NoError(t, after.close(t))
+	require.NoError(t, w.close(t))
+}
+
+// TestEraseGoesOnPastADamagedJob: one job that cannot be read does not keep the others.
+func TestEraseGoesOnPastADamagedJob(t *testing.T) {
+	w := openWorld(t, vfs.NewMem())
+	w.run()
+	a, b := w.finish(t, w.accept(t, spelled).ID), w.finish(t, w.accept(t, spelled).ID)
+	require.NoError(t, writeWhole(w.fs, "data/jobs/"+a.ID+"/index", []byte("nonsense")))
+	n, err := w.c.Erase(t.Context(), wanted)
+	require.ErrorIs(t, err, errDamaged)
+	require.ErrorContains(t, err, a.ID)
+	require.Equal(t, 1, n)
+	require.Equal(t, spelledErased, inputOf(w.results(t, b.ID, Filter{})))
+	require.NoError(t, w.close(t))
+}
+
+func TestEraseEndsWithItsContext(t *testing.T) {
+	w := openWorld(t, vfs.NewMem())
+	w.run()
+	w.finish(t, w.accept(t, spelled).ID)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	_, err := w.c.Erase(ctx, wanted)
+	require.True(t, errors.Is(err, context.Canceled))
+	require.NoError(t, w.close(t))
+}
+
+// FuzzMentions: whatever stands in a sheet, what is cut out of it leaves a sheet of as many rows and cells.
+func FuzzMentions(f *testing.F) {
+	f.Add([]byte(spelled), wanted)
+	f.Add([]byte("email\n'a@b.c'@a@b.c,\"a@b.c\"\"\"\n"), "a@b.c")
+	f.Fuzz(func(t *testing.T, text []byte, folded string) {
+		e := &erasure{c: &Coordinator{}, folded: folded, dialect: sheet.Dialect{Delimiter: ',', Encoding: sheet.UTF8, Widest: 1 << 10, Header: 1 << 10}}
+		b := sheet.Block{Buf: text}
+		if e.dialect.Parse(&b) != nil {
+			return
+		}
+		var m mention
+		e.searchBlock(&b, &m)
+		after := sheet.Block{Buf: cut(nil, text, m.spans)}
+		require.NoError(t, e.dialect.Parse(&after))
+		require.Len(t, after.Rows, len(b.Rows))
+		for i := range b.Rows {
+			require.Equal(t, b.Rows[i].Cells, after.Rows[i].Cells)
+		}
+	})
+}

@@ -60,6 +60,9 @@ type Client struct {
 	calls  map[uint64]*call
 	last   uint64 // number of the newest call
 	credit credit
+
+	status   Status
+	statusAt time.Time
 }
 
 var _ Prober = (*Client)(nil)

@@ -145,6 +145,7 @@ func (c *Client) attached(l *link, h *NodeHelloFrame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stream = l
+	c.status, c.statusAt = Status{}, time.Time{}
 	c.state.Live, c.state.Usable, c.state.Draining, c.state.Problem, c.state.Heard = true, true, h.GetDraining(), "", time.Now()
 	c.state.Hello = Hello{Version: h.GetVersion(), Identities: readIdentities(h.GetIdentities())}
 	running := map[uint64]bool{}
@@ -187,6 +188,8 @@ func (c *Client) hear(l *link, f *NodeFrame) error {
 		return c.results(l, k.Results)
 	case *NodeFrame_Credit:
 		c.credit.set(k.Credit.GetClass(), int(k.Credit.GetRows()))
+	case *NodeFrame_Status:
+		c.heardStatus(k.Status, c.state.Heard)
 	case *NodeFrame_Draining:
 		c.state.Draining = true
 		c.credit.refuse(c.drained())

@@ -30,7 +30,9 @@ type ServerConfig struct {
 	// Alone is told when the node has lost its coordinator's lease and may start no probe, not even a retry of its own, and
 	// when it has it again. It begins alone. It is called from one goroutine.
 	Alone func(alone bool)
-	Log   *slog.Logger // default: none
+	// Status says how the node fares; asked with every ping. Default: nothing is told.
+	Status func() Status
+	Log    *slog.Logger // default: none
 }
 
 // Server makes a Prober reachable to one coordinator.

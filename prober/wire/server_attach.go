@@ -142,6 +142,9 @@ func (s *Server) write(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFra
 		case <-a.wake:
 		case <-pings.C:
 			a.ping(time.Now())
+			if s.cfg.Status != nil {
+				a.push(statusFrame(s.cfg.Status()))
+			}
 		case <-credits.C:
 			s.grant(a)
 		case <-a.closed:

@@ -10,7 +10,7 @@ import (
 // toFrame makes the message of a single question. budget is how long an answer is of use; 0 is without limit.
 func (a *Ask) toFrame(budget time.Duration) *AskFrame {
 	return &AskFrame{Mailbox: a.Address.Mailbox(), Flags: uint32(a.Flags), Route: routeFrame(a.Route), MaxAgeNs: int64(a.MaxAge),
-		NoSmtp: a.NoSMTP, Low: a.Low, BudgetNs: int64(budget)}
+		NoSmtp: a.NoSMTP, Low: a.Low, BudgetNs: int64(budget), Egress: a.Egress}
 }
 
 func (f *AskFrame) ask(table *engine.Table) (Ask, error) {
@@ -29,7 +29,7 @@ func (f *AskFrame) ask(table *engine.Table) (Ask, error) {
 		return Ask{}, err
 	}
 	return Ask{Address: address, Flags: engine.Flags(f.GetFlags()), Route: route, MaxAge: time.Duration(f.GetMaxAgeNs()),
-		NoSMTP: f.GetNoSmtp(), Low: f.GetLow()}, nil
+		NoSMTP: f.GetNoSmtp(), Low: f.GetLow(), Egress: f.GetEgress()}, nil
 }
 
 func verdictFrame(v *engine.Verdict) *VerdictFrame {

@@ -69,7 +69,8 @@ type Ask struct {
 	Route   *engine.Route // routable
 	MaxAge  time.Duration
 	NoSMTP  bool
-	Low     bool // lowest priority (public endpoint)
+	Low     bool   // lowest priority (public endpoint)
+	Egress  string // the identity that owns the address; "" for any
 }
 
 // Answer is the outcome of a single verification. A greylisted answer carries Verdict.Details.NextRetry.

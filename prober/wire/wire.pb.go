@@ -183,6 +183,7 @@ type NodeFrame struct {
 	//	*NodeFrame_Credit
 	//	*NodeFrame_Ping
 	//	*NodeFrame_Draining
+	//	*NodeFrame_Status
 	Kind          isNodeFrame_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -270,6 +271,15 @@ func (x *NodeFrame) GetDraining() *DrainingFrame {
 	return nil
 }
 
+func (x *NodeFrame) GetStatus() *StatusFrame {
+	if x != nil {
+		if x, ok := x.Kind.(*NodeFrame_Status); ok {
+			return x.Status
+		}
+	}
+	return nil
+}
+
 type isNodeFrame_Kind interface {
 	isNodeFrame_Kind()
 }
@@ -294,6 +304,10 @@ type NodeFrame_Draining struct {
 	Draining *DrainingFrame `protobuf:"bytes,5,opt,name=draining,oneof"`
 }
 
+type NodeFrame_Status struct {
+	Status *StatusFrame `protobuf:"bytes,6,opt,name=status,oneof"`
+}
+
 func (*NodeFrame_Hello) isNodeFrame_Kind() {}
 
 func (*NodeFrame_Results) isNodeFrame_Kind() {}
@@ -303,6 +317,8 @@ func (*NodeFrame_Credit) isNodeFrame_Kind() {}
 func (*NodeFrame_Ping) isNodeFrame_Kind() {}
 
 func (*NodeFrame_Draining) isNodeFrame_Kind() {}
+
+func (*NodeFrame_Status) isNodeFrame_Kind() {}
 
 // Who a coordinator is. It is sent with every single too.
 type CoordinatorIDFrame struct {
@@ -951,6 +967,167 @@ func (*DrainingFrame) Descriptor() ([]byte, []int) {
 	return file_wire_proto_rawDescGZIP(), []int{12}
 }
 
+// How a node fares: for people and dashboards, nothing is decided by it. Sent with every second ping.
+type StatusFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lanes         uint32                 `protobuf:"varint,1,opt,name=lanes" json:"lanes,omitempty"`
+	Sessions      uint32                 `protobuf:"varint,2,opt,name=sessions" json:"sessions,omitempty"`
+	Rows          uint32                 `protobuf:"varint,3,opt,name=rows" json:"rows,omitempty"`             // probes in memory
+	Recipients    uint64                 `protobuf:"varint,4,opt,name=recipients" json:"recipients,omitempty"` // sent since the start, decoys included
+	Answered      uint64                 `protobuf:"varint,5,opt,name=answered" json:"answered,omitempty"`     // rows since the start, from the cache or not
+	Identities    []*IdentityStatusFrame `protobuf:"bytes,6,rep,name=identities" json:"identities,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StatusFrame) Reset() {
+	*x = StatusFrame{}
+	mi := &file_wire_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StatusFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StatusFrame) ProtoMessage() {}
+
+func (x *StatusFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StatusFrame.ProtoReflect.Descriptor instead.
+func (*StatusFrame) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *StatusFrame) GetLanes() uint32 {
+	if x != nil {
+		return x.Lanes
+	}
+	return 0
+}
+
+func (x *StatusFrame) GetSessions() uint32 {
+	if x != nil {
+		return x.Sessions
+	}
+	return 0
+}
+
+func (x *StatusFrame) GetRows() uint32 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *StatusFrame) GetRecipients() uint64 {
+	if x != nil {
+		return x.Recipients
+	}
+	return 0
+}
+
+func (x *StatusFrame) GetAnswered() uint64 {
+	if x != nil {
+		return x.Answered
+	}
+	return 0
+}
+
+func (x *StatusFrame) GetIdentities() []*IdentityStatusFrame {
+	if x != nil {
+		return x.Identities
+	}
+	return nil
+}
+
+type IdentityStatusFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	State         string                 `protobuf:"bytes,2,opt,name=state" json:"state,omitempty"` // one word
+	Lanes         uint32                 `protobuf:"varint,3,opt,name=lanes" json:"lanes,omitempty"`
+	Resting       uint32                 `protobuf:"varint,4,opt,name=resting" json:"resting,omitempty"` // lanes whose receiver wants no more of this source for a time
+	Spent         uint32                 `protobuf:"varint,5,opt,name=spent" json:"spent,omitempty"`     // lanes whose budget is used up for now
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdentityStatusFrame) Reset() {
+	*x = IdentityStatusFrame{}
+	mi := &file_wire_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdentityStatusFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdentityStatusFrame) ProtoMessage() {}
+
+func (x *IdentityStatusFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdentityStatusFrame.ProtoReflect.Descriptor instead.
+func (*IdentityStatusFrame) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *IdentityStatusFrame) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *IdentityStatusFrame) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *IdentityStatusFrame) GetLanes() uint32 {
+	if x != nil {
+		return x.Lanes
+	}
+	return 0
+}
+
+func (x *IdentityStatusFrame) GetResting() uint32 {
+	if x != nil {
+		return x.Resting
+	}
+	return 0
+}
+
+func (x *IdentityStatusFrame) GetSpent() uint32 {
+	if x != nil {
+		return x.Spent
+	}
+	return 0
+}
+
 type RouteFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key" json:"key,omitempty"`
@@ -965,7 +1142,7 @@ type RouteFrame struct {
 
 func (x *RouteFrame) Reset() {
 	*x = RouteFrame{}
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1154,7 @@ func (x *RouteFrame) String() string {
 func (*RouteFrame) ProtoMessage() {}
 
 func (x *RouteFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1167,7 @@ func (x *RouteFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouteFrame.ProtoReflect.Descriptor instead.
 func (*RouteFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{13}
+	return file_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RouteFrame) GetKey() string {
@@ -1060,7 +1237,7 @@ type BatchFrame struct {
 
 func (x *BatchFrame) Reset() {
 	*x = BatchFrame{}
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1072,7 +1249,7 @@ func (x *BatchFrame) String() string {
 func (*BatchFrame) ProtoMessage() {}
 
 func (x *BatchFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1085,7 +1262,7 @@ func (x *BatchFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchFrame.ProtoReflect.Descriptor instead.
 func (*BatchFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{14}
+	return file_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *BatchFrame) GetBatch() uint64 {
@@ -1223,7 +1400,7 @@ type ResultsFrame struct {
 
 func (x *ResultsFrame) Reset() {
 	*x = ResultsFrame{}
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1235,7 +1412,7 @@ func (x *ResultsFrame) String() string {
 func (*ResultsFrame) ProtoMessage() {}
 
 func (x *ResultsFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1248,7 +1425,7 @@ func (x *ResultsFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultsFrame.ProtoReflect.Descriptor instead.
 func (*ResultsFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{15}
+	return file_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ResultsFrame) GetBatch() uint64 {
@@ -1359,13 +1536,14 @@ type AskFrame struct {
 	NoSmtp        bool                   `protobuf:"varint,6,opt,name=no_smtp,json=noSmtp" json:"no_smtp,omitempty"`
 	Low           bool                   `protobuf:"varint,7,opt,name=low" json:"low,omitempty"`
 	BudgetNs      int64                  `protobuf:"varint,8,opt,name=budget_ns,json=budgetNs" json:"budget_ns,omitempty"` // time until the answer is wanted; 0 for no limit
+	Egress        string                 `protobuf:"bytes,9,opt,name=egress" json:"egress,omitempty"`                      // the identity that owns the address; empty for any
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AskFrame) Reset() {
 	*x = AskFrame{}
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1377,7 +1555,7 @@ func (x *AskFrame) String() string {
 func (*AskFrame) ProtoMessage() {}
 
 func (x *AskFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1390,7 +1568,7 @@ func (x *AskFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskFrame.ProtoReflect.Descriptor instead.
 func (*AskFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{16}
+	return file_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AskFrame) GetCoordinator() *CoordinatorIDFrame {
@@ -1449,6 +1627,13 @@ func (x *AskFrame) GetBudgetNs() int64 {
 	return 0
 }
 
+func (x *AskFrame) GetEgress() string {
+	if x != nil {
+		return x.Egress
+	}
+	return ""
+}
+
 type AnswerFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node" json:"node,omitempty"`
@@ -1459,7 +1644,7 @@ type AnswerFrame struct {
 
 func (x *AnswerFrame) Reset() {
 	*x = AnswerFrame{}
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1471,7 +1656,7 @@ func (x *AnswerFrame) String() string {
 func (*AnswerFrame) ProtoMessage() {}
 
 func (x *AnswerFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1484,7 +1669,7 @@ func (x *AnswerFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerFrame.ProtoReflect.Descriptor instead.
 func (*AnswerFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{17}
+	return file_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AnswerFrame) GetNode() string {
@@ -1521,7 +1706,7 @@ type VerdictFrame struct {
 
 func (x *VerdictFrame) Reset() {
 	*x = VerdictFrame{}
-	mi := &file_wire_proto_msgTypes[18]
+	mi := &file_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1533,7 +1718,7 @@ func (x *VerdictFrame) String() string {
 func (*VerdictFrame) ProtoMessage() {}
 
 func (x *VerdictFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[18]
+	mi := &file_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1546,7 +1731,7 @@ func (x *VerdictFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerdictFrame.ProtoReflect.Descriptor instead.
 func (*VerdictFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{18}
+	return file_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *VerdictFrame) GetCore() []byte {
@@ -1646,13 +1831,14 @@ const file_wire_proto_rawDesc = "" +
 	"\x03ack\x18\x04 \x01(\v2\x16.probity.wire.AckFrameH\x00R\x03ack\x12-\n" +
 	"\x04pong\x18\x05 \x01(\v2\x17.probity.wire.PingFrameH\x00R\x04pong\x126\n" +
 	"\arefusal\x18\x06 \x01(\v2\x1a.probity.wire.RefusalFrameH\x00R\arefusalB\x06\n" +
-	"\x04kind\"\xa0\x02\n" +
+	"\x04kind\"\xd5\x02\n" +
 	"\tNodeFrame\x124\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1c.probity.wire.NodeHelloFrameH\x00R\x05hello\x126\n" +
 	"\aresults\x18\x02 \x01(\v2\x1a.probity.wire.ResultsFrameH\x00R\aresults\x123\n" +
 	"\x06credit\x18\x03 \x01(\v2\x19.probity.wire.CreditFrameH\x00R\x06credit\x12-\n" +
 	"\x04ping\x18\x04 \x01(\v2\x17.probity.wire.PingFrameH\x00R\x04ping\x129\n" +
-	"\bdraining\x18\x05 \x01(\v2\x1b.probity.wire.DrainingFrameH\x00R\bdrainingB\x06\n" +
+	"\bdraining\x18\x05 \x01(\v2\x1b.probity.wire.DrainingFrameH\x00R\bdraining\x123\n" +
+	"\x06status\x18\x06 \x01(\v2\x19.probity.wire.StatusFrameH\x00R\x06statusB\x06\n" +
 	"\x04kind\"8\n" +
 	"\x12CoordinatorIDFrame\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -1697,7 +1883,24 @@ const file_wire_proto_rawDesc = "" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\"$\n" +
 	"\fRefusalFrame\x12\x14\n" +
 	"\x05words\x18\x01 \x01(\tR\x05words\"\x0f\n" +
-	"\rDrainingFrame\"\x94\x01\n" +
+	"\rDrainingFrame\"\xd2\x01\n" +
+	"\vStatusFrame\x12\x14\n" +
+	"\x05lanes\x18\x01 \x01(\rR\x05lanes\x12\x1a\n" +
+	"\bsessions\x18\x02 \x01(\rR\bsessions\x12\x12\n" +
+	"\x04rows\x18\x03 \x01(\rR\x04rows\x12\x1e\n" +
+	"\n" +
+	"recipients\x18\x04 \x01(\x04R\n" +
+	"recipients\x12\x1a\n" +
+	"\banswered\x18\x05 \x01(\x04R\banswered\x12A\n" +
+	"\n" +
+	"identities\x18\x06 \x03(\v2!.probity.wire.IdentityStatusFrameR\n" +
+	"identities\"\x85\x01\n" +
+	"\x13IdentityStatusFrame\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +
+	"\x05lanes\x18\x03 \x01(\rR\x05lanes\x12\x18\n" +
+	"\aresting\x18\x04 \x01(\rR\aresting\x12\x14\n" +
+	"\x05spent\x18\x05 \x01(\rR\x05spent\"\x94\x01\n" +
 	"\n" +
 	"RouteFrame\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
@@ -1742,7 +1945,7 @@ const file_wire_proto_rawDesc = "" +
 	"\bprovider\x18\v \x03(\rR\bprovider\x12#\n" +
 	"\rprovider_name\x18\f \x03(\rR\fproviderName\x12\x12\n" +
 	"\x04rule\x18\r \x03(\rR\x04rule\x12\x15\n" +
-	"\x06due_ns\x18\x0e \x03(\x03R\x05dueNs\"\x94\x02\n" +
+	"\x06due_ns\x18\x0e \x03(\x03R\x05dueNs\"\xac\x02\n" +
 	"\bAskFrame\x12B\n" +
 	"\vcoordinator\x18\x01 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12\x18\n" +
 	"\amailbox\x18\x02 \x01(\tR\amailbox\x12\x14\n" +
@@ -1752,7 +1955,8 @@ const file_wire_proto_rawDesc = "" +
 	"max_age_ns\x18\x05 \x01(\x03R\bmaxAgeNs\x12\x17\n" +
 	"\ano_smtp\x18\x06 \x01(\bR\x06noSmtp\x12\x10\n" +
 	"\x03low\x18\a \x01(\bR\x03low\x12\x1b\n" +
-	"\tbudget_ns\x18\b \x01(\x03R\bbudgetNs\"W\n" +
+	"\tbudget_ns\x18\b \x01(\x03R\bbudgetNs\x12\x16\n" +
+	"\x06egress\x18\t \x01(\tR\x06egress\"W\n" +
 	"\vAnswerFrame\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x124\n" +
 	"\averdict\x18\x02 \x01(\v2\x1a.probity.wire.VerdictFrameR\averdict\"\xbb\x02\n" +
@@ -1786,7 +1990,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 	return file_wire_proto_rawDescData
 }
 
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_wire_proto_goTypes = []any{
 	(*CoordinatorFrame)(nil),      // 0: probity.wire.CoordinatorFrame
 	(*NodeFrame)(nil),             // 1: probity.wire.NodeFrame
@@ -1801,41 +2005,45 @@ var file_wire_proto_goTypes = []any{
 	(*AckFrame)(nil),              // 10: probity.wire.AckFrame
 	(*RefusalFrame)(nil),          // 11: probity.wire.RefusalFrame
 	(*DrainingFrame)(nil),         // 12: probity.wire.DrainingFrame
-	(*RouteFrame)(nil),            // 13: probity.wire.RouteFrame
-	(*BatchFrame)(nil),            // 14: probity.wire.BatchFrame
-	(*ResultsFrame)(nil),          // 15: probity.wire.ResultsFrame
-	(*AskFrame)(nil),              // 16: probity.wire.AskFrame
-	(*AnswerFrame)(nil),           // 17: probity.wire.AnswerFrame
-	(*VerdictFrame)(nil),          // 18: probity.wire.VerdictFrame
+	(*StatusFrame)(nil),           // 13: probity.wire.StatusFrame
+	(*IdentityStatusFrame)(nil),   // 14: probity.wire.IdentityStatusFrame
+	(*RouteFrame)(nil),            // 15: probity.wire.RouteFrame
+	(*BatchFrame)(nil),            // 16: probity.wire.BatchFrame
+	(*ResultsFrame)(nil),          // 17: probity.wire.ResultsFrame
+	(*AskFrame)(nil),              // 18: probity.wire.AskFrame
+	(*AnswerFrame)(nil),           // 19: probity.wire.AnswerFrame
+	(*VerdictFrame)(nil),          // 20: probity.wire.VerdictFrame
 }
 var file_wire_proto_depIdxs = []int32{
 	3,  // 0: probity.wire.CoordinatorFrame.hello:type_name -> probity.wire.CoordinatorHelloFrame
-	14, // 1: probity.wire.CoordinatorFrame.batch:type_name -> probity.wire.BatchFrame
+	16, // 1: probity.wire.CoordinatorFrame.batch:type_name -> probity.wire.BatchFrame
 	9,  // 2: probity.wire.CoordinatorFrame.cancel:type_name -> probity.wire.CancelFrame
 	10, // 3: probity.wire.CoordinatorFrame.ack:type_name -> probity.wire.AckFrame
 	8,  // 4: probity.wire.CoordinatorFrame.pong:type_name -> probity.wire.PingFrame
 	11, // 5: probity.wire.CoordinatorFrame.refusal:type_name -> probity.wire.RefusalFrame
 	5,  // 6: probity.wire.NodeFrame.hello:type_name -> probity.wire.NodeHelloFrame
-	15, // 7: probity.wire.NodeFrame.results:type_name -> probity.wire.ResultsFrame
+	17, // 7: probity.wire.NodeFrame.results:type_name -> probity.wire.ResultsFrame
 	7,  // 8: probity.wire.NodeFrame.credit:type_name -> probity.wire.CreditFrame
 	8,  // 9: probity.wire.NodeFrame.ping:type_name -> probity.wire.PingFrame
 	12, // 10: probity.wire.NodeFrame.draining:type_name -> probity.wire.DrainingFrame
-	2,  // 11: probity.wire.CoordinatorHelloFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	4,  // 12: probity.wire.CoordinatorHelloFrame.open:type_name -> probity.wire.OpenFrame
-	6,  // 13: probity.wire.NodeHelloFrame.identities:type_name -> probity.wire.IdentityFrame
-	13, // 14: probity.wire.BatchFrame.routes:type_name -> probity.wire.RouteFrame
-	2,  // 15: probity.wire.AskFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	13, // 16: probity.wire.AskFrame.route:type_name -> probity.wire.RouteFrame
-	18, // 17: probity.wire.AnswerFrame.verdict:type_name -> probity.wire.VerdictFrame
-	0,  // 18: probity.wire.Node.Attach:input_type -> probity.wire.CoordinatorFrame
-	16, // 19: probity.wire.Node.Single:input_type -> probity.wire.AskFrame
-	1,  // 20: probity.wire.Node.Attach:output_type -> probity.wire.NodeFrame
-	17, // 21: probity.wire.Node.Single:output_type -> probity.wire.AnswerFrame
-	20, // [20:22] is the sub-list for method output_type
-	18, // [18:20] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	13, // 11: probity.wire.NodeFrame.status:type_name -> probity.wire.StatusFrame
+	2,  // 12: probity.wire.CoordinatorHelloFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	4,  // 13: probity.wire.CoordinatorHelloFrame.open:type_name -> probity.wire.OpenFrame
+	6,  // 14: probity.wire.NodeHelloFrame.identities:type_name -> probity.wire.IdentityFrame
+	14, // 15: probity.wire.StatusFrame.identities:type_name -> probity.wire.IdentityStatusFrame
+	15, // 16: probity.wire.BatchFrame.routes:type_name -> probity.wire.RouteFrame
+	2,  // 17: probity.wire.AskFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	15, // 18: probity.wire.AskFrame.route:type_name -> probity.wire.RouteFrame
+	20, // 19: probity.wire.AnswerFrame.verdict:type_name -> probity.wire.VerdictFrame
+	0,  // 20: probity.wire.Node.Attach:input_type -> probity.wire.CoordinatorFrame
+	18, // 21: probity.wire.Node.Single:input_type -> probity.wire.AskFrame
+	1,  // 22: probity.wire.Node.Attach:output_type -> probity.wire.NodeFrame
+	19, // 23: probity.wire.Node.Single:output_type -> probity.wire.AnswerFrame
+	22, // [22:24] is the sub-list for method output_type
+	20, // [20:22] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -1857,6 +2065,7 @@ func file_wire_proto_init() {
 		(*NodeFrame_Credit)(nil),
 		(*NodeFrame_Ping)(nil),
 		(*NodeFrame_Draining)(nil),
+		(*NodeFrame_Status)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1864,7 +2073,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

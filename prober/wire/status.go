@@ -1,0 +1,56 @@
+package wire
+
+import "time"
+
+// Status is how a node fares, for people and dashboards. Nothing is decided by it.
+type Status struct {
+	Lanes, Sessions, Rows int
+	Recipients            uint64 // sent since the node's start, decoys included
+	Answered              uint64 // rows since the node's start, from the cache or not
+	Identities            []IdentityStatus
+	RowsPerSecond         float64 // as the Client counts it between two of them
+}
+
+// IdentityStatus is how an egress identity of a node fares.
+type IdentityStatus struct {
+	Name    string
+	State   string // ok, resting, sick
+	Lanes   int
+	Resting int // lanes whose receiver wants no more of this source for a time
+	Spent   int // lanes whose budget is used up for now
+}
+
+// maxIdentities bounds what is kept of a node's status.
+const maxIdentities = 1024
+
+func statusFrame(s Status) *NodeFrame {
+	f := &StatusFrame{Lanes: count(s.Lanes), Sessions: count(s.Sessions), Rows: count(s.Rows), Recipients: s.Recipients, Answered: s.Answered}
+	for _, id := range s.Identities[:min(len(s.Identities), maxIdentities)] {
+		f.Identities = append(f.Identities, &IdentityStatusFrame{Name: id.Name, State: id.State, Lanes: count(id.Lanes), Resting: count(id.Resting), Spent: count(id.Spent)})
+	}
+	return &NodeFrame{Kind: &NodeFrame_Status{Status: f}}
+}
+
+func (f *StatusFrame) status() Status {
+	s := Status{Lanes: int(f.GetLanes()), Sessions: int(f.GetSessions()), Rows: int(f.GetRows()), Recipients: f.GetRecipients(), Answered: f.GetAnswered()}
+	for _, id := range f.GetIdentities()[:min(len(f.GetIdentities()), maxIdentities)] {
+		s.Identities = append(s.Identities, IdentityStatus{id.GetName(), id.GetState(), int(id.GetLanes()), int(id.GetResting()), int(id.GetSpent())})
+	}
+	return s
+}
+
+// Status is the last that the node told; zero where it told none on the last stream.
+func (c *Client) Status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.status
+}
+
+// heardStatus notes a status, and the pace since the one before it. The caller holds mu.
+func (c *Client) heardStatus(f *StatusFrame, now time.Time) {
+	s := f.status()
+	if took := now.Sub(c.statusAt).Seconds(); !c.statusAt.IsZero() && took > 0 && s.Answered >= c.status.Answered {
+		s.RowsPerSecond = float64(s.Answered-c.status.Answered) / took
+	}
+	c.status, c.statusAt = s, now
+}

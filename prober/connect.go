@@ -92,7 +92,11 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fau
 	defer cancel()
 	s.dialled = true
 	s.lane.prober.metrics.connections.Inc()
-	return d.DialContext(ctx, netip.AddrPortFrom(addr, cfg.Port))
+	conn, f := d.DialContext(ctx, netip.AddrPortFrom(addr, cfg.Port))
+	if now := time.Now(); s.from.health.connected(f.None(), s.lane.key.route, now) {
+		cfg.Log.Warn("a source cannot connect, or can again; while it cannot, one connection in a while tries", "egress", s.from.name, "connects", f.None())
+	}
+	return conn, f
 }
 
 func (s *session) config() smtp.Config {

@@ -42,6 +42,8 @@ type egress struct {
 	name  string
 	asker engine.Asker // what replies may quote of us
 
+	health health
+
 	mu    sync.Mutex           // guards what follows
 	rests time.Time            // quarantined everywhere until then
 	votes map[string]time.Time // route -> end of its vote for that

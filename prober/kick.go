@@ -122,6 +122,12 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 		l.pace.unconnect()
 		return false
 	}
+	if wait := l.egress.health.waits(now); now.Before(wait) {
+		l.pace.unconnect()
+		l.prober.slots.free()
+		l.arm(wait, now)
+		return false
+	}
 	s := newSession(l, g, who)
 	if !l.prober.spawn(s.run) {
 		l.pace.unconnect()

@@ -2,6 +2,7 @@ package prober
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -9,6 +10,8 @@ import (
 // metrics of a prober. No label bears an address or a domain.
 type metrics struct {
 	connections, recipients, replies, decoys, hits, crowded prometheus.Counter
+
+	sent, answered atomic.Uint64 // as recipients_total, and rows of batches with an answer
 
 	outcomes *prometheus.CounterVec // status, reason
 	failures *prometheus.CounterVec // event
@@ -54,6 +57,7 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 // heard counts a transaction.
 func (m *metrics) heard(asked, answered int) {
 	m.recipients.Add(float64(asked))
+	m.sent.Add(uint64(asked))
 	m.replies.Add(float64(answered))
 }
 

@@ -70,6 +70,9 @@ func (p *Prober) launch(key cache.Key, a *wire.Ask, who asker, attempts int, pin
 	}
 	pr.policy = engine.Policy{NoSMTP: a.NoSMTP || p.cfg.Suppressed(a.Address.Domain(), a.Route.Hosts), Details: true, Schedule: p.table.Load().Schedule}
 	pr.ev = engine.Evidence{Address: a.Address, Flags: a.Flags, Route: *a.Route, Attempts: attempts}
+	if pinned == "" {
+		pinned = a.Egress
+	}
 	e := p.egress.choose(a.Route, a.Address, pinned, now)
 	if e == nil {
 		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: now})

@@ -7,6 +7,7 @@ type slots struct {
 	mu      sync.Mutex // guards what follows
 	size    int
 	used    int
+	shut    bool           // nobody may take one: see Prober.SetAlone
 	waiting [2]ring[*lane] // each lane at most once a priority
 }
 
@@ -48,6 +49,9 @@ func (s *slots) next() *lane {
 
 // room is how many slots a priority may fill.
 func (s *slots) room(who priority) int {
+	if s.shut {
+		return 0
+	}
 	if who == bulk {
 		return s.size - s.size/10
 	}

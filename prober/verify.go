@@ -229,6 +229,9 @@ func (v *verification) put(row int, o outcome) {
 	case o.deferred:
 		r.Outcome, r.Due, r.Egress, r.Attempt = wire.Deferred, o.due, o.egress, uint8(min(o.attempt, 255))
 	}
+	if r.Outcome == wire.Settled {
+		v.p.metrics.answered.Add(1)
+	}
 	r.Verdict.FromCache = o.verdict.VerifiedAt.Before(v.b.Started)
 	v.part = append(v.part, r)
 }

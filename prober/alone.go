@@ -1,0 +1,117 @@
+package prober
+
+import (
+	"slices"
+	"time"
+
+	"probity/prober/wire"
+)
+
+// SetAlone stops this node's work, or lets it go on: a node that has lost its coordinator opens no connection and begins no
+// transaction, not even for a retry of its own. What was sent is heard to its end, and what waits goes on waiting.
+func (p *Prober) SetAlone(alone bool) {
+	p.slots.close(alone)
+	if alone {
+		return
+	}
+	now := time.Now()
+	for l := p.slots.next(); l != nil; l = p.slots.next() {
+		l.kicked(now)
+	}
+}
+
+// close closes the slots, or opens them.
+func (s *slots) close(shut bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shut = shut
+}
+
+func (s *slots) closed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shut
+}
+
+// Asks lists the identities that work is sent to: those that take lanes.
+func (p *Prober) Asks() []Identity {
+	ids := make([]Identity, len(p.egress.list))
+	for i, e := range p.egress.list {
+		ids[i] = e.Identity
+	}
+	return ids
+}
+
+// The bounds of a window: less would starve sessions, more would only wait here.
+const (
+	leastWindow = wire.MaxRows / 8
+	mostWindow  = 8 * wire.MaxRows
+)
+
+// Window is how many rows of a class are worth having here: about what its budgets allow in half a minute, were half of them
+// refused. A class is a provider, a route, or many routes with few rows each.
+func (p *Prober) Window(class string) int {
+	table := p.table.Load()
+	prov, sources := table.Provider(class), 1
+	if prov != nil && prov.Wide {
+		sources = len(p.egress.list)
+	}
+	if prov == nil {
+		prov = table.Unknown
+		if class == "tail" {
+			return mostWindow
+		}
+	}
+	rows := mostWindow
+	if n := prov.Limits.RecipientsPerMinute; n > 0 {
+		rows = min(rows, n/2*sources)
+	}
+	if n := prov.Limits.RefusalsPerHour; n > 0 {
+		rows = min(rows, 2*n*sources) // an hour's budget may be spent in a burst
+	}
+	return max(rows, leastWindow)
+}
+
+// Status is how this node fares.
+func (p *Prober) Status() wire.Status {
+	now := time.Now()
+	s := wire.Status{Sessions: p.slots.inUse(), Rows: int(p.rows.Load()), Recipients: p.metrics.sent.Load(), Answered: p.metrics.answered.Load(),
+		Identities: make([]wire.IdentityStatus, len(p.egress.list))}
+	for i, e := range p.egress.list {
+		s.Identities[i] = wire.IdentityStatus{Name: e.name, State: e.state(now)}
+	}
+	for _, l := range p.allLanes() {
+		s.Lanes++
+		i := slices.Index(p.egress.list, l.egress)
+		if i < 0 {
+			continue
+		}
+		l.note(&s.Identities[i], now)
+	}
+	return s
+}
+
+// state is an identity's in one word.
+func (e *egress) state(now time.Time) string {
+	switch {
+	case e.unlessResting(now) == nil:
+		return "resting"
+	case e.health.isSick():
+		return "sick"
+	}
+	return "ok"
+}
+
+// note counts the lane in its identity's status.
+func (l *lane) note(s *wire.IdentityStatus, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.Lanes++
+	if now.Before(l.pace.rest) {
+		s.Resting++
+		return
+	}
+	if _, d := l.pace.room(&connPace{}, bulk, now); d.denied && !d.lease {
+		s.Spent++
+	}
+}

@@ -65,6 +65,11 @@ func (x *exchange) getLedger() error {
 	if err != nil {
 		return err
 	}
+	return x.sendLedger(u.ID)
+}
+
+// sendLedger serves a page of an account's ledger, newest first.
+func (x *exchange) sendLedger(account string) error {
 	limit, err := x.queryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
@@ -73,7 +78,7 @@ func (x *exchange) getLedger() error {
 	if err != nil {
 		return err
 	}
-	found, err := x.srv.rooms.Store.Ledger(u.ID, uint64(before), int(limit))
+	found, err := x.srv.rooms.Store.Ledger(account, uint64(before), int(limit))
 	if err != nil {
 		return err
 	}

@@ -21,4 +21,7 @@
 //  6. Credits are reserved before the work of a single verification and settled after it, whatever comes of it; an answer
 //     that is an error of ours has cost nothing.
 //  7. An address appears in no log line above debug level, and neither key nor password in any.
+//
+// The dashboard (dash*.go, web/) is a client of this interface that shows a session instead of a key; dash.go says what
+// holds of sessions.
 package api

@@ -143,6 +143,9 @@ func (d describer) operation(method, path string, item, op node) operation {
 	if _, own := op["security"]; own {
 		o.Access = "Without a key"
 	}
+	if strings.HasPrefix(path, "/v1/dash/") && path != "/v1/dash/login" {
+		o.Access = "With a session of the dashboard"
+	}
 	if strings.HasPrefix(path, "/v1/admin/") {
 		o.Access = "With an admin's API key"
 	}

@@ -26,6 +26,7 @@ type exchange struct {
 	route  *route // nil when there is none
 	param  string
 	who    store.Identity
+	visit  *visit          // the session that let the request in; nil for a key
 	limit  *store.Decision // of the window that this request counted in
 	body   body
 	denied error // what admit found

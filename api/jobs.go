@@ -80,16 +80,9 @@ func (x *exchange) listJobs() error {
 	if err != nil {
 		return err
 	}
-	records := make([]*record, 0, len(jobs))
-	for _, j := range jobs {
-		r, err := x.srv.lookUp(j.ID)
-		if errors.Is(err, store.ErrNotFound) {
-			continue // deleted since
-		}
-		if err != nil {
-			return err
-		}
-		records = append(records, r)
+	records, err := x.srv.recordsOf(jobs)
+	if err != nil {
+		return err
 	}
 	return x.sendAs(statusOK, map[string]any{"jobs": records, "next_cursor": textOrNil(base64.RawURLEncoding.EncodeToString([]byte(next)))})
 }

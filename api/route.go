@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,10 +12,12 @@ import (
 type access uint8
 
 const (
-	anyone   access = iota
-	keyOnly         // a key of any account
-	adminKey        // a live key of an account with the role admin
-	keyOrSig        // a key, or the signature of a link
+	anyone       access = iota
+	keyOnly             // a key of any account, or a session
+	adminKey            // a live key of an account with the role admin, or a session of one
+	keyOrSig            // a key, or the signature of a link
+	sessionOnly         // a session of the dashboard, never a key
+	adminSession        // a session of an account with the role admin
 )
 
 // counted is the limit that a route counts against. Public requests are counted by their handler, once they are read.
@@ -79,7 +82,7 @@ func (s *Server) routes() []*route {
 	if !s.cfg.HideDocs {
 		list = append(list, s.on("GET /openapi.json", (*exchange).getDescription, anyone), s.on("GET /docs", (*exchange).getDocs, anyone))
 	}
-	return append(list, s.adminRoutes()...)
+	return slices.Concat(list, s.adminRoutes(), s.dashRoutes())
 }
 
 func (s *Server) adminRoutes() []*route {

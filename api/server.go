@@ -28,6 +28,8 @@ type Rooms struct {
 	Scratch string
 	// Erase forgets an address in caches and stored results; nil where there is nothing to forget.
 	Erase func(ctx context.Context, folded string) (Erased, error)
+	// Operator is what the dashboard shows to operators.
+	Operator Operator
 	// Ready tells why no request should come; nil is always ready.
 	Ready   func() error
 	Log     *slog.Logger          // default: none
@@ -50,6 +52,7 @@ type Server struct {
 	json     page
 	widget   page
 	reasons  []byte
+	dash     dashboard
 	draining atomic.Bool
 	streams  sync.WaitGroup // goroutines that write bodies
 	// leaving ends when the server begins to drain, ending when its patience is over.
@@ -78,6 +81,10 @@ func New(cfg Config, rooms Rooms) (*Server, error) {
 	}
 	s.widget, s.reasons = newPage(widgetScript, "text/javascript; charset=utf-8"), reasonsJSON()
 	if s.docs, s.json, err = describe(); err != nil {
+		return nil, err
+	}
+	s.dash.searching, s.dash.started = make(chan struct{}, searchers), s.now()
+	if s.dash.site, err = newSite(); err != nil {
 		return nil, err
 	}
 	s.table = s.routes()

@@ -96,6 +96,7 @@ func (x *exchange) answerSingle(q singleRequest, keep *store.Request) error {
 	if !x.who.Test {
 		a.Credits = coordinator.Cost(a.Verdict.Status)
 	}
+	x.saw(a)
 	now := x.srv.now()
 	body := a.AppendJSON(make([]byte, 0, 1024), now)
 	var parts []store.Part
@@ -103,7 +104,7 @@ func (x *exchange) answerSingle(q singleRequest, keep *store.Request) error {
 		parts = append(parts, store.KeepAnswer(*keep, store.Answer{Status: statusOK, Body: body}, now))
 	}
 	if err := x.settle(a.Credits, parts); err != nil {
-		return err
+		return errors.Join(err, x.settle(0, nil)) // a failure costs nothing
 	}
 	return x.send(statusOK, body)
 }

@@ -1,0 +1,122 @@
+package api
+
+import (
+	"bytes"
+	"crypto/rand"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"mime"
+	"path"
+	"strings"
+)
+
+// webFiles are the dashboard as it was built, beside the page that says how to build it.
+//
+//go:embed web/dist
+var webFiles embed.FS
+
+// noncePlace is where a page's own nonce goes: the styles that its components make are known by it.
+const noncePlace = "__CSP_NONCE__"
+
+// pagePolicy allows what the dashboard is made of: our own files, and style sheets that bear the nonce of the answer.
+// Style attributes that scripts set need no permission; script in the page itself is never allowed.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' data:; font-src 'self'; " +
+	"connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+
+// asset is a file of the dashboard.
+type asset struct {
+	page
+	packed []byte // gzip; nil when there is none
+}
+
+// site is the dashboard's files. The built page is missing where the program was built without Node.
+type site struct {
+	index  []byte
+	built  bool
+	assets map[string]asset // by name below /assets/
+}
+
+func newSite() (*site, error) {
+	s := &site{assets: make(map[string]asset)}
+	var err error
+	if s.index, err = webFiles.ReadFile("web/dist/index.html"); err != nil {
+		s.index, err = webFiles.ReadFile("web/dist/fallback.html")
+		return s, err
+	}
+	s.built = true
+	entries, err := fs.ReadDir(webFiles, "web/dist/assets")
+	if err != nil {
+		return nil, fmt.Errorf("dashboard: %w", err)
+	}
+	for _, e := range entries {
+		if err := s.add(e.Name()); err != nil {
+			return nil, fmt.Errorf("dashboard: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func (s *site) add(name string) error {
+	b, err := webFiles.ReadFile("web/dist/assets/" + name)
+	if err != nil {
+		return err
+	}
+	plain, packed := strings.CutSuffix(name, ".gz")
+	a := s.assets[plain]
+	if packed {
+		a.packed = b
+	} else {
+		kind := mime.TypeByExtension(path.Ext(name))
+		if path.Ext(name) == ".js" {
+			kind = "text/javascript; charset=utf-8" // whatever the machine's own table says
+		}
+		a.page = newPage(b, kind)
+	}
+	s.assets[plain] = a
+	return nil
+}
+
+// pageRoutes serve the dashboard itself. Every page of it is the same file, which finds its way by the path.
+func (s *Server) pageRoutes() []*route {
+	return []*route{
+		s.on("GET /", (*exchange).getApp, anyone),
+		s.on("GET /app", (*exchange).getApp, anyone),
+		s.on("GET /app/{page}", (*exchange).getApp, anyone),
+		s.on("GET /app/{page}/{item}", (*exchange).getApp, anyone),
+		s.on("GET /assets/{file}", (*exchange).getAsset, anyone),
+	}
+}
+
+// getApp serves the page with a nonce of its own, which is why it is never cached.
+func (x *exchange) getApp() error {
+	var random [16]byte
+	rand.Read(random[:])
+	nonce := base64.RawStdEncoding.EncodeToString(random[:])
+	res := &x.ctx.Response
+	res.Header.Set("Content-Security-Policy", fmt.Sprintf(pagePolicy, nonce))
+	res.Header.Set("Referrer-Policy", "same-origin")
+	res.Header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	res.SetStatusCode(statusOK)
+	res.Header.SetContentType("text/html; charset=utf-8")
+	res.SetBodyRaw(bytes.ReplaceAll(x.srv.dash.site.index, []byte(noncePlace), []byte(nonce)))
+	return nil
+}
+
+// getAsset serves a file, whose name changes with its content.
+func (x *exchange) getAsset() error {
+	a, ok := x.srv.dash.site.assets[x.param]
+	if !ok || a.body == nil {
+		return refuse(notFound, "There is no such file: reload the page.")
+	}
+	res := &x.ctx.Response
+	if a.packed != nil {
+		res.Header.Set("Vary", "Accept-Encoding")
+		if x.ctx.Request.Header.HasAcceptEncoding("gzip") {
+			res.Header.Set("Content-Encoding", "gzip")
+			a.body, a.tag = a.packed, strings.TrimSuffix(a.tag, `"`)+`-gz"`
+		}
+	}
+	return x.sendPage(a.page, "public, max-age=31536000, immutable")
+}

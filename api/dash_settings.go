@@ -1,0 +1,116 @@
+package api
+
+import (
+	"strings"
+
+	"probity/coordinator"
+	"probity/store"
+)
+
+func (x *exchange) listOwnKeys() error {
+	found, err := x.srv.rooms.Store.Keys(x.who.User.ID)
+	if err != nil {
+		return err
+	}
+	keys := []keyJSON{}
+	for _, k := range found {
+		keys = append(keys, x.showKey(k, ""))
+	}
+	return x.sendAs(statusOK, map[string]any{"keys": keys})
+}
+
+func (x *exchange) createOwnKey() error {
+	d, err := x.document()
+	if err != nil {
+		return err
+	}
+	name, err := d.needText("name")
+	if err != nil {
+		return err
+	}
+	test, err := d.flag("test", false)
+	if err != nil {
+		return err
+	}
+	secret, k, err := x.srv.rooms.Store.CreateKey(x.who.User.ID, name, test, x.by(), x.srv.now())
+	if err != nil {
+		return err
+	}
+	return x.sendAs(statusCreated, x.showKey(k, secret))
+}
+
+func (x *exchange) revokeOwnKey() error {
+	if err := x.srv.rooms.Store.RevokeKey(x.who.User.ID, x.param, x.by(), x.srv.now()); err != nil {
+		return err
+	}
+	x.ctx.Response.SetStatusCode(statusNoContent)
+	return nil
+}
+
+// getSigning tells whether the account's callbacks are signed. The secret itself is shown once, when it is made.
+func (x *exchange) getSigning() error {
+	secret, err := x.srv.rooms.Store.CallbackSecret(x.who.User.ID)
+	if err != nil {
+		return err
+	}
+	last4 := ""
+	if secret != "" {
+		last4 = secret[len(secret)-4:]
+	}
+	origins := x.srv.cfg.CallbackFrom
+	if origins == nil {
+		origins = []string{}
+	}
+	return x.sendAs(statusOK, map[string]any{"signed": secret != "", "last4": textOrNil(last4), "origins": origins})
+}
+
+func (x *exchange) newSigningSecret() error {
+	secret, err := x.srv.rooms.Store.NewCallbackSecret(x.who.User.ID, x.by(), x.srv.now())
+	if err != nil {
+		return err
+	}
+	return x.sendAs(statusCreated, map[string]any{"secret": secret})
+}
+
+func (x *exchange) dropSigningSecret() error {
+	if err := x.srv.rooms.Store.SetCallbackSecret(x.who.User.ID, "", x.by(), x.srv.now()); err != nil {
+		return err
+	}
+	x.ctx.Response.SetStatusCode(statusNoContent)
+	return nil
+}
+
+// testList is what a test delivery verifies: one row of each outcome, none of which is asked anywhere.
+const testList = "email\nvalid@example.com\ncatch_all@example.com\nmailbox_not_found@example.com\ngreylisted@example.com\n"
+
+// testCallback sends a callback of a job that is like any other, but that probes nothing and costs nothing.
+func (x *exchange) testCallback() error {
+	d, err := x.document()
+	if err != nil {
+		return err
+	}
+	url, err := d.needText("url")
+	if err != nil {
+		return err
+	}
+	if x.srv.rooms.Callbacks == nil {
+		return refuse(unacceptable, "url cannot be used here: this server sends no callbacks.")
+	}
+	if err := x.srv.rooms.Callbacks.CheckCallbackURL(x.srv.ending, url); err != nil {
+		return err
+	}
+	j, err := x.srv.rooms.Coordinator.Accept(x.srv.ending, coordinator.Upload{Body: strings.NewReader(testList), Options: coordinator.Options{
+		Account: x.who.User.ID, Name: "Callback test", Filename: "callback-test.csv", Test: true, CallbackURL: url,
+		CallbackContent: coordinator.ContentFull, MaxHours: 1,
+		Parts: func(j *store.Job) []store.Part {
+			return []store.Part{store.ReserveJob(j.Account, j.ID, costOf(j), j.CreatedAt)}
+		}}})
+	if err != nil {
+		return err
+	}
+	r, err := x.srv.lookUp(j.ID)
+	if err != nil {
+		return err
+	}
+	return x.sendAs(statusAccepted, r)
+}

@@ -1,0 +1,189 @@
+package api
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"probity/engine"
+	"probity/store"
+)
+
+// The bounds of what a usage report reads. An account that is over them gets the newest days and is told so.
+const (
+	usageEntries = 50_000
+	usageJobs    = 2_000
+	usageDays    = 90
+)
+
+// usageDay is what an account did on one day (UTC).
+type usageDay struct {
+	Date    string           `json:"date"`
+	Counts  map[string]int64 `json:"counts"`  // rows of lists that ended that day, by status
+	Singles int64            `json:"singles"` // single verifications that gave a verdict
+	Used    int64            `json:"credits_used"`
+	Granted int64            `json:"credits_granted"`
+}
+
+// usage gathers the days of an account from its ledger and its jobs.
+type usage struct {
+	srv     *Server
+	account string
+	from    time.Time // the first moment that is reported
+	days    []usageDay
+	whole   bool
+}
+
+func (x *exchange) getUsage() error {
+	days, err := x.queryNumber("days", 30, 1, usageDays)
+	if err != nil {
+		return err
+	}
+	u := newUsage(x.srv, x.who.User.ID, int(days))
+	if err := errors.Join(u.readLedger(), u.readJobs()); err != nil {
+		return err
+	}
+	return x.sendAs(statusOK, map[string]any{"days": u.days, "complete": u.whole})
+}
+
+func newUsage(s *Server, account string, days int) *usage {
+	today := s.now().UTC().Truncate(24 * time.Hour)
+	u := &usage{srv: s, account: account, from: today.AddDate(0, 0, 1-days), whole: true, days: make([]usageDay, days)}
+	for i := range u.days {
+		u.days[i] = usageDay{Date: u.from.AddDate(0, 0, i).Format(time.DateOnly), Counts: make(map[string]int64, 4)}
+		for status := engine.Unknown; status <= engine.Invalid; status++ {
+			u.days[i].Counts[status.String()] = 0
+		}
+	}
+	return u
+}
+
+// day is where something of that time is counted; nil when it is not reported.
+func (u *usage) day(t time.Time) *usageDay {
+	i := int(t.Sub(u.from) / (24 * time.Hour))
+	if t.Before(u.from) || i >= len(u.days) {
+		return nil
+	}
+	return &u.days[i]
+}
+
+func (u *usage) readLedger() error {
+	var before uint64
+	for range usageEntries / store.MaxPage {
+		entries, err := u.srv.rooms.Store.Ledger(u.account, before, store.MaxPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			d := u.day(e.At)
+			if d == nil {
+				return nil
+			}
+			d.add(e)
+			before = e.Number
+		}
+		if len(entries) < store.MaxPage {
+			return nil
+		}
+	}
+	u.whole = false
+	return nil
+}
+
+// add counts a line of the ledger. A single verification that gave no verdict leaves none.
+func (d *usageDay) add(e store.Entry) {
+	switch {
+	case e.Kind == store.Grant:
+		d.Granted += e.Credits
+	case e.Kind == store.Charge:
+		d.Used += e.Credits
+		if strings.HasPrefix(e.Cause, "single ") {
+			d.Singles++
+		}
+	}
+}
+
+func (u *usage) readJobs() error {
+	cursor := ""
+	for range usageJobs / maxPage {
+		jobs, next, err := u.srv.rooms.Coordinator.Jobs(u.account, "", maxPage, cursor)
+		if err != nil {
+			return err
+		}
+		for _, j := range jobs {
+			if d := u.day(j.FinishedAt); d != nil && !j.Test {
+				for status, n := range j.Counts {
+					d.Counts[status] += n
+				}
+			}
+		}
+		if next == "" || jobs[len(jobs)-1].CreatedAt.Before(u.from.AddDate(0, 0, -14)) {
+			return nil // no job runs longer than that: 72 hours, and seven days of pause
+		}
+		cursor = next
+	}
+	u.whole = false
+	return nil
+}
+
+func (x *exchange) getOwnLedger() error { return x.sendLedger(x.who.User.ID) }
+
+// getLedgerFile streams the whole ledger, newest first.
+func (x *exchange) getLedgerFile() error {
+	h := &x.ctx.Response.Header
+	h.SetContentType("text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="ledger.csv"`)
+	if x.ctx.IsHead() {
+		x.ctx.Response.SetBodyStream(strings.NewReader(""), -1)
+		return nil
+	}
+	s, account := x.srv, x.who.User.ID
+	r, w := io.Pipe()
+	s.streams.Go(func() {
+		out := bufio.NewWriterSize(w, 32<<10)
+		w.CloseWithError(errors.Join(s.writeLedger(out, account), out.Flush()))
+	})
+	x.ctx.Response.SetBodyStream(r, -1)
+	return nil
+}
+
+func (s *Server) writeLedger(w io.Writer, account string) error {
+	out := csv.NewWriter(w)
+	if err := out.Write([]string{"number", "at", "kind", "credits", "amount", "cause", "balance", "reserved"}); err != nil {
+		return err
+	}
+	var before uint64
+	for {
+		if err := s.ending.Err(); err != nil {
+			return err
+		}
+		entries, err := s.rooms.Store.Ledger(account, before, store.MaxPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			before = e.Number
+			if err := out.Write(ledgerLine(e)); err != nil {
+				return err
+			}
+		}
+		out.Flush()
+		if err := out.Error(); err != nil || len(entries) < store.MaxPage {
+			return err
+		}
+	}
+}
+
+// ledgerLine is an entry as cells. A cause that a spreadsheet would take for a formula is prefixed, as in result files.
+func ledgerLine(e store.Entry) []string {
+	cause := e.Cause
+	if cause != "" && strings.ContainsRune("=+-@\t\r", rune(cause[0])) {
+		cause = "'" + cause
+	}
+	return []string{strconv.FormatUint(e.Number, 10), e.At.UTC().Format(time.RFC3339), string(e.Kind), strconv.FormatInt(e.Credits, 10),
+		strconv.FormatInt(e.Amount, 10), cause, strconv.FormatInt(e.Balance, 10), strconv.FormatInt(e.Reserved, 10)}
+}

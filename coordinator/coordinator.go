@@ -77,7 +77,8 @@ type Coordinator struct {
 
 	swapping chan struct{} // a place for one: who opens a spool and its index, or swaps them
 
-	desk *desk
+	desk   *desk
+	meters meters
 
 	mu       sync.Mutex // guards all below
 	runners  map[string]*runner

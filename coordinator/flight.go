@@ -159,6 +159,7 @@ func (f *flight) take(p int, res *wire.Result, now time.Time) {
 	}
 	f.answered++
 	f.l.progress.count(res.Verdict.Status, 1)
+	f.l.c.meters.rows[res.Verdict.Status].Add(1)
 	f.entry(a, &res.Verdict, tagFinal, now)
 }
 

@@ -80,6 +80,7 @@ func (s *splitter) settle(a *ask, v *engine.Verdict, now time.Time) (err error) 
 		return nil
 	}
 	s.l.progress.count(v.Status, 1)
+	s.l.c.meters.rows[v.Status].Add(1)
 	if s.entries, err = s.l.appendAnswer(s.entries, a, v, tagFinal, now); err != nil {
 		return err
 	}

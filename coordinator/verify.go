@@ -28,6 +28,14 @@ type Answer struct {
 // Single answers one address before ctx ends. What DNS, syntax and lists decide ends here; the rest is the prober's.
 // Its error is a failure of ours, never a fact about the address.
 func (c *Coordinator) Single(ctx context.Context, q Request) (Answer, error) {
+	a, err := c.single(ctx, q)
+	if err == nil {
+		c.meters.singles[a.Verdict.Status].Add(1)
+	}
+	return a, err
+}
+
+func (c *Coordinator) single(ctx context.Context, q Request) (Answer, error) {
 	now := time.Now()
 	policy := engine.Policy{Schedule: c.table.Load().Schedule, Details: true}
 	addr, err := engine.ParseTrimmed(q.Email)

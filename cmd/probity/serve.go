@@ -88,6 +88,7 @@ func (s *service) open() (err error) {
 	if err != nil {
 		return err
 	}
+	s.registry.MustRegister(s.node.coordinator, s.node.resolver, s.node.store, s.node.cache)
 	if s.callbacks, err = s.newCallbacks(); err != nil {
 		return err
 	}

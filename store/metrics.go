@@ -1,0 +1,24 @@
+package store
+
+import "github.com/prometheus/client_golang/prometheus"
+
+var (
+	sizeDesc    = prometheus.NewDesc("probity_store_bytes", "Size of the state store on disk.", nil, nil)
+	walDesc     = prometheus.NewDesc("probity_store_wal_bytes_total", "Bytes written to the store's write-ahead log since it was opened.", nil, nil)
+	compactDesc = prometheus.NewDesc("probity_store_compactions_total", "Compactions of the store since it was opened.", nil, nil)
+)
+
+// Describe and Collect make a Store a prometheus.Collector.
+func (s *Store) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range [...]*prometheus.Desc{sizeDesc, walDesc, compactDesc} {
+		out <- d
+	}
+}
+
+// Collect reads the database's own figures.
+func (s *Store) Collect(out chan<- prometheus.Metric) {
+	m := s.db.Metrics()
+	out <- prometheus.MustNewConstMetric(sizeDesc, prometheus.GaugeValue, float64(m.DiskSpaceUsage()))
+	out <- prometheus.MustNewConstMetric(walDesc, prometheus.CounterValue, float64(m.WAL.BytesWritten))
+	out <- prometheus.MustNewConstMetric(compactDesc, prometheus.CounterValue, float64(m.Compact.Count))
+}

@@ -36,8 +36,8 @@ func (p *Prober) deliver(pr *probe, o *outcome, now time.Time) {
 			d.o.verdict = p.reflag(pr, a.flags, now)
 			d.store = false
 		}
-		kept = a.run.give(d) && d.store || kept
-		retried = retried || a.run.single
+		kept = a.run.give(&d) && d.store || kept
+		retried = retried || a.run.single()
 	}
 	if !kept && o.keep {
 		p.keep([]done{{key: pr.key, o: *o, store: true}})

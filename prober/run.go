@@ -9,11 +9,12 @@ import (
 
 // run is one caller with its rows. Sessions hand it what is done; its own goroutine takes it away.
 type run struct {
-	single bool
-	wake   chan struct{} // has room for one
+	spare *spare        // nil for a single
+	wake  chan struct{} // has room for one
 
 	mu     sync.Mutex // guards what follows
-	ready  []done
+	ready  [][]done   // in blocks: what has come lately may be one row or a whole batch
+	count  int
 	closed bool
 }
 
@@ -25,16 +26,24 @@ type done struct {
 	store bool // this run keeps it in the cache
 }
 
-func newRun(single bool) *run { return &run{single: single, wake: make(chan struct{}, 1)} }
+func newRun(s *spare) *run { return &run{spare: s, wake: make(chan struct{}, 1)} }
+
+// single reports a run of one row that somebody waits for.
+func (r *run) single() bool { return r.spare == nil }
 
 // give hands over an outcome; false when the run has gone.
-func (r *run) give(d done) bool {
+func (r *run) give(d *done) bool {
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
 		return false
 	}
-	r.ready = append(r.ready, d)
+	if n := len(r.ready); n == 0 || len(r.ready[n-1]) == cap(r.ready[n-1]) {
+		r.ready = append(r.ready, r.block())
+	}
+	last := &r.ready[len(r.ready)-1]
+	*last = append(*last, *d)
+	r.count++
 	r.mu.Unlock()
 	select {
 	case r.wake <- struct{}{}:
@@ -43,27 +52,38 @@ func (r *run) give(d done) bool {
 	return true
 }
 
-// take takes all that is done and leaves into for the next; into's rows are lost.
-func (r *run) take(into []done) []done {
+func (r *run) block() []done {
+	if r.single() {
+		return make([]done, 0, 1)
+	}
+	return r.spare.block()
+}
+
+// take takes all that is done.
+func (r *run) take() [][]done {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.taken()
+}
+
+func (r *run) taken() [][]done {
 	got := r.ready
-	r.ready = into[:0]
+	r.ready, r.count = nil, 0
 	return got
 }
 
 func (r *run) waiting() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.ready)
+	return r.count
 }
 
 // close ends the run and takes what came last.
-func (r *run) close() []done {
+func (r *run) close() [][]done {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
-	return r.ready
+	return r.taken()
 }
 
 // keep writes what may be kept, in key order.

@@ -29,22 +29,22 @@ func (p *Prober) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
 	if _, v := p.retries.pending(key); v != nil {
 		return p.answer(*v), nil
 	}
-	r := newRun(true)
+	r := newRun(nil)
 	if o := p.launch(key, &a, asker{r, 0, a.Flags}, 0, "", now); o != nil {
 		return p.answer(o.verdict), nil
 	}
 	select {
 	case <-r.wake:
-		got := r.take(nil)
+		got := r.take()[0]
 		p.keep(got)
 		return p.answer(got[0].o.verdict), nil
 	case <-p.stop:
 		return wire.Answer{}, ErrStopped
 	case <-ctx.Done():
 	}
-	for _, d := range r.close() { // it may have come at the last moment
-		p.keep([]done{d})
-		return p.answer(d.o.verdict), nil
+	for _, got := range r.close() { // it may have come at the last moment
+		p.keep(got)
+		return p.answer(got[0].o.verdict), nil
 	}
 	return p.answer(p.tooLate(&a)), nil
 }

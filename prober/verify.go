@@ -36,15 +36,14 @@ func (p *Prober) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, 
 
 // verification is one batch on its way.
 type verification struct {
-	p     *Prober
-	b     *wire.Batch
-	r     *run
-	now   time.Time
-	emit  func(wire.Results)
-	part  []wire.Result
-	spare []done
+	p    *Prober
+	b    *wire.Batch
+	r    *run
+	now  time.Time
+	emit func(wire.Results)
+	part []wire.Result // from the prober's spare ones; nil between two parts
 	// Rows in the order of their keys: what is asked together lies together in the cache, and a domain's rows are shuffled.
-	order  []keyed
+	order  []keyed  // until all are admitted
 	probes []*probe // by row; nil where none was needed or it is over
 	left   int      // rows without a result
 
@@ -68,8 +67,8 @@ type sameRoute struct {
 }
 
 func (p *Prober) begin(b *wire.Batch, emit func(wire.Results)) *verification {
-	v := &verification{p: p, b: b, r: newRun(false), now: time.Now(), emit: emit, left: len(b.Rows),
-		order: make([]keyed, len(b.Rows)), probes: make([]*probe, len(b.Rows)), part: make([]wire.Result, 0, min(p.cfg.Part, len(b.Rows)))}
+	v := &verification{p: p, b: b, r: newRun(p.spare), now: time.Now(), emit: emit, left: len(b.Rows),
+		order: make([]keyed, len(b.Rows)), probes: make([]*probe, len(b.Rows))}
 	k := p.cfg.Cache.Keyer()
 	for i := range b.Rows {
 		v.order[i] = keyed{k.Key(b.Rows[i].Address), i}
@@ -88,12 +87,13 @@ func (v *verification) admit() {
 			continue
 		}
 		if due, wait := v.p.retries.pending(o.key); wait != nil && row.Attempt == 0 {
-			v.put(o.row, outcome{verdict: *wait, deferred: true, due: due, attempt: 1})
+			v.put(o.row, &outcome{verdict: *wait, deferred: true, due: due, attempt: 1})
 			continue
 		}
 		v.queue(o, row)
 	}
 	v.flushLane()
+	v.order, v.batch = nil, nil
 }
 
 // known answers what the cache can, and says which rows of the order those were.
@@ -109,7 +109,7 @@ func (v *verification) known() []bool {
 	err := v.p.cfg.Cache.GetBatch(keys, v.now, func(i int, w engine.Verdict) {
 		row := &v.b.Rows[v.order[i].row]
 		if known[i] = fits(&w, row.Flags, row.Route, v.b.MaxAge, v.now); known[i] {
-			v.put(v.order[i].row, outcome{verdict: w})
+			v.put(v.order[i].row, &outcome{verdict: w})
 			v.p.metrics.hits.Inc()
 		}
 	})
@@ -128,12 +128,13 @@ func (v *verification) queue(o *keyed, row *wire.Row) {
 		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: v.now})
 	}
 	if engine.Next(&pr.ev, pr.policy, v.now).Kind != engine.StepAsk {
-		v.put(o.row, pr.conclude(v.now))
+		done := pr.conclude(v.now)
+		v.put(o.row, &done)
 		return
 	}
 	if v.p.rows.Add(1) > int64(v.p.cfg.MaxRows) || v.same.lane == nil {
 		v.p.rows.Add(-1)
-		v.put(o.row, outcome{later: true, due: v.now.Add(fullWait)})
+		v.put(o.row, &outcome{later: true, due: v.now.Add(fullWait)})
 		return
 	}
 	got := v.p.flight.join(pr, asker{v.r, o.row, row.Flags})
@@ -174,6 +175,7 @@ func (v *verification) flushLane() {
 		return
 	}
 	v.p.add(v.same.lane, v.batch, v.now)
+	clear(v.batch) // it lives until all are admitted: no probe shall for its sake
 	v.batch = v.batch[:0]
 }
 
@@ -207,22 +209,32 @@ func (v *verification) collect(ctx context.Context, hold time.Duration) {
 
 // drain takes what sessions have handed over.
 func (v *verification) drain() {
-	got := v.r.take(v.spare)
-	v.p.keep(got)
-	for i := range got {
-		v.probes[got[i].row] = nil
-		v.put(got[i].row, got[i].o)
+	v.settle(v.r.take())
+}
+
+// settle keeps what may be kept and puts all into parts. It takes the blocks over.
+func (v *verification) settle(blocks [][]done) {
+	for _, got := range blocks {
+		v.p.keep(got)
+		for i := range got {
+			v.probes[got[i].row] = nil
+			v.put(got[i].row, &got[i].o)
+		}
+		v.p.spare.putBlock(got)
 	}
-	clear(got)
-	v.spare = got
 }
 
 // put adds a result to the part, which goes out when it is full.
-func (v *verification) put(row int, o outcome) {
+func (v *verification) put(row int, o *outcome) {
 	if len(v.part) == v.p.cfg.Part {
 		v.send(false)
 	}
-	r := wire.Result{Row: v.b.Rows[row].Number, Attempt: v.b.Rows[row].Attempt, Verdict: o.verdict}
+	if v.part == nil {
+		v.part = v.p.spare.part()
+	}
+	v.part = append(v.part, wire.Result{})
+	r := &v.part[len(v.part)-1]
+	*r = wire.Result{Row: v.b.Rows[row].Number, Attempt: v.b.Rows[row].Attempt, Verdict: o.verdict}
 	switch {
 	case o.later:
 		r.Outcome, r.Due, r.Egress = wire.Later, o.due, v.b.Egress
@@ -233,7 +245,6 @@ func (v *verification) put(row int, o outcome) {
 		v.p.metrics.answered.Add(1)
 	}
 	r.Verdict.FromCache = o.verdict.VerifiedAt.Before(v.b.Started)
-	v.part = append(v.part, r)
 }
 
 func (v *verification) send(last bool) {
@@ -242,18 +253,13 @@ func (v *verification) send(last bool) {
 	}
 	v.left -= len(v.part)
 	v.emit(wire.Results{Job: v.b.Job, Chunk: v.b.Chunk, Epoch: v.b.Epoch, Rows: v.part, Done: last})
-	clear(v.part)
-	v.part = v.part[:0]
+	v.p.spare.putPart(v.part)
+	v.part = nil
 }
 
 // abandon sends home what is not done. Who is being asked is asked to the end, for the cache.
 func (v *verification) abandon() {
-	got := v.r.close()
-	v.p.keep(got)
-	for i := range got {
-		v.probes[got[i].row] = nil
-		v.put(got[i].row, got[i].o)
-	}
+	v.settle(v.r.close())
 	now := time.Now()
 	due := map[*lane]time.Time{}
 	for row, pr := range v.probes {
@@ -268,7 +274,7 @@ func (v *verification) abandon() {
 			v.p.rows.Add(-1)
 		}
 		v.probes[row] = nil
-		v.put(row, outcome{later: true, due: due[l]})
+		v.put(row, &outcome{later: true, due: due[l]})
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 
 // Erased is what the erasure of an address removed.
 type Erased struct {
-	Cached int `json:"cached"` // cached verdicts
-	Jobs   int `json:"jobs"`   // jobs whose results held it
+	Cached int `json:"cached"` // cached verdicts and kept answers
+	Jobs   int `json:"jobs"`   // jobs whose list or results held it
 }
 
 // suppressionJSON is a wish never to be probed.
@@ -38,8 +38,9 @@ func (x *exchange) listSuppressions() error {
 	return x.sendAs(statusOK, map[string]any{"suppressions": wishes})
 }
 
-// wish reads what is to be suppressed, in the form that the engine compares.
-func wish(kind, name string) (store.Suppression, error) {
+// Wish reads what is to be suppressed, in the form that the engine compares. An empty kind is an address when the name
+// has an @, else a domain. Its error says what to change.
+func Wish(kind, name string) (store.Suppression, error) {
 	s := store.Suppression{Kind: store.StopKind(kind)}
 	if kind == "" {
 		s.Kind = store.StopDomain
@@ -79,7 +80,7 @@ func (x *exchange) suppress() error {
 	if err != nil {
 		return err
 	}
-	s, err := wish(kind, name)
+	s, err := Wish(kind, name)
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (x *exchange) suppress() error {
 }
 
 func (x *exchange) unsuppress() error {
-	s, err := wish(x.query("kind"), x.query("name"))
+	s, err := Wish(x.query("kind"), x.query("name"))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"archive/tar"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"probity/store"
@@ -124,6 +127,49 @@ func TestAdminSuppressions(t *testing.T) {
 	b, err := json.Marshal(acts)
 	require.NoError(t, err)
 	require.NotContains(t, string(b), "ann@shop.test")
+}
+
+// TestAdminBackup restores what it was sent.
+func TestAdminBackup(t *testing.T) {
+	w := newWorld(t, nil)
+	require.NoError(t, w.fs.MkdirAll("data/scratch/backup-left-by-a-crash", 0o700))
+	r := w.do(request{method: "POST", path: "/v1/admin/backup", key: w.adminKey})
+	require.Equal(t, 200, r.status, "%s", r.body)
+	require.Equal(t, "application/x-tar", r.header.Get("Content-Type"))
+	fs := vfs.NewMem()
+	require.NoError(t, fs.MkdirAll("copy", 0o700))
+	files := tar.NewReader(bytes.NewReader(r.body))
+	last := ""
+	for {
+		h, err := files.Next()
+		if err == io.EOF {
+			break
+		}
+		require.NoError(t, err)
+		if last = h.Name; last == "complete" {
+			continue
+		}
+		f, err := fs.Create("copy/"+h.Name, vfs.WriteCategoryUnspecified)
+		require.NoError(t, err)
+		_, err = io.Copy(f, files)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	require.Equal(t, "complete", last)
+	restored, err := store.Open(fs, "copy")
+	require.NoError(t, err)
+	require.Equal(t, w.store.Users(), restored.Users())
+	require.NoError(t, restored.Close())
+	require.Eventually(t, func() bool { return !w.server.backing.Load() }, 10*time.Second, time.Millisecond)
+	left, err := w.fs.List("data/scratch")
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	w.server.backing.Store(true)
+	r = w.do(request{method: "POST", path: "/v1/admin/backup", key: w.adminKey})
+	require.Equal(t, 503, r.status)
+	require.NotEmpty(t, r.header.Get("Retry-After"))
+	w.server.backing.Store(false)
 }
 
 func TestAdminNeedsAnAdmin(t *testing.T) {

@@ -102,6 +102,7 @@ func (s *Server) adminRoutes() []*route {
 		s.on("POST /v1/admin/suppressions", (*exchange).suppress, adminKey, jsonPayload),
 		s.on("DELETE /v1/admin/suppressions", (*exchange).unsuppress, adminKey),
 		s.on("POST /v1/admin/erase", (*exchange).erase, adminKey, jsonPayload),
+		s.on("POST /v1/admin/backup", (*exchange).sendBackup, adminKey),
 	}
 }
 

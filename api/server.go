@@ -55,6 +55,7 @@ type Server struct {
 	dash     dashboard
 	draining atomic.Bool
 	streams  sync.WaitGroup // goroutines that write bodies
+	backing  atomic.Bool    // a backup is under way: there is one at a time
 	// leaving ends when the server begins to drain, ending when its patience is over.
 	leaving, ending context.Context
 	leave, end      context.CancelFunc

@@ -129,6 +129,8 @@ func refusalOfWork(err error) *refusal {
 		return refuse(gone, "The results of this job have expired: upload the list again.")
 	case errors.Is(err, coordinator.ErrLinkWrong), errors.Is(err, coordinator.ErrLinkDead):
 		return refuse(forbidden, "%s.", capital(err.Error()))
+	case errors.Is(err, coordinator.ErrNoProber):
+		return busy("No prober is connected, so no mail server can be asked")
 	case errors.Is(err, coordinator.ErrCallbackURL):
 		return refuse(unacceptable, "%s.", err)
 	case vfs.IsNoSpaceError(err):

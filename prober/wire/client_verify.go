@@ -83,8 +83,20 @@ func (c *Client) Verify(ctx context.Context, b *Batch, hold time.Duration, emit 
 		return c.unusable()
 	}
 	defer c.closeCall(k)
-	return c.follow(ctx, k, emit)
+	if err := c.follow(ctx, k, emit); err != nil {
+		return &Lost{Err: err, Rows: k.waits}
+	}
+	return nil
 }
+
+// Lost is a batch that a node failed to end. Rows are those without a result: their number and place in the batch.
+type Lost struct {
+	Err  error
+	Rows map[uint32]int
+}
+
+func (e *Lost) Error() string { return e.Err.Error() }
+func (e *Lost) Unwrap() error { return e.Err }
 
 func allRows(b *Batch) map[uint32]int {
 	rows := make(map[uint32]int, len(b.Rows))

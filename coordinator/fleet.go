@@ -1,0 +1,186 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/credentials"
+
+	"probity/coordinator/cluster"
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// ErrNoProber is returned for a single that must be asked while no prober is there to ask it.
+var ErrNoProber = errors.New("no prober is there to ask")
+
+// The times of a fleet.
+const (
+	awayWait = 5 * time.Second  // before rows whose owner cannot be used go out again
+	handover = 10 * time.Second // a narrow route rests so long when its owner changes: who had it hangs up meanwhile
+	tryAgain = 250 * time.Millisecond
+)
+
+// FleetConfig is what a Fleet is made of. All but Suppressed, Log and Metrics are needed.
+type FleetConfig struct {
+	Cluster     *cluster.Cluster
+	Coordinator wire.Coordinator // who we are to the nodes
+	Version     string
+	Table       func() *engine.Table
+	Dial        func(ctx context.Context, address string) (net.Conn, error)
+	Credentials func(node string) credentials.TransportCredentials
+	// Suppressed reports a domain or one of its MX hosts whose owner asked never to be probed. Default: nobody did.
+	Suppressed func(domain string, hosts []string) bool
+	Log        *slog.Logger          // default: none
+	Metrics    prometheus.Registerer // default: none
+}
+
+// Fleet is the nodes of a cluster as one prober. Each row goes to the identity that owns its key: a narrow route has one, a
+// wide provider is spread over all. What cannot go home to its owner now is Later.
+//
+//  1. The rows of a narrow route are at one node at a time. When its owner changes, what is under way comes home, and the
+//     route rests until who had it has hung up.
+//  2. Who owns what is read from one immutable roster; nothing is asked under a lock.
+//  3. A node that goes gives its rows back at once; each row of a batch has exactly one result.
+type Fleet struct {
+	cfg    FleetConfig
+	roster atomic.Pointer[roster]
+
+	mu      sync.Mutex // guards what follows
+	members map[string]*member
+	parts   map[*part]context.CancelFunc // under way: bounded by the flights of the desk and the identities
+}
+
+// member is a node and our stream to it.
+type member struct {
+	name   string
+	listen atomic.Pointer[string]
+	client *wire.Client
+	stop   context.CancelFunc
+}
+
+var _ wire.Prober = (*Fleet)(nil)
+
+// NewFleet makes a Fleet. It starts nothing.
+func NewFleet(cfg FleetConfig) (*Fleet, error) {
+	if cfg.Cluster == nil || cfg.Coordinator.ID == "" || cfg.Table == nil || cfg.Dial == nil || cfg.Credentials == nil {
+		return nil, errors.New("fleet: Cluster, Coordinator, Table, Dial and Credentials are needed")
+	}
+	if cfg.Suppressed == nil {
+		cfg.Suppressed = func(string, []string) bool { return false }
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	f := &Fleet{cfg: cfg, members: map[string]*member{}, parts: map[*part]context.CancelFunc{}}
+	f.roster.Store(newRoster(&cluster.View{}, nil, nil, time.Time{}))
+	if cfg.Metrics != nil {
+		if err := cfg.Metrics.Register(fleetMetrics{f}); err != nil {
+			return nil, fmt.Errorf("fleet metrics: %w", err)
+		}
+	}
+	return f, nil
+}
+
+// Run follows the cluster and keeps a stream to each of its nodes until ctx ends. The cluster's own Run is its owner's.
+func (f *Fleet) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var streams sync.WaitGroup
+	defer streams.Wait()
+	defer stop()
+	for {
+		view, changed := f.cfg.Cluster.Changed()
+		if err := f.attend(ctx, view, &streams); err != nil {
+			return err
+		}
+		f.publish(view, time.Now())
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// attend begins streams to nodes that came, and ends those to nodes that are forgotten.
+func (f *Fleet) attend(ctx context.Context, view *cluster.View, streams *sync.WaitGroup) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range view.Nodes {
+		n := &view.Nodes[i]
+		m := f.members[n.Name]
+		switch {
+		case m != nil && n.Listen != "":
+			m.listen.Store(&n.Listen)
+		case m == nil && n.Listen != "":
+			if err := f.meet(ctx, n, streams); err != nil {
+				return err
+			}
+		}
+	}
+	for name, m := range f.members {
+		if _, known := view.Node(name); !known {
+			m.stop()
+			delete(f.members, name)
+		}
+	}
+	return nil
+}
+
+// meet begins the stream to a node. The mutex is held.
+func (f *Fleet) meet(ctx context.Context, n *cluster.Node, streams *sync.WaitGroup) (err error) {
+	m := &member{name: n.Name}
+	m.listen.Store(&n.Listen)
+	m.client, err = wire.NewClient(wire.ClientConfig{Node: n.Name, Version: f.cfg.Version, Coordinator: f.cfg.Coordinator, Table: f.cfg.Table,
+		Dial:        func(ctx context.Context) (net.Conn, error) { return f.cfg.Dial(ctx, *m.listen.Load()) },
+		Credentials: f.cfg.Credentials(n.Name), Log: f.cfg.Log,
+		Changed: func(s wire.State) { f.cfg.Cluster.Stream(m.name, streamOf(s)) }})
+	if err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	ctx, m.stop = context.WithCancel(ctx)
+	f.members[n.Name] = m
+	streams.Go(func() {
+		if err := m.client.Run(ctx); err != nil {
+			f.cfg.Log.Error("a node has no stream any more", "node", m.name, "error", err)
+		}
+	})
+	return nil
+}
+
+// streamOf tells the cluster what a stream says.
+func streamOf(s wire.State) cluster.Stream {
+	out := cluster.Stream{Live: s.Live, Usable: s.Usable, Draining: s.Draining, Version: s.Hello.Version, Problem: s.Problem}
+	for _, id := range s.Hello.Identities {
+		out.Identities = append(out.Identities, cluster.Identity{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO})
+	}
+	return out
+}
+
+// publish makes the roster of a view the present one, and calls home what has another owner now.
+func (f *Fleet) publish(view *cluster.View, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.roster.Load()
+	next := newRoster(view, f.members, old, now)
+	f.roster.Store(next)
+	close(old.replaced)
+	if slices.Equal(old.set.All(), next.set.All()) {
+		return
+	}
+	f.cfg.Log.Info("the cluster's identities changed", "identities", next.set.Len(), "usable", len(next.usable.All()))
+	for p, cancel := range f.parts {
+		if p.moved(next) {
+			cancel()
+		}
+	}
+}

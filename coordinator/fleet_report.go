@@ -1,0 +1,130 @@
+package coordinator
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"probity/prober/wire"
+)
+
+// ClusterReport is a cluster as people and dashboards see it.
+type ClusterReport struct {
+	Coordinator string       `json:"coordinator"`
+	Problem     string       `json:"problem,omitempty"`
+	Rivals      []string     `json:"rivals,omitempty"` // other coordinators, which no node works for
+	Nodes       []NodeReport `json:"nodes"`
+}
+
+// NodeReport is one node of it.
+type NodeReport struct {
+	Name          string           `json:"name"`
+	Address       string           `json:"address"`
+	Version       string           `json:"version"`
+	State         string           `json:"state"` // alive, suspect, draining, gone
+	Usable        bool             `json:"usable"`
+	Since         time.Time        `json:"since"` // of the state
+	Problem       string           `json:"problem,omitempty"`
+	Identities    []IdentityReport `json:"identities"`
+	Lanes         int              `json:"lanes"`
+	Sessions      int              `json:"sessions"`
+	Rows          int              `json:"rows"` // sent to it and not answered
+	RowsPerSecond float64          `json:"rows_per_second"`
+}
+
+// IdentityReport is one egress identity.
+type IdentityReport struct {
+	Name    string `json:"name"`
+	Local   string `json:"local"`
+	Public  string `json:"public"`
+	EHLO    string `json:"ehlo"`
+	State   string `json:"state"` // ok, resting (quarantined everywhere), sick (cannot connect), unknown
+	Lanes   int    `json:"lanes"`
+	Resting int    `json:"resting"` // lanes whose receiver wants no more of it for a time
+	Spent   int    `json:"spent"`   // lanes whose budget is used up for now
+}
+
+// Fare puts how a node says it fares into its report.
+func (n *NodeReport) Fare(s wire.Status) {
+	n.Lanes, n.Sessions, n.RowsPerSecond = s.Lanes, s.Sessions, s.RowsPerSecond
+	for i := range n.Identities {
+		id := &n.Identities[i]
+		for _, told := range s.Identities {
+			if told.Name == id.Name {
+				id.State, id.Lanes, id.Resting, id.Spent = told.State, told.Lanes, told.Resting, told.Spent
+			}
+		}
+	}
+}
+
+// Report is the cluster now.
+func (f *Fleet) Report() ClusterReport {
+	r := f.roster.Load()
+	out := ClusterReport{Coordinator: f.cfg.Coordinator.ID, Problem: r.view.Problem, Rivals: r.view.Rivals, Nodes: []NodeReport{}}
+	for i := range r.view.Nodes {
+		n := &r.view.Nodes[i]
+		report := NodeReport{Name: n.Name, Address: n.Listen, Version: n.Version, State: n.State.String(), Usable: n.Usable, Since: n.Since,
+			Problem: n.Problem, Identities: []IdentityReport{}}
+		for _, id := range n.Identities {
+			report.Identities = append(report.Identities, IdentityReport{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO, State: "unknown"})
+		}
+		if m := f.member(n.Name); m != nil {
+			if state := m.client.State(); state.Live {
+				report.Fare(m.client.Status())
+				report.Rows = state.Rows
+			}
+		}
+		out.Nodes = append(out.Nodes, report)
+	}
+	return out
+}
+
+func (f *Fleet) member(name string) *member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.members[name]
+}
+
+// fleetMetrics are the nodes as Prometheus sees them; node names are no addresses of anybody's mail.
+type fleetMetrics struct{ f *Fleet }
+
+var (
+	nodeUp       = nodeGauge("up", "Whether the node takes work.")
+	nodeLanes    = nodeGauge("lanes", "Lanes at the node.")
+	nodeSessions = nodeGauge("sessions", "SMTP connections of the node.")
+	nodeRows     = nodeGauge("rows", "Rows sent to the node and not answered.")
+	nodePace     = nodeGauge("rows_per_second", "Rows that the node answers a second.")
+	nodeResting  = nodeGauge("resting_lanes", "Lanes of the node whose receiver wants no more for a time.")
+	nodeSpent    = nodeGauge("spent_lanes", "Lanes of the node whose budget is used up for now.")
+)
+
+func nodeGauge(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("probity_node_"+name, help, []string{"node"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (m fleetMetrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range [...]*prometheus.Desc{nodeUp, nodeLanes, nodeSessions, nodeRows, nodePace, nodeResting, nodeSpent} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m fleetMetrics) Collect(to chan<- prometheus.Metric) {
+	for _, n := range m.f.Report().Nodes {
+		up, resting, spent := 0.0, 0, 0
+		if n.Usable {
+			up = 1
+		}
+		for _, id := range n.Identities {
+			resting, spent = resting+id.Resting, spent+id.Spent
+		}
+		for _, g := range [...]struct {
+			desc  *prometheus.Desc
+			value float64
+		}{{nodeUp, up}, {nodeLanes, float64(n.Lanes)}, {nodeSessions, float64(n.Sessions)}, {nodeRows, float64(n.Rows)}, {nodePace, n.RowsPerSecond},
+			{nodeResting, float64(resting)}, {nodeSpent, float64(spent)}} {
+			to <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value, n.Name)
+		}
+	}
+}

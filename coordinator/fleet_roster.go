@@ -1,0 +1,158 @@
+package coordinator
+
+import (
+	"slices"
+	"time"
+
+	"probity/coordinator/cluster"
+	"probity/coordinator/shard"
+	"probity/engine"
+)
+
+// roster is who owns what at one moment. It is immutable.
+type roster struct {
+	view     *cluster.View
+	set      *shard.Set // all that keep a share
+	usable   *shard.Set // those of them that take work now
+	shares   map[string]share
+	former   []formerSet   // that had a share a moment ago, oldest first
+	replaced chan struct{} // closed when there is a later roster
+}
+
+// share is one identity of the set.
+type share struct {
+	node   *member
+	usable bool
+}
+
+// formerSet is a set whose owners may still be hanging up.
+type formerSet struct {
+	set   *shard.Set
+	until time.Time
+}
+
+// maxFormer bounds how many sets are remembered at one time: the oldest is forgotten first.
+const maxFormer = 16
+
+// newRoster makes the roster of a view; old is the one before it, nil for none.
+func newRoster(view *cluster.View, members map[string]*member, old *roster, now time.Time) *roster {
+	r := &roster{view: view, shares: map[string]share{}, replaced: make(chan struct{})}
+	var all, usable []shard.Identity
+	for i := range view.Shares {
+		s := &view.Shares[i]
+		m := members[s.Node]
+		if m == nil {
+			continue // a node that nobody has told where it listens cannot have had a stream
+		}
+		id := shard.Identity{Name: s.Name, Node: s.Node}
+		all = append(all, id)
+		if s.Usable {
+			usable = append(usable, id)
+		}
+		r.shares[s.Name] = share{m, s.Usable}
+	}
+	r.set, r.usable = mustSet(all), mustSet(usable)
+	if old != nil {
+		r.former = old.formerAt(now)
+		if old.set.Len() > 0 && !slices.Equal(old.set.All(), r.set.All()) {
+			r.former = append(r.former, formerSet{old.set, now.Add(handover)})
+		}
+		r.former = r.former[max(0, len(r.former)-maxFormer):]
+	}
+	return r
+}
+
+// mustSet makes a set of a view's shares, whose names a view has made unique.
+func mustSet(ids []shard.Identity) *shard.Set {
+	s, err := shard.New(ids)
+	if err != nil {
+		panic("BUG: a view with " + err.Error())
+	}
+	return s
+}
+
+func (r *roster) formerAt(now time.Time) []formerSet {
+	var rest []formerSet
+	for _, f := range r.former {
+		if now.Before(f.until) {
+			rest = append(rest, f)
+		}
+	}
+	return rest
+}
+
+// keyOf is what of an address is owned. A narrow key belongs to one source in the whole cluster.
+func keyOf(route *engine.Route, a engine.Address) (k shard.Key, narrow bool) {
+	if p := route.Provider; p != nil && p.Wide {
+		if slices.Contains(p.ByAddress, a.Domain()) {
+			return shard.Address(a.Folded()), false
+		}
+		return shard.Domain(a.Domain()), false
+	}
+	return shard.Route(route.Key), true
+}
+
+// owner is who answers for a key, and from when.
+type owner struct {
+	identity string
+	share
+	from time.Time // zero: now
+}
+
+// found reports that somebody owns the key, usable or not.
+func (o *owner) found() bool { return o.identity != "" }
+
+// ready reports that the owner may be asked now.
+func (o *owner) ready() bool { return o.found() && o.usable && o.from.IsZero() }
+
+// owner finds who answers for a key. A pinned identity does while it has a share.
+func (r *roster) owner(k shard.Key, narrow bool, pinned string, now time.Time) owner {
+	if s, ok := r.shares[pinned]; ok {
+		return owner{identity: pinned, share: s}
+	}
+	id, ok := r.set.Owner(k)
+	if !ok {
+		return owner{}
+	}
+	o := owner{identity: id.Name, share: r.shares[id.Name]}
+	if !narrow {
+		return o
+	}
+	for i := len(r.former) - 1; i >= 0; i-- {
+		f := &r.former[i]
+		if was, _ := f.set.Owner(k); now.Before(f.until) && was != id {
+			o.from = f.until
+			break
+		}
+	}
+	return o
+}
+
+// single finds who is asked a single at once. A narrow route's former owner goes on while it hands over; at a wide provider
+// the next best does while the owner is away, for each source has a budget of its own there.
+func (r *roster) single(k shard.Key, narrow bool, without map[*member]bool, now time.Time) owner {
+	o := r.owner(k, narrow, "", now)
+	if narrow {
+		for i := range r.former {
+			f := &r.former[i]
+			if was, ok := f.set.Owner(k); ok && now.Before(f.until) && r.shares[was.Name].usable {
+				return owner{identity: was.Name, share: r.shares[was.Name]}
+			}
+		}
+		return o
+	}
+	if o.ready() && !without[o.node] {
+		return o
+	}
+	var left []shard.Identity
+	for _, id := range r.usable.All() {
+		if !without[r.shares[id.Name].node] {
+			left = append(left, id)
+		}
+	}
+	id, ok := mustSet(left).Owner(k)
+	if !ok {
+		return owner{}
+	}
+	return owner{identity: id.Name, share: r.shares[id.Name]}
+}

@@ -1,0 +1,84 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// Single implements wire.Prober: it asks the owner of the address. While a narrow route's owner is away it waits for it, and at
+// the deadline of ctx the answer is UNKNOWN/timeout. ErrNoProber is returned where no node is there at all.
+func (f *Fleet) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
+	key, narrow := keyOf(a.Route, a.Address)
+	a.NoSMTP = a.NoSMTP || f.cfg.Suppressed(a.Address.Domain(), a.Route.Hosts)
+	gone := map[*member]bool{}
+	for {
+		r := f.roster.Load()
+		if r.usable.Len() == 0 {
+			return f.alone(&a)
+		}
+		o := r.single(key, narrow, gone, time.Now())
+		if o.ready() {
+			a.Egress = o.identity
+			answer, err := o.node.client.Single(ctx, a)
+			if err == nil || !errors.Is(err, wire.ErrGone) {
+				return answer, err
+			}
+			gone[o.node] = true
+			if !narrow {
+				continue // to the next best, until none is left
+			}
+		}
+		if !narrow && !o.found() {
+			return f.alone(&a)
+		}
+		if !r.wait(ctx, tryAgain) {
+			return f.late(ctx, &a)
+		}
+	}
+}
+
+// wait waits until there is a later roster, or a while; false when ctx ends before.
+func (r *roster) wait(ctx context.Context, most time.Duration) bool {
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case <-r.replaced:
+	case <-t.C:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// alone answers without a prober what needs none.
+func (f *Fleet) alone(a *wire.Ask) (wire.Answer, error) {
+	if !a.NoSMTP {
+		return wire.Answer{}, ErrNoProber
+	}
+	ev := engine.Evidence{Address: a.Address, Flags: a.Flags, Route: *a.Route}
+	return wire.Answer{Verdict: engine.Judge(&ev, engine.Policy{NoSMTP: true, Details: true}, time.Now())}, nil
+}
+
+// late is the answer at the caller's deadline.
+func (f *Fleet) late(ctx context.Context, a *wire.Ask) (wire.Answer, error) {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return wire.Answer{}, ctx.Err()
+	}
+	v := engine.Sure(engine.ReasonTimeout, "coordinator/owner-away", a.Flags, time.Now())
+	v.ProviderID, v.ProviderName, v.MX = a.Route.Provider.ID, a.Route.Provider.Name, a.Route.MX
+	return wire.Answer{Verdict: v}, nil
+}
+
+// Owner says who would be asked about an address: an identity and its node. Empty: nobody is there.
+func (f *Fleet) Owner(route *engine.Route, a engine.Address) (identity, node string) {
+	key, narrow := keyOf(route, a)
+	o := f.roster.Load().owner(key, narrow, "", time.Now())
+	if !o.found() {
+		return "", ""
+	}
+	return o.identity, o.node.name
+}

@@ -1,0 +1,203 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"probity/coordinator/shard"
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// part is the rows of a batch that one identity is asked about.
+type part struct {
+	batch  wire.Batch
+	owner  owner
+	pinned bool
+	keys   []shard.Key // of the narrow routes among the rows
+}
+
+// moved reports that a narrow route of the part has another owner now.
+func (p *part) moved(r *roster) bool {
+	if p.pinned {
+		return false
+	}
+	for _, k := range p.keys {
+		if id, ok := r.set.Owner(k); ok && id.Name != p.owner.identity {
+			return true
+		}
+	}
+	return false
+}
+
+// Verify implements wire.Prober. Rows whose owner cannot be asked now come home at once.
+func (f *Fleet) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, emit func(wire.Results)) error {
+	s := spreading{f: f, b: b, r: f.roster.Load(), now: time.Now(), parts: map[string]*part{}}
+	for i := range b.Rows {
+		s.put(&b.Rows[i])
+	}
+	c := &collecting{b: b, emit: emit}
+	c.take(s.home)
+	var parts sync.WaitGroup
+	for _, p := range s.parts {
+		parts.Go(func() { f.ask(ctx, p, hold, c) })
+	}
+	parts.Wait()
+	emit(wire.Results{Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Done: true})
+	return nil
+}
+
+// ask has one node answer for a part.
+func (f *Fleet) ask(ctx context.Context, p *part, hold time.Duration, c *collecting) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.enter(p, cancel)
+	defer f.leave(p)
+	err := p.owner.node.client.Verify(ctx, &p.batch, hold, func(r wire.Results) { c.take(r.Rows) })
+	if err == nil {
+		return
+	}
+	if !errors.Is(err, wire.ErrGone) {
+		f.cfg.Log.Warn("a node did not end its rows; they are asked again", "job", c.b.Job, "rows", len(p.batch.Rows), "error", err)
+	}
+	c.take(p.unanswered(err, time.Now().Add(awayWait)))
+}
+
+// enter registers a part that is under way, so that it can be called home; one that has moved already is.
+func (f *Fleet) enter(p *part, cancel context.CancelFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.parts[p] = cancel
+	if p.moved(f.roster.Load()) {
+		cancel()
+	}
+}
+
+func (f *Fleet) leave(p *part) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.parts, p)
+}
+
+// unanswered is the rows that a node which failed has not answered: Later, at a time when somebody may be there.
+func (p *part) unanswered(err error, due time.Time) []wire.Result {
+	var lost *wire.Lost
+	some := errors.As(err, &lost)
+	var home []wire.Result
+	for i := range p.batch.Rows {
+		row := &p.batch.Rows[i]
+		if some {
+			if _, waits := lost.Rows[row.Number]; !waits {
+				continue
+			}
+		}
+		home = append(home, wire.Result{Row: row.Number, Attempt: row.Attempt, Outcome: wire.Later, Due: due})
+	}
+	return home
+}
+
+// collecting joins the results of parts.
+type collecting struct {
+	b *wire.Batch
+
+	mu   sync.Mutex // guards emit
+	emit func(wire.Results)
+}
+
+// take passes results on. Rows that come home unasked are as free as they were before.
+func (c *collecting) take(rows []wire.Result) {
+	if len(rows) == 0 {
+		return
+	}
+	for i := range rows {
+		if rows[i].Outcome == wire.Later {
+			rows[i].Egress = c.b.Egress
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.emit(wire.Results{Job: c.b.Job, Chunk: c.b.Chunk, Epoch: c.b.Epoch, Rows: rows})
+}
+
+// spreading gives the rows of a batch to their owners.
+type spreading struct {
+	f     *Fleet
+	b     *wire.Batch
+	r     *roster
+	now   time.Time
+	parts map[string]*part
+	home  []wire.Result
+
+	// What need not be found out again while rows of one domain follow each other.
+	route      *engine.Route
+	domain     string
+	suppressed bool
+	key        shard.Key
+	narrow     bool
+	by         owner
+	part       *part // of by, if it has one
+}
+
+func (s *spreading) put(row *wire.Row) {
+	s.look(row)
+	switch {
+	case s.suppressed:
+		s.home = append(s.home, wire.Result{Row: row.Number, Attempt: row.Attempt, Verdict: unprobed(row, s.now)})
+	case !s.by.ready():
+		s.home = append(s.home, wire.Result{Row: row.Number, Attempt: row.Attempt, Outcome: wire.Later, Due: s.due()})
+	default:
+		s.add(row)
+	}
+}
+
+// due is when a row whose owner is not ready may go out again.
+func (s *spreading) due() time.Time {
+	if s.by.from.After(s.now) {
+		return s.by.from
+	}
+	return s.now.Add(awayWait)
+}
+
+// look finds the row's owner.
+func (s *spreading) look(row *wire.Row) {
+	domain := row.Address.Domain()
+	key, narrow := s.key, s.narrow
+	if row.Route != s.route || domain != s.domain || !narrow {
+		key, narrow = keyOf(row.Route, row.Address)
+	}
+	if row.Route != s.route || domain != s.domain {
+		s.suppressed = s.f.cfg.Suppressed(domain, row.Route.Hosts)
+	}
+	if s.route == nil || key != s.key {
+		s.by = s.r.owner(key, narrow, s.b.Egress, s.now)
+		s.part = s.parts[s.by.identity]
+	}
+	s.route, s.domain, s.key, s.narrow = row.Route, domain, key, narrow
+}
+
+func (s *spreading) add(row *wire.Row) {
+	p := s.part
+	if p == nil {
+		p = &part{batch: *s.b, owner: s.by, pinned: s.by.identity == s.b.Egress}
+		p.batch.Egress = s.by.identity
+		p.batch.Rows = make([]wire.Row, 0, 1+len(s.b.Rows)/max(1, s.r.set.Len()))
+		s.parts[s.by.identity] = p
+		s.part = p
+	}
+	if n := len(p.keys); s.narrow && (n == 0 || p.keys[n-1] != s.key) {
+		p.keys = append(p.keys, s.key)
+	}
+	p.batch.Rows = append(p.batch.Rows, *row)
+	if s.b.Egress != "" && !p.pinned {
+		p.batch.Rows[len(p.batch.Rows)-1].Attempt = 0 // who asked before is gone: this is a first contact
+	}
+}
+
+// unprobed is the verdict of a row that nobody may ask about.
+func unprobed(row *wire.Row, now time.Time) engine.Verdict {
+	v := engine.Sure(engine.ReasonSMTPNotChecked, ruleSuppressed, row.Flags, now)
+	v.ProviderID, v.ProviderName, v.MX = row.Route.Provider.ID, row.Route.Provider.Name, row.Route.MX
+	return v
+}

@@ -8,11 +8,20 @@ import (
 	"probity/store"
 )
 
-// stands asserts where an account stands, and that its ledger adds up to it.
+// stands asserts where an account stands, and that its ledger adds up to it. No single is under way.
 func stands(t require.TestingT, s accounts, account string, balance, reserved int64) {
 	if h, ok := t.(interface{ Helper() }); ok {
 		h.Helper()
 	}
+	holding(t, s, account, balance, reserved, 0)
+}
+
+// holding is stands with singles under way, which hold so much of the balance.
+func holding(t require.TestingT, s accounts, account string, balance, reserved, held int64) {
+	if h, ok := t.(interface{ Helper() }); ok {
+		h.Helper()
+	}
+	require.Equal(t, held, s.Held(account), "held by singles under way")
 	c, err := s.Credits(account)
 	require.NoError(t, err)
 	require.Equal(t, store.Credits{Balance: balance, Reserved: reserved}, c)
@@ -36,13 +45,51 @@ func conformLedger(t *testing.T, s accounts) {
 	ann := someone(t, s, "ann@example.com", 10)
 	stands(t, s, ann, 10, 0)
 	require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
-	stands(t, s, ann, 9, 1)
+	holding(t, s, ann, 10, 0, 1)
 	require.NoError(t, s.Settle(ann, "r1", 1, noon))
 	stands(t, s, ann, 9, 0)
 	require.NoError(t, s.ReserveSingle(ann, "r2", 1, noon))
 	require.NoError(t, s.Settle(ann, "r2", 0, noon))
 	stands(t, s, ann, 9, 0)
 	require.NoError(t, s.Charge(ann, "r3", 1, noon))
+	stands(t, s, ann, 8, 0)
+	told, err := s.Ledger(ann, 0, 0)
+	require.NoError(t, err)
+	require.Len(t, told, 7)
+	for i, want := range []store.Entry{
+		{Number: 7, ID: "single r3 charge", Kind: store.Charge, Credits: 1, Cause: "single r3", At: noon, Balance: 8},
+		{Number: 6, ID: "single r3 reserve", Kind: store.Reserve, Credits: 1, Amount: -1, Cause: "single r3", At: noon, Balance: 8, Reserved: 1},
+		{Number: 5, ID: "single r2 release", Kind: store.Release, Credits: 1, Amount: 1, Cause: "single r2", At: noon, Balance: 9},
+		{Number: 4, ID: "single r2 reserve", Kind: store.Reserve, Credits: 1, Amount: -1, Cause: "single r2", At: noon, Balance: 8, Reserved: 1},
+		{Number: 3, ID: "single r1 charge", Kind: store.Charge, Credits: 1, Cause: "single r1", At: noon, Balance: 9},
+		{Number: 2, ID: "single r1 reserve", Kind: store.Reserve, Credits: 1, Amount: -1, Cause: "single r1", At: noon, Balance: 9, Reserved: 1},
+	} {
+		require.Equal(t, want, told[i])
+	}
+	for before := uint64(1); before <= 8; before++ { // every page begins right, between the two of a single, too
+		page, err := s.Ledger(ann, before, 1)
+		require.NoError(t, err)
+		if before == 1 {
+			require.Empty(t, page)
+			continue
+		}
+		require.Equal(t, told[8-before:9-before], page)
+	}
+
+	require.NoError(t, s.ReserveSingle(ann, "held", 2, noon))
+	var less *store.ErrInsufficientCredits
+	_, err = s.GrantCredits(ann, "", -7, "test", "more than is free", noon)
+	require.ErrorAs(t, err, &less)
+	require.Equal(t, store.ErrInsufficientCredits{Balance: 6, Needed: 7}, *less)
+	require.ErrorAs(t, s.ReserveJob(ann, "j0", 7, noon), &less)
+	require.Equal(t, store.ErrInsufficientCredits{Balance: 6, Needed: 7}, *less)
+	require.ErrorAs(t, s.Charge(ann, "r0", 9, noon), &less)
+	require.Equal(t, store.ErrInsufficientCredits{Balance: 6, Needed: 9}, *less)
+	require.ErrorAs(t, s.ReserveSingle(ann, "r0", 7, noon), &less)
+	require.Equal(t, store.ErrInsufficientCredits{Balance: 6, Needed: 7}, *less)
+	require.ErrorIs(t, s.Settle(ann, "held", 3, noon), store.ErrOverspent)
+	holding(t, s, ann, 8, 0, 2)
+	require.NoError(t, s.Settle(ann, "held", 0, noon))
 	stands(t, s, ann, 8, 0)
 
 	require.NoError(t, s.ReserveJob(ann, "j1", 8, noon))
@@ -54,7 +101,7 @@ func conformLedger(t *testing.T, s accounts) {
 		require.ErrorAs(t, err, &short)
 		require.Equal(t, store.ErrInsufficientCredits{Balance: 0, Needed: 1}, *short)
 	}
-	_, err := s.GrantCredits(ann, "", -1, "test", "taken back", noon)
+	_, err = s.GrantCredits(ann, "", -1, "test", "taken back", noon)
 	require.ErrorAs(t, err, &short)
 	s = s.Reopen(t)
 	stands(t, s, ann, 0, 8)
@@ -96,7 +143,7 @@ func conformSettlingAgain(t *testing.T, s accounts) {
 		require.NoError(t, s.ReserveJob(ann, "j1", 60, noon))
 		require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
 	}
-	stands(t, s, ann, 89, 61)
+	holding(t, s, ann, 90, 60, 1)
 	_, err := s.GrantCredits(ann, "voucher", 51, "test", "", noon)
 	require.ErrorIs(t, err, store.ErrLedgerConflict)
 	require.ErrorIs(t, s.ReserveJob(ann, "j1", 61, noon), store.ErrLedgerConflict)
@@ -110,6 +157,23 @@ func conformSettlingAgain(t *testing.T, s accounts) {
 	require.ErrorIs(t, s.SettleJob(ann, "j1", 21, noon), store.ErrLedgerConflict)
 	require.ErrorIs(t, s.Settle(ann, "r1", 0, noon), store.ErrLedgerConflict)
 	require.NoError(t, s.ReserveJob(ann, "j1", 60, noon), "its acceptance repeated after its end")
+	require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon), "a single repeated after its end")
+	require.NoError(t, s.Settle(ann, "r1", 1, noon))
+	stands(t, s, ann, 128, 0)
+	require.NoError(t, s.ReserveSingle(ann, "r1", 2, noon))
+	require.ErrorIs(t, s.ReserveSingle(ann, "r1", 1, noon), store.ErrLedgerConflict)
+	require.ErrorIs(t, s.Settle(ann, "r1", 2, noon), store.ErrLedgerConflict)
+	require.ErrorIs(t, s.Settle(ann, "r1", 0, noon), store.ErrLedgerConflict)
+	holding(t, s, ann, 128, 0, 2)
+	require.NoError(t, s.Settle(ann, "r1", 1, noon), "as it was settled at first")
+	stands(t, s, ann, 128, 0)
+	for range 2 {
+		require.NoError(t, s.ReserveSingle(ann, "r3", 1, noon))
+		require.NoError(t, s.Settle(ann, "r3", 0, noon))
+	}
+	require.NoError(t, s.ReserveSingle(ann, "r3", 1, noon))
+	require.ErrorIs(t, s.Settle(ann, "r3", 1, noon), store.ErrLedgerConflict, "it was released")
+	require.NoError(t, s.Settle(ann, "r3", 0, noon))
 	stands(t, s, ann, 128, 0)
 	require.NoError(t, s.ReserveJob(ann, "free", 0, noon))
 	require.NoError(t, s.SettleJob(ann, "free", 0, noon))
@@ -125,7 +189,8 @@ func conformDeadSingles(t *testing.T, s accounts) {
 	}
 	require.NoError(t, s.ReserveSingle(bob, "r1", 1, noon))
 	require.NoError(t, s.ReserveJob(bob, "j1", 3, noon))
-	stands(t, s, ann, 400, 600)
+	holding(t, s, ann, 1000, 0, 600)
+	holding(t, s, bob, 2, 3, 1)
 	s = s.Reopen(t)
 	stands(t, s, ann, 1000, 0)
 	stands(t, s, bob, 2, 3)

@@ -132,7 +132,7 @@ func conformIdempotency(t *testing.T, s accounts) {
 	require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
 	bad := store.Answer{Status: 402}
 	require.ErrorIs(t, s.SettleAndKeep(ann, "r1", 1, r, bad, noon), store.ErrAnswer)
-	stands(t, s, ann, 9, 1)
+	holding(t, s, ann, 10, 0, 1)
 	require.NoError(t, s.SettleAndKeep(ann, "r1", 1, r, answer, noon))
 	stands(t, s, ann, 9, 0)
 	s.EndRequest(r)

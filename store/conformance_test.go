@@ -37,6 +37,7 @@ type accounts interface {
 	Credits(account string) (store.Credits, error)
 	Ledger(account string, before uint64, limit int) ([]store.Entry, error)
 	CheckLedger(account string) error
+	Held(account string) int64
 	ReserveSingle(account, request string, credits int64, now time.Time) error
 	Settle(account, request string, used int64, now time.Time) error
 	Charge(account, request string, used int64, now time.Time) error

@@ -11,14 +11,18 @@
 //  3. keys.go is the whole schema. A store written by a newer program is refused, with words, and not touched.
 //  4. No address in clear is ever a key, and chunk records never hold one.
 //  5. An account's balance is the sum of its ledger, which only grows; it is never negative after any entry; what is
-//     reserved is the sum of the open reservations. Ledger ids derive from their cause, so doing it again changes nothing.
-//  6. A reservation of a single verification does not outlive its process: Open releases it. A job's lives until the job
-//     is settled. What was charged and what was answered under an Idempotency-Key are one commit.
+//     reserved is the sum of the open reservations of jobs. Ledger ids derive from their cause, so doing it again changes
+//     nothing.
+//  6. A reservation of a single verification is a hold in memory: nobody else can spend it, the ledger does not know of it,
+//     and it ends with its process, when nothing was charged. Its end enters reservation and charge (or release) at once.
+//     A job's reservation lives until the job is settled. What was charged and what was answered under an
+//     Idempotency-Key are one commit.
 //  7. After RevokeKey, DisableUser, EndSession or Suppress has returned, no call lets the key, account or session in, or
 //     misses the wish. Keys and session tokens are stored as SHA-256, passwords as argon2id, client addresses as HMAC.
 //  8. A sliding window never lets more through than its limit. Hours, days and weeks survive a restart; a minute does not.
 //
-// Nothing here runs by itself. Whoever runs a store calls WriteLastUsed each minute, and SweepWindows, SweepAnswers and
-// SweepSessions each hour. A disk that fails under a commit is the end of the process: the database panics, and a server
-// above must not go on after that panic. A backup is Checkpoint; to restore it is to Open it.
+// Nothing here runs by itself: settlements of singles share commits, and the first that comes commits for all that wait.
+// Whoever runs a store calls WriteLastUsed each minute, and SweepWindows, SweepAnswers and SweepSessions each hour. A
+// disk that fails under a commit is the end of the process: the database panics, and a server above must not go on after
+// that panic. A backup is Checkpoint; to restore it is to Open it.
 package store

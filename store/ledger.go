@@ -14,7 +14,8 @@ import (
 type Kind string
 
 // The kinds. A reservation moves credits from the balance to reserved; a charge spends reserved credits; a release
-// moves what is left of a reservation back to the balance.
+// moves what is left of a reservation back to the balance. The reservation of a
+// single is entered together with its end.
 const (
 	Grant   Kind = "grant"
 	Reserve Kind = "reserve"
@@ -35,7 +36,8 @@ type Entry struct {
 	Reserved int64     `json:"reserved"` // after the entry
 }
 
-// Credits is where an account stands. Balance can be spent; Reserved is promised to work under way.
+// Credits is where an account's ledger stands. Reserved is promised to jobs under way; of Balance, what singles under
+// way hold (see Held) can be spent by nobody else.
 type Credits struct {
 	Balance  int64
 	Reserved int64
@@ -44,7 +46,7 @@ type Credits struct {
 // MaxCredits bounds a balance and every single entry, far from the overflow of an int64.
 const MaxCredits = int64(1e15)
 
-// ErrInsufficientCredits refuses an act that the balance does not cover.
+// ErrInsufficientCredits refuses an act that the balance, less what singles under way hold of it, does not cover.
 type ErrInsufficientCredits struct {
 	Balance int64
 	Needed  int64
@@ -93,7 +95,7 @@ func post(b *pebble.Batch, account string, e Entry) (fresh bool, err error) {
 		return false, ErrCreditsRange
 	}
 	e.Number, e.Amount, e.Balance, e.Reserved, e.At = last+1, amount, now.Balance, now.Reserved, e.At.UTC()
-	return true, writeEntry(b, account, e)
+	return true, writeRecord(b, account, &record{Entry: e})
 }
 
 // after is where an account stands after an act of a kind, and what the act did to the balance.
@@ -118,40 +120,39 @@ func sameEntry(old, e Entry) error {
 	return nil
 }
 
-func writeEntry(b *pebble.Batch, account string, e Entry) error {
-	if err := setJSON(b, keyNumber(tableLedger, account, e.Number), e); err != nil {
+// writeRecord adds a record to the batch, and where the account stands after it.
+func writeRecord(b *pebble.Batch, account string, r *record) error {
+	var s scribe
+	if err := s.write(b, account, r); err != nil {
 		return err
 	}
-	number := binary.BigEndian.AppendUint64(nil, e.Number)
-	if err := b.Set(causeKey(account, e.ID), number, nil); err != nil {
-		return err
-	}
-	return b.Set(key(tableBalance, account), appendBalance(nil, Credits{e.Balance, e.Reserved}, e.Number), nil)
+	return s.writeBalance(b, account, Credits{r.Balance, r.Reserved}, r.Number)
 }
 
-func causeKey(account, id string) []byte { return append(keyUnder(tableCause, account), id...) }
-
+// entryByID is the entry of an id; of a single, whose id is its cause, it is the end.
 func entryByID(r pebble.Reader, account, id string) (Entry, error) {
-	v, err := get(r, causeKey(account, id))
+	v, err := get(r, appendCauseKey(nil, account, id))
 	if err != nil {
 		return Entry{}, err
 	}
 	if len(v) != 8 {
 		return Entry{}, fmt.Errorf("ledger entry %s of %s: its number has %d bytes", id, account, len(v))
 	}
-	var e Entry
-	err = getJSON(r, keyNumber(tableLedger, account, binary.BigEndian.Uint64(v)), &e)
-	return e, err
+	var rec record
+	err = getJSON(r, keyNumber(tableLedger, account, binary.BigEndian.Uint64(v)), &rec)
+	return rec.Entry, err
 }
 
 // balanceSize is balance, reserved and the number of the last entry, eight bytes each.
 const balanceSize = 24
 
 func appendBalance(dst []byte, c Credits, last uint64) []byte {
-	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Balance))
-	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Reserved))
-	return binary.BigEndian.AppendUint64(dst, last)
+	dst = appendUint64(dst, uint64(c.Balance))
+	dst = appendUint64(dst, uint64(c.Reserved))
+	return appendUint64(dst, last)
 }
+
+func appendUint64(dst []byte, n uint64) []byte { return binary.BigEndian.AppendUint64(dst, n) }
 
 // readBalance is where the account stands, and the number of its last entry; an account without a ledger has nothing.
 func readBalance(r pebble.Reader, account string) (c Credits, last uint64, err error) {

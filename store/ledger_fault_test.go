@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -171,4 +172,49 @@ func TestSettlementThatFailed(t *testing.T) {
 		}
 	}
 	require.Len(t, seen, 2, "failed, and failed but persisted")
+}
+
+// TestGroupThatFailed: settlements of several accounts that met a failing disk together all panic, every later one does,
+// and after the restart their commits are there whole or not at all.
+func TestGroupThatFailed(t *testing.T) {
+	const calls = 20
+	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
+		for _, percent := range []int{0, 100} {
+			disk := &failing{disk: vfs.NewCrashableMem(), kind: kind}
+			e := openOn(t, disk.fs())
+			people := []string{someone(t, e, "ann@example.com", calls), someone(t, e, "bob@example.com", calls)}
+			settle := func(e *embedded, i int) error { return e.Settle(people[i%2], fmt.Sprint("r", i), 1, noon) }
+			for i := range calls + 1 {
+				require.NoError(t, e.ReserveSingle(people[i%2], fmt.Sprint("r", i), 1, noon))
+			}
+			disk.armed.Store(true)
+			var all sync.WaitGroup
+			for i := range calls {
+				all.Go(func() {
+					require.Error(t, attempt(e, func(e *embedded) error { return settle(e, i) }))
+				})
+			}
+			all.Wait()
+			require.Error(t, attempt(e, func(e *embedded) error { return settle(e, calls) }))
+
+			after := openMem(t, disk.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 2))}))
+			left := int64(0)
+			for _, who := range people {
+				c, err := after.Credits(who)
+				require.NoError(t, err)
+				stands(t, after, who, c.Balance, 0)
+				left += c.Balance
+			}
+			if percent == 0 {
+				require.EqualValues(t, 2*calls, left, "nothing was durable")
+			}
+			for i := range calls { // done again from the start, each is charged once
+				who, ref := people[i%2], fmt.Sprint("r", i)
+				require.NoError(t, after.ReserveSingle(who, ref, 1, noon))
+				require.NoError(t, after.Settle(who, ref, 1, noon))
+			}
+			stands(t, after, people[0], calls/2, 0)
+			stands(t, after, people[1], calls/2, 0)
+		}
+	}
 }

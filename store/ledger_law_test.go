@@ -3,8 +3,11 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,29 +18,38 @@ import (
 	"probity/store"
 )
 
-// books is the ledger as a person would keep it: what each piece of work holds, and what was settled.
+// books is the ledger as a person would keep it: what can be spent, what each piece of work holds, and what was settled.
 type books struct {
-	balance, reserved int64
-	open, settled     map[string]int64 // work to credits
-	single            map[string]bool
+	free, reserved, held int64            // reserved for jobs, held by singles
+	open, settled        map[string]int64 // work to credits
+	single               map[string]bool
 }
 
-func newBooks(balance int64) *books {
-	return &books{balance: balance, open: map[string]int64{}, settled: map[string]int64{}, single: map[string]bool{}}
+func newBooks(free int64) *books {
+	return &books{free: free, open: map[string]int64{}, settled: map[string]int64{}, single: map[string]bool{}}
 }
 
 func (m *books) reserve(ref string, n int64, single bool) (covered bool) {
-	if n > m.balance {
+	if n > m.free {
 		return false
 	}
-	m.balance, m.reserved = m.balance-n, m.reserved+n
+	m.free -= n
+	*m.promised(single) += n
 	m.open[ref], m.single[ref] = n, single
 	return true
 }
 
+func (m *books) promised(single bool) *int64 {
+	if single {
+		return &m.held
+	}
+	return &m.reserved
+}
+
 func (m *books) settle(ref string, used int64) {
 	n := m.open[ref]
-	m.balance, m.reserved = m.balance+n-used, m.reserved-n
+	m.free += n - used
+	*m.promised(m.single[ref]) -= n
 	m.settled[ref] = used
 	delete(m.open, ref)
 }
@@ -75,7 +87,7 @@ func TestLedgerLaw(t *testing.T) {
 		rt.Repeat(map[string]func(*rapid.T){
 			"grant": acts.grant, "reserve": acts.reserve, "settle": acts.settle, "charge": acts.charge,
 			"settle again": acts.settleAgain, "restart": acts.restart,
-			"": func(rt *rapid.T) { stands(rt, s, u.ID, acts.m.balance, acts.m.reserved) },
+			"": func(rt *rapid.T) { holding(rt, s, u.ID, acts.m.free+acts.m.held, acts.m.reserved, acts.m.held) },
 		})
 	})
 }
@@ -92,12 +104,12 @@ func (a *ledgerActs) ref() string { a.made++; return fmt.Sprint("w", a.made) }
 func (a *ledgerActs) grant(rt *rapid.T) {
 	n := int64(rapid.IntRange(-10, 10).Draw(rt, "credits"))
 	_, err := a.s.GrantCredits(a.account, a.ref(), n, "test", "", noon)
-	if a.m.balance+n < 0 {
+	if a.m.free+n < 0 {
 		require.ErrorAs(rt, err, new(*store.ErrInsufficientCredits))
 		return
 	}
 	require.NoError(rt, err)
-	a.m.balance += n
+	a.m.free += n
 }
 
 func (a *ledgerActs) reserve(rt *rapid.T) {
@@ -114,7 +126,7 @@ func (a *ledgerActs) reserve(rt *rapid.T) {
 		if covered {
 			require.NoError(rt, err)
 		} else {
-			require.Equal(rt, store.ErrInsufficientCredits{Balance: a.m.balance, Needed: n}, *short)
+			require.Equal(rt, store.ErrInsufficientCredits{Balance: a.m.free, Needed: n}, *short)
 		}
 	}
 }
@@ -169,29 +181,100 @@ func (a *ledgerActs) restart(rt *rapid.T) {
 	a.m.restart()
 }
 
-// TestLedgerUnderContention lets many calls fight for few credits: exactly as many are let through as are covered.
+// TestLedgerUnderContention lets many calls of two accounts fight for few credits, singles, jobs and grants alike, while
+// others look: exactly as many are let through as are covered, and every ledger adds up at any moment.
 func TestLedgerUnderContention(t *testing.T) {
 	s := openMem(t, vfs.NewMem())
-	ann := someone(t, s, "ann@example.com", 100)
+	people := []string{someone(t, s, "ann@example.com", 100), someone(t, s, "bob@example.com", 100)}
 	var wg sync.WaitGroup
-	charged := make([]int, 8)
-	for g := range charged {
+	var charged [2]atomic.Int64
+	for g := range 16 {
+		who := people[g%2]
 		wg.Go(func() {
 			for i := range 30 {
 				ref := fmt.Sprint(g, " ", i)
-				if s.ReserveSingle(ann, ref, 1, noon) == nil && s.Settle(ann, ref, 1, noon) == nil {
-					charged[g]++
+				if s.ReserveSingle(who, ref, 2, noon) == nil && s.Settle(who, ref, int64(i%3), noon) == nil {
+					charged[g%2].Add(int64(i % 3))
 				}
+				if s.ReserveJob(who, ref, 3, noon) == nil && s.SettleJob(who, ref, 1, noon) == nil {
+					charged[g%2].Add(1)
+				}
+				if _, err := s.GrantCredits(who, ref, -1, "test", "", noon); err == nil {
+					charged[g%2].Add(1)
+				}
+				require.NoError(t, s.CheckLedger(who))
 			}
 		})
 	}
 	wg.Wait()
-	sum := 0
-	for _, n := range charged {
-		sum += n
+	for i, who := range people {
+		for n := 0; s.Charge(who, fmt.Sprint("rest ", n), 1, noon) == nil; n++ {
+			charged[i].Add(1)
+		}
+		require.EqualValues(t, 100, charged[i].Load())
+		stands(t, s, who, 0, 0)
 	}
-	require.Equal(t, 100, sum)
+}
+
+// TestSettlementsShareCommits: settlements that come while a commit is being synced wait for it and go together, each
+// call returns when its own is durable, and none is lost or made twice.
+func TestSettlementsShareCommits(t *testing.T) {
+	const calls = 600 // more than one group may have
+	disk := &gated{FS: vfs.NewMem(), gate: make(chan struct{})}
+	s := openMem(t, disk)
+	ann := someone(t, s, "ann@example.com", calls)
+	for i := range calls {
+		require.NoError(t, s.ReserveSingle(ann, fmt.Sprint(i), 1, noon))
+	}
+	disk.shut.Store(true)
+	var done atomic.Int64
+	var wg sync.WaitGroup
+	for i := range calls {
+		wg.Go(func() {
+			require.NoError(t, s.Settle(ann, fmt.Sprint(i), 1, noon))
+			done.Add(1)
+		})
+	}
+	for store.Settling(s.Store) < calls {
+		runtime.Gosched()
+	}
+	require.Zero(t, done.Load(), "nothing is answered before it is durable")
+	before := disk.syncs.Load()
+	close(disk.gate)
+	wg.Wait()
+	require.LessOrEqual(t, disk.syncs.Load()-before, int64(5), "of 600 settlements")
 	stands(t, s, ann, 0, 0)
+}
+
+// gated is a disk whose log is synced only when the gate is open.
+type gated struct {
+	vfs.FS
+	gate  chan struct{}
+	shut  atomic.Bool
+	syncs atomic.Int64
+}
+
+func (g *gated) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := g.FS.Create(name, c)
+	if strings.HasSuffix(name, ".log") && err == nil {
+		f = &gatedFile{f, g}
+	}
+	return f, err
+}
+
+type gatedFile struct {
+	vfs.File
+	disk *gated
+}
+
+func (f *gatedFile) Sync() error     { f.disk.wait(); return f.File.Sync() }
+func (f *gatedFile) SyncData() error { f.disk.wait(); return f.File.SyncData() }
+
+func (g *gated) wait() {
+	g.syncs.Add(1)
+	if g.shut.Load() {
+		<-g.gate
+	}
 }
 
 // TestAccountsUnderContention is for the race detector: keys are made, used and revoked while others change the account.

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -32,21 +32,26 @@ func (s *Store) Credits(account string) (Credits, error) {
 func (s *Store) Ledger(account string, before uint64, limit int) ([]Entry, error) {
 	prefix := keyUnder(tableLedger, account)
 	upper := after(prefix)
-	if before > 0 {
-		upper = keyNumber(tableLedger, account, before)
+	if before+1 > 1 {
+		upper = keyNumber(tableLedger, account, before+1) // the record of that number may have the entry before, too
 	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: upper})
 	if err != nil {
 		return nil, err
 	}
 	defer it.Close()
-	var entries []Entry
+	var entries, some []Entry
 	for ok := it.Last(); ok && len(entries) < pageSize(limit); ok = it.Prev() {
-		var e Entry
-		if err := json.Unmarshal(it.Value(), &e); err != nil {
+		r, err := readRecord(it.Value())
+		if err != nil {
 			return nil, fmt.Errorf("ledger of %s: %w", account, err)
 		}
-		entries = append(entries, e)
+		some = r.entries(some[:0])
+		for _, e := range slices.Backward(some) {
+			if (before == 0 || e.Number < before) && len(entries) < pageSize(limit) {
+				entries = append(entries, e)
+			}
+		}
 	}
 	return entries, it.Error()
 }
@@ -85,19 +90,18 @@ func (s *Store) CheckLedger(account string) error {
 	defer view.Close()
 	var sum Credits
 	var count uint64
+	var some []Entry
 	err := scan(view, keyUnder(tableLedger, account), nil, func(_, v []byte) error {
-		var e Entry
-		if err := json.Unmarshal(v, &e); err != nil {
+		r, err := readRecord(v)
+		if err != nil {
 			return err
 		}
-		count++
-		now, amount := sum.after(e.Kind, e.Credits)
-		sum = now
-		if e.Number != count || e.Amount != amount || e.Balance != sum.Balance || e.Reserved != sum.Reserved {
-			return fmt.Errorf("entry %d does not add up: %+v, want %+v", count, e, sum)
-		}
-		if sum.Balance < 0 || sum.Reserved < 0 {
-			return fmt.Errorf("entry %d leaves %+v", count, sum)
+		some = r.entries(some[:0])
+		for _, e := range some {
+			count++
+			if sum, err = sum.checked(e, count); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -105,6 +109,18 @@ func (s *Store) CheckLedger(account string) error {
 		return fmt.Errorf("ledger of %s: %w", account, err)
 	}
 	return checkTotals(view, account, sum, count)
+}
+
+// checked is where an account stands after its entry number count, which must say so itself.
+func (c Credits) checked(e Entry, count uint64) (Credits, error) {
+	now, amount := c.after(e.Kind, e.Credits)
+	if e.Number != count || e.Amount != amount || e.Balance != now.Balance || e.Reserved != now.Reserved {
+		return now, fmt.Errorf("entry %d does not add up: %+v, want %+v", count, e, now)
+	}
+	if now.Balance < 0 || now.Reserved < 0 {
+		return now, fmt.Errorf("entry %d leaves %+v", count, now)
+	}
+	return now, nil
 }
 
 func checkTotals(r pebble.Reader, account string, sum Credits, count uint64) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// What a reservation is for. A single's does not outlive its process; a job's lives until the job is settled.
+// What a reservation is for. A job's is stored and lives until the job is settled; a single's is a hold in memory.
 const (
 	forSingle = 's'
 	forJob    = 'j'
@@ -33,8 +33,10 @@ func (w work) cause() string {
 	return "single " + w.ref
 }
 
+func (w work) id(kind Kind) string { return w.cause() + " " + string(kind) }
+
 func (w work) entry(kind Kind, credits int64, now time.Time) Entry {
-	return Entry{ID: w.cause() + " " + string(kind), Kind: kind, Credits: credits, Cause: w.cause(), At: now}
+	return Entry{ID: w.id(kind), Kind: kind, Credits: credits, Cause: w.cause(), At: now}
 }
 
 // ReserveJob is the part of a job's acceptance that sets credits aside for its distinct addresses. The commit that it
@@ -96,12 +98,16 @@ func (w work) settle(used int64, now time.Time) Part {
 
 // settled judges a settlement without a reservation: it is harmless if it repeats the one that was made.
 func (w work) settled(b *pebble.Batch, used int64) error {
+	id := w.cause() // of a single's end, whatever it was
+	if w.kind == forJob {
+		id = w.id(Charge)
+	}
 	var was int64
-	old, err := entryByID(b, w.account, w.entry(Charge, 0, time.Time{}).ID)
+	old, err := entryByID(b, w.account, id)
 	switch {
-	case err == nil:
+	case err == nil && old.Kind == Charge:
 		was = old.Credits
-	case !errors.Is(err, ErrNotFound):
+	case err != nil && !errors.Is(err, ErrNotFound):
 		return err
 	}
 	if was != used {
@@ -123,60 +129,4 @@ func decodeReserved(v []byte) (int64, error) {
 		return 0, fmt.Errorf("a reservation has %d bytes, want 8", len(v))
 	}
 	return int64(binary.BigEndian.Uint64(v)), nil
-}
-
-// ReserveSingle sets credits aside for one verification, before any work. request must be an identifier of our own
-// making, new for every call: never one that a client can choose, for the same identifier is never charged twice.
-func (s *Store) ReserveSingle(account, request string, credits int64, now time.Time) error {
-	return s.Commit(account, work{account, forSingle, request}.reserve(credits, now))
-}
-
-// SettleSingle charges used of the reservation and releases the rest: 0 releases all of it. The further parts, such as
-// KeepAnswer, become true with it.
-func (s *Store) SettleSingle(account, request string, used int64, now time.Time, also ...Part) error {
-	return s.Commit(account, append([]Part{work{account, forSingle, request}.settle(used, now)}, also...)...)
-}
-
-// ChargeSingle is a reservation and its settlement in one commit, for an answer that was there already.
-func (s *Store) ChargeSingle(account, request string, used int64, now time.Time, also ...Part) error {
-	w := work{account, forSingle, request}
-	return s.Commit(account, append([]Part{w.reserve(used, now), w.settle(used, now)}, also...)...)
-}
-
-// releaseBatch bounds the reservations that one commit of releaseSingles gives back.
-const releaseBatch = 256
-
-// releaseSingles gives back what singles of a dead process had reserved: none of them was answered.
-func (s *Store) releaseSingles(now time.Time) error {
-	left, err := s.openSingles()
-	if err != nil {
-		return err
-	}
-	for account, refs := range left {
-		for len(refs) > 0 {
-			n := min(releaseBatch, len(refs))
-			parts := make([]Part, 0, n)
-			for _, ref := range refs[:n] {
-				parts = append(parts, work{account, forSingle, ref}.settle(0, now))
-			}
-			if err := s.Commit(account, parts...); err != nil {
-				return fmt.Errorf("release of single verifications cut short: %w", err)
-			}
-			refs = refs[n:]
-		}
-	}
-	return nil
-}
-
-// openSingles lists the references of single reservations by account.
-func (s *Store) openSingles() (map[string][]string, error) {
-	left := make(map[string][]string)
-	err := scan(s.db, []byte{tableReserve}, nil, func(k, _ []byte) error {
-		account, rest, ok := cutName(k)
-		if ok && len(rest) > 1 && rest[0] == forSingle {
-			left[account] = append(left[account], string(rest[1:]))
-		}
-		return nil
-	})
-	return left, err
 }

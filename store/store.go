@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -25,7 +24,10 @@ const (
 type Store struct {
 	db   *pebble.DB
 	live *live // accounts, as requests see them
-	seed maphash.Seed
+	// Singles under way, and their way into the ledger.
+	purses purses
+	group  group
+	seed   maphash.Seed
 	// Each guards the read-decide-write of the accounts that hash to it, until their batch is in the log:
 	// that is what makes a commit serial within its account.
 	serial [stripes]sync.Mutex
@@ -46,22 +48,18 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 		return nil, fmt.Errorf("state store %s: %w", dir, err)
 	}
 	s := &Store{db: db, live: newLive(), seed: maphash.MakeSeed()}
-	if err := s.begin(time.Now()); err != nil {
+	if err := s.begin(); err != nil {
 		return nil, errors.Join(fmt.Errorf("state store %s: %w", dir, err), db.Close())
 	}
 	return s, nil
 }
 
-// begin makes an opened database ready: it checks the format, reads what lives in memory, and gives back what the
-// process before left half done.
-func (s *Store) begin(now time.Time) error {
+// begin makes an opened database ready: it checks the format and reads what lives in memory.
+func (s *Store) begin() error {
 	if err := s.checkFormat(); err != nil {
 		return err
 	}
-	if err := s.live.load(s); err != nil {
-		return err
-	}
-	return s.releaseSingles(now)
+	return s.live.load(s)
 }
 
 // Close ends the use of the database. Nothing may be under way.
@@ -79,9 +77,14 @@ type Part func(*pebble.Batch) error
 // Commit runs the parts in order on one batch and commits it, synced. Commits of one account are serial;
 // a commit that concerns no account passes "".
 func (s *Store) Commit(account string, parts ...Part) error {
+	return s.commit(account, 0, parts)
+}
+
+// commit is Commit. Claimed are the credits of the account that were held for it, and are not any more once it is made.
+func (s *Store) commit(account string, claimed int64, parts []Part) error {
 	b := s.db.NewIndexedBatch()
 	defer b.Close()
-	if err := s.apply(account, b, parts); err != nil || b.Empty() {
+	if err := s.apply(account, claimed, b, parts); err != nil || b.Empty() {
 		return err
 	}
 	if err := b.SyncWait(); err != nil {
@@ -93,20 +96,57 @@ func (s *Store) Commit(account string, parts ...Part) error {
 // apply runs the parts and puts the batch in the log, under the account's lock. The sync is waited for outside of it, so
 // that the commits of a busy account share one: a later commit builds on what is not durable yet, but it comes later in
 // the log too, and so is durable only with it. When a sync fails the process must end, as others have seen what is lost.
-func (s *Store) apply(account string, b *pebble.Batch, parts []Part) error {
-	mu := &s.serial[maphash.String(s.seed, account)%stripes]
+func (s *Store) apply(account string, claimed int64, b *pebble.Batch, parts []Part) error {
+	mu := s.stripe(account)
 	mu.Lock()
 	defer mu.Unlock()
+	p := s.purses.find(account)
 	for _, part := range parts {
 		if err := part(b); err != nil {
+			if p != nil && p.known {
+				err = p.short(err)
+			}
 			return err
 		}
 	}
+	if p != nil && p.known {
+		return s.applyKnown(p, claimed, b)
+	}
+	return s.put(b)
+}
+
+// applyKnown puts a batch in the log that concerns an account with a purse: what singles under way hold stays covered.
+func (s *Store) applyKnown(p *purse, claimed int64, b *pebble.Batch) error {
+	now, last, err := readBalance(b, p.account)
+	if err != nil {
+		return err
+	}
+	back, err := p.agree(now, claimed)
+	if err != nil {
+		return err
+	}
+	if err := s.put(b); err != nil {
+		if back == 0 {
+			p.give(p.ledger.Balance - now.Balance - claimed)
+		}
+		return err
+	}
+	p.ledger, p.last = now, last
+	p.give(back)
+	return nil
+}
+
+func (s *Store) put(b *pebble.Batch) error {
 	if b.Empty() {
 		return nil
 	}
 	return s.db.ApplyNoSyncWait(b, pebble.Sync)
 }
+
+// stripeOf is the lock over an account.
+func (s *Store) stripeOf(account string) uint64 { return maphash.String(s.seed, account) % stripes }
+
+func (s *Store) stripe(account string) *sync.Mutex { return &s.serial[s.stripeOf(account)] }
 
 // get is a copy of the value under a key, or ErrNotFound.
 func get(r pebble.Reader, k []byte) ([]byte, error) {

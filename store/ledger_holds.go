@@ -1,0 +1,191 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// purses are the accounts that have used single verifications, one entry each: as many as an admin made accounts.
+type purses struct{ byAccount sync.Map } // account to *purse
+
+// purse is what one account may still spend, and the holds of its singles under way: credits that are promised in
+// memory and not yet in the ledger. A hold does not outlive the process, and nothing was charged then.
+type purse struct {
+	account string
+	stripe  uint64
+
+	// Guarded by the account's stripe: where its ledger stands, as of the last record that was put in the log.
+	ledger Credits
+	last   uint64
+	known  bool
+	draft  draft
+
+	mu    sync.Mutex
+	free  int64              // guarded by mu: the balance less all holds, less what a commit under way takes; never negative
+	ready bool               // guarded by mu: free is known
+	holds map[string]*single // guarded by mu: by request; as many as singles are under way
+}
+
+// draft is where a purse's ledger stands once a group of settlements is in the log.
+type draft struct {
+	ledger Credits
+	last   uint64
+	told   uint64 // the last entry that the balance written so far counts
+	open   bool
+}
+
+// single is one verification under way: a hold on its account's purse, and later its settlement.
+type single struct {
+	purse    *purse
+	request  string
+	held     int64
+	settling bool // guarded by the purse's mu: somebody settles it
+
+	// Of the settlement, and of whoever settles: the call itself, and then the leader of its group.
+	record record
+	back   int64 // what it gives back to free
+	err    error
+	turn   chan turn
+}
+
+func (ps *purses) find(account string) *purse {
+	if p, ok := ps.byAccount.Load(account); ok {
+		return p.(*purse)
+	}
+	return nil
+}
+
+func (ps *purses) of(account string, stripe uint64) *purse {
+	if p := ps.find(account); p != nil {
+		return p
+	}
+	p, _ := ps.byAccount.LoadOrStore(account, &purse{account: account, stripe: stripe, holds: make(map[string]*single)})
+	return p.(*purse)
+}
+
+// errUnread tells that a purse does not know yet what the ledger says.
+var errUnread = errors.New("the balance has not been read")
+
+// hold sets n of the free credits aside for a request. Doing it again is harmless.
+func (p *purse) hold(request string, n int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ready {
+		return errUnread
+	}
+	if old, ok := p.holds[request]; ok {
+		if old.held != n {
+			return fmt.Errorf("single %s: %w", request, ErrLedgerConflict)
+		}
+		return nil
+	}
+	if n > p.free {
+		return &ErrInsufficientCredits{Balance: p.free, Needed: n}
+	}
+	p.free -= n
+	p.holds[request] = &single{purse: p, request: request, held: n}
+	return nil
+}
+
+// claim finds the hold of a request, to be settled by the caller alone until keep or end.
+func (p *purse) claim(request string, used int64) (*single, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one, ok := p.holds[request]
+	switch {
+	case !ok:
+		return nil, ErrNotFound
+	case one.settling:
+		return nil, fmt.Errorf("single %s is being settled: %w", request, ErrLedgerConflict)
+	case used < 0 || used > one.held:
+		return nil, fmt.Errorf("single %s: %d used of %d: %w", request, used, one.held, ErrOverspent)
+	}
+	one.settling = true
+	return one, nil
+}
+
+// keep undoes a claim.
+func (p *purse) keep(one *single) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one.settling = false
+}
+
+// end forgets a hold; back of its credits are free again.
+func (p *purse) end(one *single, back int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.holds, one.request)
+	p.free += back
+}
+
+// give adds to the free credits.
+func (p *purse) give(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free += n
+}
+
+func (p *purse) held() (n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.holds {
+		n += one.held
+	}
+	return n
+}
+
+// read learns what the ledger says. The caller holds the account's stripe.
+func (p *purse) read(r pebble.Reader) error {
+	if p.known {
+		return nil
+	}
+	c, last, err := readBalance(r, p.account)
+	if err != nil {
+		return err
+	}
+	p.ledger, p.last, p.known = c, last, true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free, p.ready = c.Balance, true
+	return nil
+}
+
+// agree holds a commit that moves the ledger to now, and that ends a hold of claimed credits, to what is free. What it
+// takes is taken at once, so that no hold comes in between; back is what it gives back when it has happened. The caller
+// holds the account's stripe.
+func (p *purse) agree(now Credits, claimed int64) (back int64, err error) {
+	back = now.Balance - p.ledger.Balance + claimed
+	if back >= 0 {
+		return back, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.free+back < 0 {
+		return 0, &ErrInsufficientCredits{Balance: p.free, Needed: -back}
+	}
+	p.free += back
+	return 0, nil
+}
+
+// short corrects what the ledger says of too few credits: it does not know of holds.
+func (p *purse) short(err error) error {
+	var e *ErrInsufficientCredits
+	if !errors.As(err, &e) {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &ErrInsufficientCredits{Balance: p.free, Needed: e.Needed}
+}
+
+// Held is what the account's singles under way hold of its balance.
+func (s *Store) Held(account string) int64 {
+	if p := s.purses.find(account); p != nil {
+		return p.held()
+	}
+	return 0
+}

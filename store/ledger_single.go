@@ -1,0 +1,101 @@
+package store
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// ReserveSingle sets credits aside for one verification, before any work, and in memory only: whatever becomes of the
+// process, nothing was charged until SettleSingle. request must be an identifier of our own making, new for every call:
+// never one that a client can choose, for the same identifier is never charged twice.
+func (s *Store) ReserveSingle(account, request string, credits int64, now time.Time) error {
+	if err := errors.Join(checkName("account", account), checkName("reference", request)); err != nil {
+		return err
+	}
+	if credits < 0 || credits > MaxCredits {
+		return ErrCreditsRange
+	}
+	if credits == 0 {
+		return nil
+	}
+	p := s.purses.of(account, s.stripeOf(account))
+	err := p.hold(request, credits)
+	if err == errUnread {
+		if err = s.readPurse(p); err == nil {
+			err = p.hold(request, credits)
+		}
+	}
+	return err
+}
+
+func (s *Store) readPurse(p *purse) error {
+	mu := &s.serial[p.stripe]
+	mu.Lock()
+	defer mu.Unlock()
+	return p.read(s.db)
+}
+
+// SettleSingle charges used of the reservation and releases the rest: 0 releases all of it. The further parts, such as
+// KeepAnswer, become true with it. After an error the reservation is as it was. Settling again, when the first call has
+// returned, does nothing if it says the same.
+func (s *Store) SettleSingle(account, request string, used int64, now time.Time, also ...Part) error {
+	var one *single
+	err := ErrNotFound
+	if p := s.purses.find(account); p != nil {
+		one, err = p.claim(request, used)
+	}
+	if errors.Is(err, ErrNotFound) {
+		judge := func(b *pebble.Batch) error { return work{account, forSingle, request}.settled(b, used) }
+		return s.Commit(account, append([]Part{judge}, also...)...)
+	}
+	if err != nil {
+		return err
+	}
+	r := endOfSingle(request, used, one.held, now)
+	if len(also) == 0 {
+		one.record = r
+		return s.settleTogether(one)
+	}
+	if err := s.commit(account, one.held, append([]Part{enter(account, r)}, also...)); err != nil {
+		one.purse.keep(one)
+		return err
+	}
+	one.purse.end(one, 0) // its commit gave back what was not used
+	return nil
+}
+
+// ChargeSingle is a reservation and its settlement in one commit, for an answer that was there already.
+func (s *Store) ChargeSingle(account, request string, used int64, now time.Time, also ...Part) error {
+	if err := errors.Join(checkName("account", account), checkName("reference", request)); err != nil {
+		return err
+	}
+	if used < 0 || used > MaxCredits {
+		return ErrCreditsRange
+	}
+	if used == 0 {
+		return s.Commit(account, also...)
+	}
+	return s.Commit(account, append([]Part{enter(account, endOfSingle(request, used, used, now))}, also...)...)
+}
+
+// enter is the part that enters the end of a single, once.
+func enter(account string, r record) Part {
+	return func(b *pebble.Batch) error {
+		if old, err := entryByID(b, account, r.cause()); err == nil {
+			return sameEntry(old, r.Entry)
+		} else if !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		have, last, err := readBalance(b, account)
+		if err != nil {
+			return err
+		}
+		if have.Balance < r.Credits {
+			return &ErrInsufficientCredits{Balance: have.Balance, Needed: r.Credits}
+		}
+		r.comeAfter(have, last)
+		return writeRecord(b, account, &r)
+	}
+}

@@ -2,6 +2,7 @@ package prober
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ type Prober struct {
 	dests   destinations
 	metrics *metrics
 	spare   *spare
+	tls     *tls.Config  // of all sessions
 	rows    atomic.Int64 // probes in memory
 	warned  sync.Once
 	quiet   time.Time // budgets per minute are used up until then: what was used before the start is not known
@@ -46,7 +48,7 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part),
+	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), tls: newTLS(),
 		dests: destinations{all: map[destinationKey]*destination{}}, lanes: map[laneKey]*lane{}, stop: make(chan struct{})}
 	p.table.Store(c.Table)
 	if p.egress, err = newEgresses(c.Identities, c.MailFrom); err != nil {

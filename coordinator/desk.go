@@ -11,11 +11,11 @@ import (
 
 // The bounds of what is under way at the prober, over all jobs.
 const (
-	maxOpenRows = 256 << 10 // rows of chunks under way, answered or not: their memory
-	maxAsked    = 128 << 10 // rows asked and not answered
+	maxOpenRows = 128 << 10 // rows of chunks under way, answered or not: their memory
+	maxAsked    = 64 << 10  // rows asked and not answered
 	maxFlights  = 1024      // chunks under way
 	narrowDepth = 2         // chunks under way of one route of a job: one is asked while the next is ready
-	wideDepth   = 32        // of one wide provider, or of the tail
+	wideDepth   = 16        // of one wide provider, or of the tail
 )
 
 const classTail = "tail"

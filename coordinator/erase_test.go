@@ -269,7 +269,9 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 	fs := &faultFS{FS: disk, persist: persist}
 	w := openWorld(t, disk, func(_ *world, c *Config) { c.FS = fs })
 	if running {
-		w.prober.how = func(*wire.Batch, *wire.Row) (wire.Outcome, time.Duration) { return wire.Deferred, 50 * time.Millisecond }
+		w.prober.how = func(*wire.Batch, *wire.Row) (wire.Outcome, time.Duration) {
+			return wire.Deferred, 50 * time.Millisecond
+		}
 	}
 	w.run()
 	j := w.accept(t, spelled)

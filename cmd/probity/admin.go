@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"probity/api"
+	"probity/store"
+)
+
+// adminCmds are the commands of whoever runs a store. Each works on a store at rest, or through a running server.
+type adminCmds struct {
+	User     userCmd     `cmd:"" help:"Make, list and disable accounts."`
+	Key      keyCmd      `cmd:"" help:"Make, list and revoke API keys."`
+	Credits  creditsCmd  `cmd:"" help:"Grant credits, show balance and ledger."`
+	Suppress suppressCmd `cmd:"" help:"Keep the list of who asked never to be probed."`
+	Erase    eraseCmd    `cmd:"" help:"Forget an address in caches and stored results."`
+	Backup   backupCmd   `cmd:"" help:"Write a copy of the state store that can be restored."`
+}
+
+// office is where the commands are carried out. A user is named by e-mail address or id; times are whole seconds in UTC.
+type office interface {
+	AddUser(ctx context.Context, n store.NewUser) (userView, error)
+	Users(ctx context.Context) ([]userView, error)
+	SetDisabled(ctx context.Context, user string, disabled bool) (userView, error)
+	SetLimits(ctx context.Context, user string, l store.Limits) (userView, error)
+	CreateKey(ctx context.Context, user, name string, test bool) (keyView, error)
+	Keys(ctx context.Context, user string) ([]keyView, error) // of everybody when user is empty
+	RevokeKey(ctx context.Context, id string) error
+	Grant(ctx context.Context, g grant) (creditsView, error)
+	Balance(ctx context.Context, user string) (creditsView, error)
+	Ledger(ctx context.Context, user string, before uint64, limit int) ([]entryView, error) // newest first; before 0: from the last
+	Suppress(ctx context.Context, kind, name, note string) (wishView, error)
+	Suppressions(ctx context.Context) ([]wishView, error)
+	Unsuppress(ctx context.Context, kind, name string) error
+	Erase(ctx context.Context, address string) (api.Erased, error)
+	Backup(ctx context.Context, dir string) error
+	Close() error
+}
+
+// userView is an account, as the server's JSON has it.
+type userView struct {
+	ID       string       `json:"id"`
+	Email    string       `json:"email"`
+	Role     store.Role   `json:"role"`
+	Disabled bool         `json:"disabled"`
+	Created  time.Time    `json:"created_at"`
+	Limits   store.Limits `json:"limits"`
+	Password string       `json:"password,omitempty"`
+}
+
+// keyView is an API key; the secret is there once, when it is made.
+type keyView struct {
+	ID       string     `json:"id"`
+	User     string     `json:"user"`
+	Name     string     `json:"name"`
+	Test     bool       `json:"test"`
+	Last4    string     `json:"last4"`
+	Created  time.Time  `json:"created_at"`
+	LastUsed *time.Time `json:"last_used_at"`
+	Secret   string     `json:"key,omitempty"`
+}
+
+// grant is credits for an account, or from it.
+type grant struct {
+	User   string `json:"user"`
+	Amount int64  `json:"amount"`
+	Note   string `json:"note,omitempty"`
+	ID     string `json:"grant_id,omitempty"` // the same again does nothing
+}
+
+type creditsView struct {
+	Balance  int64 `json:"balance"`
+	Reserved int64 `json:"reserved"`
+}
+
+// entryView is a line of a ledger.
+type entryView struct {
+	Number   uint64     `json:"number"`
+	Kind     store.Kind `json:"kind"`
+	Credits  int64      `json:"credits"`
+	Amount   int64      `json:"amount"`
+	Cause    string     `json:"cause"`
+	At       time.Time  `json:"at"`
+	Balance  int64      `json:"balance"`
+	Reserved int64      `json:"reserved"`
+}
+
+// wishView is a wish never to be probed.
+type wishView struct {
+	Kind  store.StopKind `json:"kind"`
+	Name  string         `json:"name"`
+	Note  string         `json:"note"`
+	By    string         `json:"by"`
+	Since time.Time      `json:"since"`
+}
+
+// whereFlags say where a command is carried out.
+type whereFlags struct {
+	Data   string `help:"A store at rest: no server may be running on it." default:"./probity-data" type:"path" placeholder:"DIR"`
+	Server string `help:"A running server instead; the environment variable PROBITY_ADMIN_KEY holds a live key of an admin." placeholder:"URL"`
+}
+
+const adminKeyVariable = "PROBITY_ADMIN_KEY" // and no flag: command lines are seen by everybody on the machine
+
+// in opens the office, does what is to be done there, and closes it.
+func (f *whereFlags) in(con *console, do func(office) error) error {
+	return f.inOffice(con, false, do)
+}
+
+func (f *whereFlags) inOffice(con *console, mayMake bool, do func(office) error) error {
+	var o office
+	var err error
+	if f.Server != "" {
+		o, err = newRemote(con, f.Server, os.Getenv(adminKeyVariable))
+	} else {
+		o, err = openLocal(f.Data, mayMake)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(o), o.Close())
+}
+
+// listFlags are those of a command that prints a table.
+type listFlags struct {
+	whereFlags
+	JSON bool `name:"json" help:"One JSON object a line instead of a table."`
+}
+
+// printRows writes rows as a table, or as JSON lines.
+func printRows[T any](con *console, asJSON bool, head string, rows []T, cells func(T) []string) error {
+	if asJSON {
+		w := newLineWriter(con.out)
+		for _, r := range rows {
+			if err := w.encode(r); err != nil {
+				return err
+			}
+		}
+		return w.Flush()
+	}
+	t := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, head)
+	for _, r := range rows {
+		line := cells(r)
+		for i := range line {
+			line[i] = printable(orDash(line[i]))
+		}
+		fmt.Fprintln(t, strings.Join(line, "\t"))
+	}
+	return t.Flush()
+}
+
+// printOne writes one thing as a JSON object.
+func printOne(con *console, v any) error { return json.NewEncoder(con.out).Encode(v) }
+
+// moment is a time in a table.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// AfterApply refuses both places at once on the command line; a folder that is named there wins over a server that is
+// named elsewhere.
+func (f *whereFlags) AfterApply(k *kong.Context) error {
+	named := map[string]bool{}
+	for _, p := range k.Path {
+		if p.Flag != nil && !p.Resolved {
+			named[p.Flag.Name] = true
+		}
+	}
+	switch {
+	case named["data"] && named["server"]:
+		return fmt.Errorf("%w: --data and --server at once; one says where", errUsage)
+	case named["data"]:
+		f.Server = ""
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+type backupCmd struct {
+	whereFlags
+	Dir string `arg:"" type:"path" help:"A folder that does not exist; to restore, put it in the place of state in the data folder."`
+}
+
+// Run writes the copy.
+func (c *backupCmd) Run(ctx context.Context, con *console) error {
+	if _, err := os.Lstat(c.Dir); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s exists: a backup goes to a folder of its own", c.Dir)
+	}
+	return c.in(con, func(o office) error {
+		if err := o.Backup(ctx, c.Dir); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(con.err, "backup written to %s\n", c.Dir)
+		return err
+	})
+}
+
+// The bounds of a backup that comes from a server, and the name of its last, empty entry.
+const (
+	maxBackupFiles = 100_000
+	backupEnd      = "complete"
+)
+
+// unpackBackup writes the files of a tar stream to a folder, which has its name only once everything in it is whole.
+func unpackBackup(r io.Reader, dir string) (err error) {
+	part := dir + ".part"
+	if err := os.Mkdir(part, 0o700); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(part))
+		}
+	}()
+	if err := unpackInto(tar.NewReader(r), part); err != nil {
+		return err
+	}
+	if err := syncFolder(part); err != nil {
+		return err
+	}
+	if err := os.Rename(part, dir); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(dir))
+}
+
+func unpackInto(t *tar.Reader, dir string) error {
+	for range maxBackupFiles {
+		h, err := t.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return errors.New("the backup broke off: try again")
+		case err != nil:
+			return fmt.Errorf("backup: %w", err)
+		case h.Name == backupEnd:
+			return nil
+		case h.Typeflag != tar.TypeReg || h.Name != filepath.Base(h.Name) || !filepath.IsLocal(h.Name):
+			return fmt.Errorf("the backup has an entry %q that is no file of a store", h.Name)
+		}
+		if err := unpackFile(t, filepath.Join(dir, h.Name)); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the backup has more than %d files", maxBackupFiles)
+}
+
+func unpackFile(r io.Reader, path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

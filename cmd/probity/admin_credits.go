@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"strconv"
+)
+
+type creditsCmd struct {
+	Grant   creditsGrantCmd   `cmd:"" help:"Grant credits, or take back what the balance covers."`
+	Balance creditsBalanceCmd `cmd:"" help:"Show where an account stands."`
+	Ledger  creditsLedgerCmd  `cmd:"" help:"Show an account's ledger, newest first."`
+}
+
+// ofUserFlags name the account of a table.
+type ofUserFlags struct {
+	listFlags
+	User string `required:"" help:"E-mail address or id of the account." placeholder:"EMAIL"`
+}
+
+type creditsGrantCmd struct {
+	ofUserFlags
+	Amount int64  `required:"" help:"How many; --amount=-N takes back." placeholder:"N"`
+	Note   string `help:"Why, for the ledger." placeholder:"TEXT"`
+	ID     string `name:"id" help:"Makes the act single: the same id again does nothing." placeholder:"ID"`
+}
+
+// Run prints where the account stands then.
+func (c *creditsGrantCmd) Run(ctx context.Context, con *console) error {
+	return c.in(con, func(o office) error {
+		v, err := o.Grant(ctx, grant{User: c.User, Amount: c.Amount, Note: c.Note, ID: c.ID})
+		if err != nil {
+			return err
+		}
+		return printCredits(con, c.JSON, v)
+	})
+}
+
+func printCredits(con *console, asJSON bool, v creditsView) error {
+	return printRows(con, asJSON, "BALANCE\tRESERVED", []creditsView{v}, func(v creditsView) []string {
+		return []string{strconv.FormatInt(v.Balance, 10), strconv.FormatInt(v.Reserved, 10)}
+	})
+}
+
+type creditsBalanceCmd struct{ ofUserFlags }
+
+// Run prints what can be spent and what is promised to work under way.
+func (c *creditsBalanceCmd) Run(ctx context.Context, con *console) error {
+	return c.in(con, func(o office) error {
+		v, err := o.Balance(ctx, c.User)
+		if err != nil {
+			return err
+		}
+		return printCredits(con, c.JSON, v)
+	})
+}
+
+type creditsLedgerCmd struct {
+	ofUserFlags
+	Limit int `help:"How many entries; 0 for all." default:"100" placeholder:"N"`
+}
+
+// ledgerPage is how many entries are asked for at one time.
+const ledgerPage = 100
+
+// Run prints entries; the balance is the sum of all amounts.
+func (c *creditsLedgerCmd) Run(ctx context.Context, con *console) error {
+	return c.in(con, func(o office) error {
+		entries, err := c.entries(ctx, o)
+		if err != nil {
+			return err
+		}
+		number := func(n int64) string { return strconv.FormatInt(n, 10) }
+		return printRows(con, c.JSON, "NUMBER\tAT\tKIND\tCREDITS\tAMOUNT\tBALANCE\tRESERVED\tCAUSE", entries, func(e entryView) []string {
+			return []string{strconv.FormatUint(e.Number, 10), moment(e.At), string(e.Kind), number(e.Credits), number(e.Amount), number(e.Balance),
+				number(e.Reserved), e.Cause}
+		})
+	})
+}
+
+// entries reads page after page, as many as are wanted.
+func (c *creditsLedgerCmd) entries(ctx context.Context, o office) (all []entryView, err error) {
+	before := uint64(0)
+	for {
+		n := ledgerPage
+		if c.Limit > 0 {
+			n = min(n, c.Limit-len(all))
+		}
+		page, err := o.Ledger(ctx, c.User, before, n)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if len(page) < n || len(all) == c.Limit {
+			return all, nil
+		}
+		before = page[len(page)-1].Number
+	}
+}

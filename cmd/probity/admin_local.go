@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/api"
+	"probity/coordinator"
+	"probity/engine"
+	"probity/engine/lists"
+	"probity/store"
+	"probity/store/cache"
+)
+
+// localOffice is the office of a store that no server holds.
+type localOffice struct {
+	dir   string
+	store *store.Store
+}
+
+// byCommandLine is who acts, for the audit log.
+const byCommandLine = "command line"
+
+// openLocal opens the store below dir. Only who may make one does: a misspelt folder is no empty store.
+func openLocal(dir string, mayMake bool) (*localOffice, error) {
+	state := filepath.Join(dir, "state")
+	if _, err := os.Stat(state); err != nil && !mayMake {
+		return nil, fmt.Errorf("there is no store in %s: name the folder that serve has as --data: %w", dir, err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	s, err := store.Open(vfs.Default, state)
+	if err != nil {
+		return nil, lockedAdvice(dir, err)
+	}
+	return &localOffice{dir: dir, store: s}, nil
+}
+
+// lockedAdvice says what to do about a store that another process has open.
+func lockedAdvice(dir string, err error) error {
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
+		return fmt.Errorf("a running server holds %s: use --server URL with %s, or stop it first: %w", dir, adminKeyVariable, err)
+	}
+	return err
+}
+
+func (r *localOffice) Close() error { return r.store.Close() }
+
+// user is the account of an e-mail address or an id.
+func (r *localOffice) user(name string) (store.User, error) {
+	find := r.store.User
+	if strings.Contains(name, "@") {
+		find = r.store.UserByEmail
+	}
+	u, err := find(name)
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("there is no account %s: name it by its e-mail address or its id", printable(name))
+	}
+	return u, err
+}
+
+// second is a time as the server tells it.
+func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+func viewUser(u store.User) userView {
+	return userView{ID: u.ID, Email: u.Email, Role: u.Role, Disabled: u.Disabled, Created: second(u.Created), Limits: u.Limits}
+}
+
+func (r *localOffice) AddUser(ctx context.Context, n store.NewUser) (userView, error) {
+	u, password, err := r.store.AddUser(ctx, n, byCommandLine, time.Now())
+	v := viewUser(u)
+	v.Password = password
+	return v, err
+}
+
+func (r *localOffice) Users(context.Context) ([]userView, error) {
+	var views []userView
+	for _, u := range r.store.Users() {
+		views = append(views, viewUser(u))
+	}
+	return views, nil
+}
+
+func (r *localOffice) SetDisabled(_ context.Context, user string, disabled bool) (userView, error) {
+	change := r.store.EnableUser
+	if disabled {
+		change = r.store.DisableUser
+	}
+	return r.changeUser(user, func(id string) error { return change(id, byCommandLine, time.Now()) })
+}
+
+func (r *localOffice) SetLimits(_ context.Context, user string, l store.Limits) (userView, error) {
+	return r.changeUser(user, func(id string) error { return r.store.SetLimits(id, l, byCommandLine, time.Now()) })
+}
+
+// changeUser changes an account and gives it as it is then.
+func (r *localOffice) changeUser(name string, change func(id string) error) (userView, error) {
+	u, err := r.user(name)
+	if err == nil {
+		err = change(u.ID)
+	}
+	if err == nil {
+		u, err = r.store.User(u.ID)
+	}
+	return viewUser(u), err
+}
+
+func (r *localOffice) viewKey(k store.APIKey) keyView {
+	v := keyView{ID: k.ID, User: k.Account, Name: k.Name, Test: k.Test, Last4: k.Last4, Created: second(k.Created)}
+	if u, err := r.store.User(k.Account); err == nil {
+		v.User = u.Email
+	}
+	if !k.LastUsed.IsZero() {
+		used := second(k.LastUsed)
+		v.LastUsed = &used
+	}
+	return v
+}
+
+func (r *localOffice) CreateKey(_ context.Context, user, name string, test bool) (keyView, error) {
+	u, err := r.user(user)
+	if err != nil {
+		return keyView{}, err
+	}
+	secret, k, err := r.store.CreateKey(u.ID, name, test, byCommandLine, time.Now())
+	v := r.viewKey(k)
+	v.Secret = secret
+	return v, err
+}
+
+func (r *localOffice) Keys(_ context.Context, user string) (views []keyView, err error) {
+	account := ""
+	if user != "" {
+		u, err := r.user(user)
+		if err != nil {
+			return nil, err
+		}
+		account = u.ID
+	}
+	keys, err := r.store.Keys(account)
+	for _, k := range keys {
+		views = append(views, r.viewKey(k))
+	}
+	return views, err
+}
+
+func (r *localOffice) RevokeKey(_ context.Context, id string) error {
+	err := r.store.RevokeKey("", id, byCommandLine, time.Now())
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("there is no key %s: key list shows their ids", printable(id))
+	}
+	return err
+}
+
+func (r *localOffice) Grant(_ context.Context, g grant) (creditsView, error) {
+	u, err := r.user(g.User)
+	if err != nil {
+		return creditsView{}, err
+	}
+	c, err := r.store.GrantCredits(u.ID, g.ID, g.Amount, byCommandLine, g.Note, time.Now())
+	return creditsView(c), err
+}
+
+func (r *localOffice) Balance(_ context.Context, user string) (creditsView, error) {
+	u, err := r.user(user)
+	if err != nil {
+		return creditsView{}, err
+	}
+	c, err := r.store.Credits(u.ID)
+	return creditsView(c), err
+}
+
+func (r *localOffice) Ledger(_ context.Context, user string, before uint64, limit int) (views []entryView, err error) {
+	u, err := r.user(user)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := r.store.Ledger(u.ID, before, limit)
+	for _, e := range entries {
+		views = append(views, entryView{Number: e.Number, Kind: e.Kind, Credits: e.Credits, Amount: e.Amount, Cause: e.Cause, At: second(e.At),
+			Balance: e.Balance, Reserved: e.Reserved})
+	}
+	return views, err
+}
+
+func (r *localOffice) Suppress(_ context.Context, kind, name, note string) (wishView, error) {
+	s, err := api.Wish(kind, name)
+	if err != nil {
+		return wishView{}, err
+	}
+	s.Note, s.By, s.Since = note, byCommandLine, second(time.Now())
+	return wishView(s), r.store.Suppress([]store.Suppression{s}, time.Now())
+}
+
+func (r *localOffice) Suppressions(context.Context) (views []wishView, err error) {
+	wishes, err := r.store.Suppressions()
+	for _, s := range wishes {
+		s.Since = second(s.Since)
+		views = append(views, wishView(s))
+	}
+	return views, err
+}
+
+func (r *localOffice) Unsuppress(_ context.Context, kind, name string) error {
+	s, err := api.Wish(kind, name)
+	if err != nil {
+		return err
+	}
+	err = r.store.Unsuppress(s.Kind, s.Name, byCommandLine, time.Now())
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%s %s is not on the list: suppress list shows what is", s.Kind, s.Name)
+	}
+	return err
+}
+
+// Erase forgets an address with rooms that run nothing: unfinished jobs go on without it when a server does.
+func (r *localOffice) Erase(ctx context.Context, address string) (removed api.Erased, err error) {
+	a, err := engine.ParseTrimmed(address)
+	if err != nil {
+		return removed, fmt.Errorf("address to erase: %w", err)
+	}
+	known, err := lists.Default()
+	if err != nil {
+		return removed, err
+	}
+	memory, err := cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(r.dir, "cache")})
+	if err != nil {
+		return removed, lockedAdvice(r.dir, err)
+	}
+	c := coordinator.New(coordinator.Config{Store: r.store, FS: vfs.Default, Dir: r.dir, Table: engine.DefaultTable(), Lists: known})
+	removed, err = eraseEverywhere(c, r.store, memory)(ctx, a.Folded())
+	if err == nil {
+		err = r.store.Audit(store.Act{At: time.Now(), By: byCommandLine, Act: "erase", Target: "an address"})
+	}
+	return removed, errors.Join(err, memory.Close())
+}
+
+// Backup writes the copy for its owner's eyes only: it holds what passwords and keys are checked against.
+func (r *localOffice) Backup(_ context.Context, dir string) error {
+	if err := r.store.Checkpoint(dir); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o700)
+}

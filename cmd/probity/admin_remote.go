@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"probity/api"
+	"probity/store"
+)
+
+// remoteOffice is the office of a running server.
+type remoteOffice struct{ client apiClient }
+
+// maxAdminAnswer bounds the JSON that is read of one answer.
+const maxAdminAnswer = 256 << 20
+
+func newRemote(con *console, server, key string) (*remoteOffice, error) {
+	u, err := url.Parse(server)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%w: --server %q; write a URL such as https://probity.example.com", errUsage, server)
+	}
+	if key == "" {
+		return nil, fmt.Errorf("%w: set %s to a live key of an admin", errUsage, adminKeyVariable)
+	}
+	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+		fmt.Fprintln(con.err, "warning: the key travels to", u.Host, "unencrypted; use https")
+	}
+	web := &http.Client{
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext},
+		CheckRedirect: func(req *http.Request, _ []*http.Request) error {
+			return fmt.Errorf("the server sends us on to %s: name that as --server", req.URL.Host)
+		},
+	}
+	return &remoteOffice{apiClient{base: strings.TrimSuffix(server, "/"), key: key, http: web}}, nil
+}
+
+func isLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.IsLoopback()
+}
+
+func (r *remoteOffice) Close() error {
+	r.client.http.CloseIdleConnections()
+	return nil
+}
+
+// ask sends what to an admin path and reads the answer into v; both may be nil.
+func (r *remoteOffice) ask(ctx context.Context, method, path string, what, v any) error {
+	var body io.Reader
+	kind := ""
+	if what != nil {
+		b, err := json.Marshal(what)
+		if err != nil {
+			return err
+		}
+		body, kind = bytes.NewReader(b), "application/json"
+	}
+	answer, err := r.client.call(ctx, method, "/v1/admin/"+path, kind, body)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	if v == nil {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(answer, maxAdminAnswer)).Decode(v); err != nil {
+		return fmt.Errorf("answer of the server: %w", err)
+	}
+	return nil
+}
+
+// withQuery appends parameters, names and values in turn; empty values are left out.
+func withQuery(path string, pairs ...string) string {
+	q := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}
+
+func (r *remoteOffice) AddUser(ctx context.Context, n store.NewUser) (u userView, err error) {
+	what := map[string]any{"email": n.Email, "role": n.Role, "credits": n.Credits, "limits": n.Limits}
+	err = r.ask(ctx, http.MethodPost, "users", what, &u)
+	return u, err
+}
+
+func (r *remoteOffice) Users(ctx context.Context) ([]userView, error) {
+	var v struct{ Users []userView }
+	err := r.askInto(ctx, "users", &v)
+	return v.Users, err
+}
+
+// askInto reads an admin path.
+func (r *remoteOffice) askInto(ctx context.Context, path string, v any) error {
+	return r.ask(ctx, http.MethodGet, path, nil, v)
+}
+
+func (r *remoteOffice) SetDisabled(ctx context.Context, user string, disabled bool) (u userView, err error) {
+	verb := "/enable"
+	if disabled {
+		verb = "/disable"
+	}
+	err = r.ask(ctx, http.MethodPost, "users/"+url.PathEscape(user)+verb, nil, &u)
+	return u, err
+}
+
+func (r *remoteOffice) SetLimits(ctx context.Context, user string, l store.Limits) (u userView, err error) {
+	err = r.ask(ctx, http.MethodPut, "users/"+url.PathEscape(user)+"/limits", l, &u)
+	return u, err
+}
+
+func (r *remoteOffice) CreateKey(ctx context.Context, user, name string, test bool) (k keyView, err error) {
+	err = r.ask(ctx, http.MethodPost, "keys", map[string]any{"user": user, "name": name, "test": test}, &k)
+	return k, err
+}
+
+func (r *remoteOffice) Keys(ctx context.Context, user string) ([]keyView, error) {
+	var v struct{ Keys []keyView }
+	err := r.askInto(ctx, withQuery("keys", "user", user), &v)
+	return v.Keys, err
+}
+
+func (r *remoteOffice) RevokeKey(ctx context.Context, id string) error {
+	return r.ask(ctx, http.MethodDelete, "keys/"+url.PathEscape(id), nil, nil)
+}
+
+func (r *remoteOffice) Grant(ctx context.Context, g grant) (v creditsView, err error) {
+	err = r.ask(ctx, http.MethodPost, "credits", g, &v)
+	return v, err
+}
+
+func (r *remoteOffice) Balance(ctx context.Context, user string) (v creditsView, err error) {
+	err = r.askInto(ctx, withQuery("credits", "user", user), &v)
+	return v, err
+}
+
+func (r *remoteOffice) Ledger(ctx context.Context, user string, before uint64, limit int) ([]entryView, error) {
+	cursor := ""
+	if before > 0 {
+		cursor = strconv.FormatUint(before, 10)
+	}
+	var v struct{ Entries []entryView }
+	err := r.askInto(ctx, withQuery("ledger", "user", user, "limit", strconv.Itoa(limit), "cursor", cursor), &v)
+	return v.Entries, err
+}
+
+func (r *remoteOffice) Suppress(ctx context.Context, kind, name, note string) (w wishView, err error) {
+	what := map[string]any{"name": name, "note": note}
+	if kind != "" {
+		what["kind"] = kind
+	}
+	err = r.ask(ctx, http.MethodPost, "suppressions", what, &w)
+	return w, err
+}
+
+func (r *remoteOffice) Suppressions(ctx context.Context) ([]wishView, error) {
+	var v struct{ Suppressions []wishView }
+	err := r.askInto(ctx, "suppressions", &v)
+	return v.Suppressions, err
+}
+
+func (r *remoteOffice) Unsuppress(ctx context.Context, kind, name string) error {
+	return r.ask(ctx, http.MethodDelete, withQuery("suppressions", "kind", kind, "name", name), nil, nil)
+}
+
+func (r *remoteOffice) Erase(ctx context.Context, address string) (e api.Erased, err error) {
+	err = r.ask(ctx, http.MethodPost, "erase", map[string]any{"address": address}, &e)
+	return e, err
+}
+
+// Backup brings the copy here.
+func (r *remoteOffice) Backup(ctx context.Context, dir string) error {
+	body, err := r.client.call(ctx, http.MethodPost, "/v1/admin/backup", "", nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unpackBackup(body, dir), body.Close())
+}

@@ -1,0 +1,366 @@
+package main
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/api"
+	"probity/coordinator"
+	"probity/engine"
+	"probity/engine/lists"
+	"probity/store"
+	"probity/store/cache"
+)
+
+// adminWorld is a store, at rest or behind a server, and the command line before it.
+type adminWorld struct {
+	t     *testing.T
+	data  string
+	where []string // the flags that say where
+}
+
+// admin runs a command and wants it to end with a status; it gives what the command printed.
+func (w *adminWorld) admin(status int, args ...string) (out, words string) {
+	w.t.Helper()
+	var stdout, stderr bytes.Buffer
+	got := run(w.t.Context(), append(args, w.where...), &console{out: &stdout, err: &stderr})
+	require.Equal(w.t, status, got, "%v: %s", args, stderr.String())
+	return stdout.String(), stderr.String()
+}
+
+// rows runs a command with --json and reads what it prints.
+func (w *adminWorld) rows(args ...string) (rows []map[string]any) {
+	w.t.Helper()
+	out, _ := w.admin(0, append(args, "--json")...)
+	for line := range strings.Lines(out) {
+		var row map[string]any
+		require.NoError(w.t, json.Unmarshal([]byte(line), &row))
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// adminSheet is a list that names the address that is erased.
+const adminSheet = "email\ngone@shop.example\nkept@shop.example\n"
+
+// newAdminWorld has an admin, a job that waits, and a cached verdict.
+func newAdminWorld(t *testing.T) (w *adminWorld, key string) {
+	w = &adminWorld{t: t, data: t.TempDir()}
+	w.where = []string{"--data", w.data}
+	_, words := w.admin(0, "user", "add", "root@example.com", "--role", "admin")
+	require.Contains(t, words, "shown this once")
+	key, _ = w.admin(0, "key", "create", "--user", "root@example.com", "--name", "admin")
+	c, s, k := adminRooms(t, w.data)
+	_, err := c.Accept(t.Context(), coordinator.Upload{Body: strings.NewReader(adminSheet)})
+	require.NoError(t, err)
+	a, err := engine.Parse("gone@shop.example")
+	require.NoError(t, err)
+	v := engine.Sure(engine.ReasonMailboxNotFound, "test", 0, time.Now())
+	require.NoError(t, k.Put([]cache.Entry{{Key: k.Keyer().Key(a), Verdict: &v}}))
+	require.NoError(t, k.Close())
+	require.NoError(t, s.Close())
+	return w, strings.TrimSpace(key)
+}
+
+// adminRooms opens what is in a data folder, without a prober.
+func adminRooms(t *testing.T, data string) (*coordinator.Coordinator, *store.Store, *cache.Cache) {
+	s, err := store.Open(vfs.Default, filepath.Join(data, "state"))
+	require.NoError(t, err)
+	k, err := cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(data, "cache")})
+	require.NoError(t, err)
+	known, err := lists.Default()
+	require.NoError(t, err)
+	return coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: data, Table: engine.DefaultTable(), Lists: known}), s, k
+}
+
+// serveAdmin puts a server before the store until the test ends.
+func (w *adminWorld) serveAdmin(key string) {
+	t := w.t
+	c, s, k := adminRooms(t, w.data)
+	server, err := api.New(api.Config{}, api.Rooms{Store: s, Coordinator: c, FS: vfs.Default, Scratch: filepath.Join(w.data, "scratch"),
+		Erase: eraseEverywhere(c, s, k)})
+	require.NoError(t, err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, ln, time.Second) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+		require.NoError(t, k.Close())
+		require.NoError(t, s.Close())
+	})
+	t.Setenv(adminKeyVariable, key)
+	w.where = []string{"--server", "http://" + ln.Addr().String() + "/"}
+}
+
+// TestAdminCommands tells one story twice: a store at rest, and the same behind a server, cannot be told apart.
+func TestAdminCommands(t *testing.T) {
+	for _, way := range []string{"at rest", "through a server"} {
+		t.Run(way, func(t *testing.T) {
+			w, key := newAdminWorld(t)
+			if way != "at rest" {
+				w.serveAdmin(key)
+			}
+			w.users()
+			w.keys()
+			w.credits()
+			w.wishes()
+			w.erasure()
+			w.backup()
+		})
+	}
+}
+
+func (w *adminWorld) users() {
+	t := w.t
+	password, _ := w.admin(0, "user", "add", "bo@example.com", "--credits", "50", "--limit", "single=60/min", "--limit", "bulk=20/hour")
+	require.Regexp(t, `^\S{10,}\n$`, password, "the password, and nothing else")
+	made := w.rows("user", "add", "cy@example.com")[0]
+	require.NotEmpty(t, made["password"])
+	require.Equal(t, "customer", made["role"])
+	_, words := w.admin(1, "user", "add", "BO@example.com")
+	require.Contains(t, strings.ToLower(words), "an account with this e-mail address exists")
+	for _, bad := range [][]string{{"--limit", "single=0/min"}, {"--limit", "single=5/hour"}, {"--limit", "bulk=x/hour"}, {"--limit", "5"}, {"--role", "king"}} {
+		w.admin(2, append([]string{"user", "add", "dee@example.com"}, bad...)...)
+	}
+	out, _ := w.admin(0, "user", "list")
+	require.Regexp(t, `(?m)^EMAIL +ROLE +STATE`, out)
+	require.Regexp(t, `(?m)^bo@example.com +customer +active +60 +20 +20`, out)
+	require.Regexp(t, `(?m)^cy@example.com +customer +active +30 +10 +20`, out)
+	require.Equal(t, true, w.rows("user", "disable", "cy@example.com")[0]["disabled"])
+	require.Equal(t, false, w.rows("user", "enable", made["id"].(string))[0]["disabled"])
+	limited := w.rows("user", "limit", "cy@example.com", "--limit", "bulk=3/hour")[0]
+	require.Equal(t, map[string]any{"bulk_per_hour": 3.0}, limited["limits"])
+	require.NotContains(t, limited, "password")
+	_, words = w.admin(1, "user", "disable", "nobody@example.com")
+	require.Contains(t, strings.ToLower(words), "there is no")
+}
+
+func (w *adminWorld) keys() {
+	t := w.t
+	key, words := w.admin(0, "key", "create", "--user", "bo@example.com", "--name", "shop", "--test")
+	require.Regexp(t, `^prb_test_\w{38}\n$`, key, "the key, and nothing else")
+	require.Empty(t, words)
+	w.admin(2, "key", "create", "--user", "bo@example.com")
+	listed := w.rows("key", "list", "--user", "bo@example.com")
+	require.Len(t, listed, 1)
+	require.Equal(t, []any{"shop", true, "bo@example.com", nil}, []any{listed[0]["name"], listed[0]["test"], listed[0]["user"], listed[0]["last_used_at"]})
+	require.True(t, strings.HasSuffix(strings.TrimSpace(key), listed[0]["last4"].(string)))
+	require.NotContains(t, listed[0], "key", "a secret is shown once")
+	out, _ := w.admin(0, "key", "list")
+	require.Regexp(t, `(?m)^k_\w+ +bo@example.com +shop +test`, out)
+	require.Contains(t, out, "root@example.com")
+	w.admin(0, "key", "revoke", listed[0]["id"].(string))
+	w.admin(1, "key", "revoke", listed[0]["id"].(string))
+	require.Empty(t, w.rows("key", "list", "--user", "bo@example.com"))
+	w.admin(1, "key", "list", "--user", "nobody@example.com")
+}
+
+func (w *adminWorld) credits() {
+	t := w.t
+	of := []string{"--user", "bo@example.com"}
+	granted := w.rows(append([]string{"credits", "grant", "--amount", "25", "--note", "order 1", "--id", "o1"}, of...)...)
+	require.Equal(t, []map[string]any{{"balance": 75.0, "reserved": 0.0}}, granted)
+	require.Equal(t, granted, w.rows(append([]string{"credits", "grant", "--amount", "25", "--note", "order 1", "--id", "o1"}, of...)...), "once")
+	out, _ := w.admin(0, append([]string{"credits", "grant", "--amount=-5"}, of...)...)
+	require.Regexp(t, `^BALANCE +RESERVED\n70 +0\n$`, out)
+	_, words := w.admin(1, append([]string{"credits", "grant", "--amount=-500"}, of...)...)
+	require.Contains(t, words, "70")
+	require.Equal(t, 70.0, w.rows(append([]string{"credits", "balance"}, of...)...)[0]["balance"])
+	for range ledgerPage {
+		w.admin(0, append([]string{"credits", "grant", "--amount", "1"}, of...)...)
+	}
+	all := w.rows(append([]string{"credits", "ledger", "--limit", "0"}, of...)...)
+	require.Len(t, all, ledgerPage+3)
+	sum := 0.0
+	for _, e := range all {
+		sum += e["amount"].(float64)
+	}
+	require.Equal(t, all[0]["balance"], sum)
+	require.Equal(t, all[:2], w.rows(append([]string{"credits", "ledger", "--limit", "2"}, of...)...), "newest first")
+	out, _ = w.admin(0, append([]string{"credits", "ledger"}, of...)...)
+	require.Equal(t, 101, strings.Count(out, "\n"))
+	require.Regexp(t, `(?m)^103 +20\S+Z +grant +1 +1 +170 +0 `, out)
+	w.admin(2, "credits", "balance")
+}
+
+func (w *adminWorld) wishes() {
+	t := w.t
+	added := w.rows("suppress", "add", "Example.ORG.", "--note", "asked")[0]
+	require.Equal(t, []any{"domain", "example.org", "asked"}, []any{added["kind"], added["name"], added["note"]})
+	require.Equal(t, "address", w.rows("suppress", "add", "Ann@Example.ORG")[0]["kind"])
+	require.Equal(t, "mx", w.rows("suppress", "add", "mx.example.org", "--kind", "mx")[0]["kind"])
+	_, words := w.admin(1, "suppress", "add", "no domain")
+	require.Contains(t, words, "must be a domain name")
+	out, _ := w.admin(0, "suppress", "list")
+	require.Equal(t, 4, strings.Count(out, "\n"))
+	w.admin(0, "suppress", "remove", "example.org")
+	w.admin(1, "suppress", "remove", "example.org")
+	require.Len(t, w.rows("suppress", "list"), 2)
+}
+
+func (w *adminWorld) erasure() {
+	t := w.t
+	require.Equal(t, []map[string]any{{"cached": 1.0, "jobs": 1.0}}, w.rows("erase", " GONE@shop.example"))
+	out, _ := w.admin(0, "erase", "gone@shop.example")
+	require.Regexp(t, `^CACHED +JOBS\n0 +0\n$`, out)
+	_, words := w.admin(1, "erase", "gone")
+	require.Contains(t, words, "address")
+}
+
+func (w *adminWorld) backup() {
+	t := w.t
+	copied := filepath.Join(t.TempDir(), "copy")
+	w.admin(0, "backup", copied)
+	info, err := os.Stat(copied)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	_, words := w.admin(1, "backup", copied)
+	require.Contains(t, words, "exists")
+	data := t.TempDir()
+	require.NoError(t, os.Rename(copied, filepath.Join(data, "state")))
+	restored := &adminWorld{t: t, where: []string{"--data", data}}
+	require.Equal(t, w.rows("user", "list"), restored.rows("user", "list"))
+	require.Equal(t, w.rows("credits", "ledger", "--user", "bo@example.com"), restored.rows("credits", "ledger", "--user", "bo@example.com"))
+}
+
+func TestAdminRefusals(t *testing.T) {
+	w, key := newAdminWorld(t)
+	for _, c := range []struct {
+		status int
+		where  []string
+		key    string
+		words  string
+	}{
+		{1, []string{"--data", filepath.Join(w.data, "other")}, "", "there is no store"},
+		{2, []string{"--server", "http://127.0.0.1:1"}, "", adminKeyVariable},
+		{1, []string{"--server", "http://127.0.0.1:1"}, key, "connection refused"},
+		{2, []string{"--server", "127.0.0.1:1"}, key, "write a URL"},
+		{2, []string{"--server", "http://127.0.0.1:1", "--data", w.data}, key, "one says where"},
+	} {
+		t.Setenv(adminKeyVariable, c.key)
+		_, words := (&adminWorld{t: t, where: c.where}).admin(c.status, "user", "list")
+		require.Contains(t, words, c.words)
+		require.NotContains(t, words, key[10:])
+	}
+	require.NoDirExists(t, filepath.Join(w.data, "other"))
+	t.Setenv("PROBITY_SERVER", "http://127.0.0.1:1")
+	require.Len(t, w.rows("user", "list"), 1, "a folder on the command line wins over a server in the environment")
+	w.serveAdmin(strings.Replace(key, "prb_live_", "prb_test_", 1))
+	_, words := w.admin(1, "user", "list")
+	require.Contains(t, words, "401")
+}
+
+// TestAdminKeyGoesNowhereElse: a server that sends us on does not get the key carried after it.
+func TestAdminKeyGoesNowhereElse(t *testing.T) {
+	asked := 0
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer other.Close()
+	first := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer first.Close()
+	t.Setenv(adminKeyVariable, "prb_live_x")
+	_, words := (&adminWorld{t: t, where: []string{"--server", first.URL}}).admin(1, "user", "list")
+	require.Contains(t, words, "sends us on")
+	require.Zero(t, asked)
+}
+
+// TestAdminLocked: what a server holds is not touched, and the words say what to do.
+func TestAdminLocked(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a process; run without -short")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	data := t.TempDir()
+	server := command(ctx, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1")
+	lines, err := server.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, server.Start())
+	in := bufio.NewScanner(lines)
+	for in.Scan() && !strings.Contains(in.Text(), "msg=serving") {
+	}
+	for _, args := range [][]string{{"user", "list"}, {"erase", "a@example.com"}, {"backup", filepath.Join(t.TempDir(), "b")}} {
+		_, words := (&adminWorld{t: t, where: []string{"--data", data}}).admin(1, args...)
+		require.Contains(t, words, "a running server holds")
+		require.Contains(t, words, "--server URL")
+	}
+	require.NoError(t, server.Process.Signal(syscall.SIGTERM))
+	_, _ = io.Copy(io.Discard, lines)
+	require.NoError(t, server.Wait())
+	require.Len(t, (&adminWorld{t: t, where: []string{"--data", data}}).rows("user", "list"), 1)
+}
+
+// TestUnpackBackup leaves nothing of an archive that is not whole, and nothing outside of its folder.
+func TestUnpackBackup(t *testing.T) {
+	for name, c := range map[string]struct {
+		entries []tar.Header
+		cut     int
+		want    string
+	}{
+		"whole":    {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}, {Name: backupEnd}}},
+		"no end":   {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}}, want: "broke off"},
+		"cut":      {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}, {Name: backupEnd}}, cut: 2047, want: "unexpected EOF"},
+		"climbing": {entries: []tar.Header{{Name: "../x", Size: 3}, {Name: backupEnd}}, want: "no file of a store"},
+		"deep":     {entries: []tar.Header{{Name: "a/b", Size: 3}, {Name: backupEnd}}, want: "no file of a store"},
+		"a link":   {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, {Name: backupEnd}}, want: "no file of a store"},
+		"twice":    {entries: []tar.Header{{Name: "x", Size: 3}, {Name: "x", Size: 3}, {Name: backupEnd}}, want: "exists"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			w := tar.NewWriter(&b)
+			for _, h := range c.entries {
+				if h.Typeflag == 0 {
+					h.Typeflag = tar.TypeReg
+				}
+				require.NoError(t, w.WriteHeader(&h))
+				fmt.Fprint(w, strings.Repeat("x", int(h.Size)))
+			}
+			require.NoError(t, w.Close())
+			dir := t.TempDir()
+			whole := b.Bytes()
+			err := unpackBackup(bytes.NewReader(whole[:len(whole)-c.cut]), filepath.Join(dir, "copy"))
+			left, readErr := os.ReadDir(dir)
+			require.NoError(t, readErr)
+			if c.want == "" {
+				require.NoError(t, err)
+				require.FileExists(t, filepath.Join(dir, "copy", "MANIFEST-000001"))
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+			require.Empty(t, left)
+		})
+	}
+}
+
+// TestNamesAnAddress finds a kept answer by what it says, not by its letters.
+func TestNamesAnAddress(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{"email":" Ann@Example.com"}`:                                             true,
+		`{"email":"x","details":{"normalized_email":"ann@example.com"}}`:           true,
+		`{"email":"ann@exmaple.com","details":{"did_you_mean":"ann@example.com"}}`: true,
+		`{"email":"joann@example.com"}`:                                            false,
+		`{"job_id":"ann@example.com"}`:                                             false,
+		`not JSON`:                                                                 false,
+	} {
+		require.Equal(t, want, names([]byte(body), "ann@example.com"), body)
+	}
+}

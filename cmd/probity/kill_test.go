@@ -138,20 +138,29 @@ func (k *killing) toTheEnd(ctx context.Context, t *testing.T, w *witness, args [
 // kill lets the process live until the witness has heard of enough recipients.
 func (k *killing) kill(ctx context.Context, t *testing.T, w *witness, args []string) {
 	t.Helper()
+	_, err := k.end(ctx, t, os.Kill, w, args)
+	require.ErrorContains(t, err, "killed")
+}
+
+// end sends a process a signal once the witness has heard of enough recipients, and gives what it said and how it ended.
+func (k *killing) end(ctx context.Context, t *testing.T, with os.Signal, w *witness, args []string) (string, error) {
+	t.Helper()
 	var words bytes.Buffer
 	c := command(ctx, append(args, "--socks5", w.addr())...)
 	c.Stdout, c.Stderr = &words, &words
 	require.NoError(t, c.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
+	var err error
 	select {
 	case <-w.reached:
-		require.NoError(t, c.Process.Kill())
-		<-ended
+		require.NoError(t, c.Process.Signal(with))
+		err = <-ended
 	case err := <-ended:
-		require.Fail(t, "the process ended before it was killed", "%v: %s", err, &words)
+		require.Fail(t, "the process ended before its signal", "%v: %s", err, &words)
 	}
 	w.close()
+	return words.String(), err
 }
 
 // answered reads from a copy of a dead process's folder which addresses it knew. The folder itself is not touched.
@@ -176,8 +185,7 @@ func (k *killing) answered(t *testing.T, folder string) map[string]bool {
 // addressesWithStatus are the folded addresses of a result's rows that have one.
 func addressesWithStatus(t *testing.T, result []byte) map[string]bool {
 	t.Helper()
-	rows, err := csv.NewReader(bytes.NewReader(result)).ReadAll()
-	require.NoError(t, err)
+	rows := rowsOf(t, result)
 	email, status := slices.Index(rows[0], "email"), slices.Index(rows[0], "verify_status")
 	known := map[string]bool{}
 	for _, row := range rows[1:] {
@@ -201,8 +209,7 @@ func requireNoneAgain(t *testing.T, w *witness, answered map[string]bool) {
 // requireAnswered demands a status in every row that has an address.
 func requireAnswered(t *testing.T, result []byte) {
 	t.Helper()
-	rows, err := csv.NewReader(bytes.NewReader(result)).ReadAll()
-	require.NoError(t, err)
+	rows := rowsOf(t, result)
 	email, status := slices.Index(rows[0], "email"), slices.Index(rows[0], "verify_status")
 	for _, row := range rows[1:] {
 		require.Equal(t, strings.TrimSpace(row[email]) == "", row[status] == "", row)

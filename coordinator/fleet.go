@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -118,11 +120,13 @@ func (f *Fleet) attend(ctx context.Context, view *cluster.View, streams *sync.Wa
 	for i := range view.Nodes {
 		n := &view.Nodes[i]
 		m := f.members[n.Name]
+		at := reachOf(n)
 		switch {
-		case m != nil && n.Listen != "":
-			m.listen.Store(&n.Listen)
-		case m == nil && n.Listen != "":
-			if err := f.meet(ctx, n, streams); err != nil {
+		case at == "":
+		case m != nil:
+			m.listen.Store(&at)
+		default:
+			if err := f.meet(ctx, n, at, streams); err != nil {
 				return err
 			}
 		}
@@ -137,9 +141,9 @@ func (f *Fleet) attend(ctx context.Context, view *cluster.View, streams *sync.Wa
 }
 
 // meet begins the stream to a node. The mutex is held.
-func (f *Fleet) meet(ctx context.Context, n *cluster.Node, streams *sync.WaitGroup) (err error) {
+func (f *Fleet) meet(ctx context.Context, n *cluster.Node, at string, streams *sync.WaitGroup) (err error) {
 	m := &member{name: n.Name}
-	m.listen.Store(&n.Listen)
+	m.listen.Store(&at)
 	m.client, err = wire.NewClient(wire.ClientConfig{Node: n.Name, Version: f.cfg.Version, Coordinator: f.cfg.Coordinator, Table: f.cfg.Table,
 		Dial:        func(ctx context.Context) (net.Conn, error) { return f.cfg.Dial(ctx, *m.listen.Load()) },
 		Credentials: f.cfg.Credentials(n.Name), Log: f.cfg.Log,
@@ -155,6 +159,19 @@ func (f *Fleet) meet(ctx context.Context, n *cluster.Node, streams *sync.WaitGro
 		}
 	})
 	return nil
+}
+
+// reachOf is where a node's stream is taken. A node that listens on all its addresses is reached where its gossip is.
+func reachOf(n *cluster.Node) string {
+	at, err := netip.ParseAddrPort(n.Listen)
+	if err != nil || !at.Addr().IsUnspecified() {
+		return n.Listen
+	}
+	host, _, err := net.SplitHostPort(n.Gossip)
+	if err != nil {
+		return "" // it is not in the gossip now: what is known of it holds
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(at.Port())))
 }
 
 // streamOf tells the cluster what a stream says.

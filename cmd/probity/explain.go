@@ -204,6 +204,7 @@ func printMeanings(con *console) error {
 type explainRouteCmd struct {
 	probingFlags
 	Domain string `arg:"" help:"The domain, as in an address."`
+	Admin  string `help:"The admin listener of a coordinator, to ask it for the owner." placeholder:"HOST:PORT"`
 	JSON   bool   `name:"json" help:"One JSON object."`
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -18,16 +19,20 @@ type cli struct {
 	Config  kong.ConfigFlag `help:"TOML file with flag values; keys are flag names." placeholder:"FILE" env:"PROBITY_CONFIG"`
 	Verbose bool            `help:"Log at debug level." short:"v"`
 
-	Verify     verifyCmd     `cmd:"" help:"Verify addresses or a CSV file here, without a server."`
-	Serve      serveCmd      `cmd:"" help:"API, coordinator and one prober in one process."`
-	Demo       demoCmd       `cmd:"" help:"Watch a sample list being verified on a pretend mail internet."`
-	Sim        simCmd        `cmd:"" help:"The pretend mail internet and its lists."`
-	Doctor     doctorCmd     `cmd:"" help:"Audit egress identities, DNS, port 25, clock, file limits and store."`
-	Providers  providersCmd  `cmd:"" help:"Check or show the provider table."`
-	Bench      benchCmd      `cmd:"" help:"Measure throughput against floors of the same run."`
-	Explain    explainCmd    `cmd:"" help:"Explain an address, a reply or a route."`
-	Version    versionCmd    `cmd:"" help:"Print the version."`
-	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
+	Verify      verifyCmd      `cmd:"" help:"Verify addresses or a CSV file here, without a server."`
+	Serve       serveCmd       `cmd:"" help:"API, coordinator and one prober in one process."`
+	Coordinator coordinatorCmd `cmd:"" help:"API and coordinator, for probers on other machines."`
+	Prober      proberCmd      `cmd:"" help:"A prober alone, for a coordinator on another machine."`
+	Cluster     clusterCmd     `cmd:"" help:"The nodes of a running cluster."`
+	Certs       certsCmd       `cmd:"" help:"Certificates and gossip keys of a cluster."`
+	Demo        demoCmd        `cmd:"" help:"Watch a sample list being verified on a pretend mail internet."`
+	Sim         simCmd         `cmd:"" help:"The pretend mail internet and its lists."`
+	Doctor      doctorCmd      `cmd:"" help:"Audit egress identities, DNS, port 25, clock, file limits and store."`
+	Providers   providersCmd   `cmd:"" help:"Check or show the provider table."`
+	Bench       benchCmd       `cmd:"" help:"Measure throughput against floors of the same run."`
+	Explain     explainCmd     `cmd:"" help:"Explain an address, a reply or a route."`
+	Version     versionCmd     `cmd:"" help:"Print the version."`
+	Completion  completionCmd  `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 }
 
 // console is where a command reads and writes: results on out, everything else on err.
@@ -43,8 +48,18 @@ var errUsage = errors.New("wrong usage")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	unsetEmpty()
 	con := &console{in: os.Stdin, out: os.Stdout, err: os.Stderr, terminal: isTerminal(os.Stderr)}
 	os.Exit(run(ctx, os.Args[1:], con))
+}
+
+// unsetEmpty takes a PROBITY_ variable that is set to nothing for one that is not set.
+func unsetEmpty() {
+	for _, kv := range os.Environ() {
+		if name, value, _ := strings.Cut(kv, "="); value == "" && strings.HasPrefix(name, "PROBITY_") {
+			_ = os.Unsetenv(name) // fails only for names that an environment cannot hold
+		}
+	}
 }
 
 // run parses args and runs the command they name. 0 is done, 1 failed, 2 wrong usage.

@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,18 +23,23 @@ import (
 	"probity/engine/dns"
 	"probity/engine/lists"
 	"probity/prober"
+	"probity/prober/wire"
 	"probity/store"
 	"probity/store/cache"
 )
 
-// node is a coordinator and a prober in one process, joined by method calls.
+// node is a coordinator and a prober in one process, joined by method calls; or a coordinator and a fleet of probers elsewhere.
 type node struct {
+	opened      time.Time
+	current     atomic.Pointer[engine.Table] // table, or what was loaded since
+	pace        pacer
 	table       *engine.Table
 	lists       *lists.Set
 	store       *store.Store
 	cache       *cache.Cache
 	resolver    *dns.Resolver
-	prober      *prober.Prober
+	prober      *prober.Prober // nil where there is a fleet
+	fleet       *fleet         // nil where there is a prober
 	coordinator *coordinator.Coordinator
 }
 
@@ -43,12 +50,13 @@ type nodeConfig struct {
 	log     *slog.Logger
 	metrics prometheus.Registerer // nil for none
 	stored  coordinator.Form
-	service bool // with accounts: jobs are settled and called back, and wishes not to be probed are kept
+	members *memberFlags // the cluster to coordinate; nil to probe in this process
+	service bool         // with accounts: jobs are settled and called back, and wishes not to be probed are kept
 }
 
 // openNode opens the stores and puts the rooms together. It starts nothing.
 func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
-	n = &node{}
+	n = &node{opened: time.Now()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -58,28 +66,40 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 	if n.table, err = f.table(); err != nil {
 		return n, err
 	}
+	n.current.Store(n.table)
 	if n.lists, err = lists.Default(); err != nil {
 		return n, err
 	}
 	if n.store, err = store.Open(cfg.fs, filepath.Join(cfg.dir, "state")); err != nil {
 		return n, err
 	}
-	if n.cache, err = cache.Open(cache.Config{FS: cfg.fs, Dir: filepath.Join(cfg.dir, "cache"), Log: cfg.log}); err != nil {
-		return n, err
-	}
 	if n.resolver, err = f.resolver(n.table); err != nil {
 		return n, err
 	}
-	if n.prober, err = f.prober(n, cfg); err != nil {
+	asked, err := n.openProber(f, cfg)
+	if err != nil {
 		return n, err
 	}
-	c := coordinator.Config{Store: n.store, FS: cfg.fs, Dir: cfg.dir, Resolver: n.resolver, Prober: n.prober,
+	c := coordinator.Config{Store: n.store, FS: cfg.fs, Dir: cfg.dir, Resolver: n.resolver, Prober: asked,
 		Table: n.table, Lists: n.lists, Log: cfg.log, Stored: cfg.stored}
 	if cfg.service {
 		c.OnFinish, c.Pretend, c.Suppress = finish(), api.Pretend, suppressed(n.store)
 	}
 	n.coordinator = coordinator.New(c)
 	return n, nil
+}
+
+// openProber opens who is asked: a prober with its cache in this process, or a fleet of them elsewhere.
+func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, err error) {
+	if cfg.members != nil {
+		n.fleet, err = cfg.members.fleet(n, cfg)
+		return n.fleet, err
+	}
+	if n.cache, err = cache.Open(cache.Config{FS: cfg.fs, Dir: filepath.Join(cfg.dir, "cache"), Log: cfg.log}); err != nil {
+		return nil, err
+	}
+	n.prober, err = f.prober(n, cfg)
+	return n.prober, err
 }
 
 // finish gives what the end of a job means beside the job itself: its settlement, and its callback.
@@ -100,16 +120,23 @@ func suppressed(s *store.Store) func(engine.Address) bool {
 	}
 }
 
-// Run runs the rooms until ctx ends or one of them fails: the coordinator ends first, then the prober, then the resolver.
+// Run runs the rooms until ctx ends or one of them fails: the coordinator ends first, then the prober or the fleet, then the
+// resolver.
 func (n *node) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	resolving, stopResolver := context.WithCancel(context.WithoutCancel(ctx))
 	probing, stopProber := context.WithCancel(context.WithoutCancel(ctx))
 	var rooms sync.WaitGroup
-	var errs [3]error
+	var errs [4]error
 	rooms.Go(func() { errs[0] = n.resolver.Run(resolving); stop() })
-	rooms.Go(func() { errs[1] = n.prober.Run(probing); stop() })
+	if n.fleet != nil {
+		n.fleet.abandon = nil // from here on Run shuts the sockets
+		rooms.Go(func() { errs[1] = n.fleet.Run(probing); stop() })
+		rooms.Go(func() { errs[3] = n.fleet.cluster.Run(probing); stop() })
+	} else {
+		rooms.Go(func() { errs[1] = n.prober.Run(probing); stop() })
+	}
 	errs[2] = n.coordinator.Run(ctx)
 	stopProber()
 	stopResolver()
@@ -120,6 +147,9 @@ func (n *node) Run(ctx context.Context) error {
 // Close closes what openNode opened. Run must have returned.
 func (n *node) Close() error {
 	var errs []error
+	if n.fleet != nil && n.fleet.abandon != nil {
+		errs = append(errs, n.fleet.abandon())
+	}
 	if n.cache != nil {
 		errs = append(errs, n.cache.Close())
 	}

@@ -39,9 +39,9 @@ func explainRoute(ctx context.Context, con *console, c *explainRouteCmd) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
+	resolving, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- resolver.Run(ctx) }()
+	go func() { ended <- resolver.Run(resolving) }()
 	route := resolver.Route(ctx, domain)
 	stop()
 	if err := <-ended; err != nil {
@@ -54,6 +54,11 @@ func explainRoute(ctx context.Context, con *console, c *explainRouteCmd) error {
 	facts := factsOf(domain, route)
 	if len(ids) == 1 {
 		facts.Owner = ids[0].Name()
+	}
+	if c.Admin != "" {
+		if facts.Owner, err = askOwner(ctx, c.Admin, domain); err != nil {
+			return fmt.Errorf("the coordinator: %w", err)
+		}
 	}
 	if c.JSON {
 		return json.NewEncoder(con.out).Encode(facts)

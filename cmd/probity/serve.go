@@ -45,6 +45,8 @@ const drainTime = 10 * time.Second
 // service is everything that serve runs.
 type service struct {
 	cmd       *serveCmd
+	flags     any          // of the command, as /debug/config shows them; nil for those of cmd
+	members   *memberFlags // the cluster to coordinate; nil to probe in this process
 	log       *slog.Logger
 	registry  *prometheus.Registry
 	node      *node
@@ -57,13 +59,18 @@ type service struct {
 // Run serves until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, con *console, root *cli) (err error) {
 	s := &service{cmd: c, log: serverLog(con, c.LogFormat, root.Verbose), registry: prometheus.NewRegistry()}
+	return s.serve(ctx, con)
+}
+
+// serve opens everything, and serves until ctx ends.
+func (s *service) serve(ctx context.Context, con *console) error {
 	if err := s.open(); err != nil {
 		return errors.Join(err, s.close())
 	}
 	if err := s.firstAdmin(ctx, con); err != nil {
 		return errors.Join(err, s.close())
 	}
-	s.log.Info("serving", "public", s.public.Addr().String(), "admin", s.admin.Addr().String(), "data", c.Data)
+	s.log.Info("serving", "public", s.public.Addr().String(), "admin", s.admin.Addr().String(), "data", s.cmd.Data)
 	return errors.Join(s.run(ctx), s.close())
 }
 
@@ -83,7 +90,7 @@ func serverLog(con *console, format string, verbose bool) *slog.Logger {
 func (s *service) open() (err error) {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := s.cmd
-	s.node, err = openNode(&c.probingFlags, nodeConfig{fs: vfs.Default, dir: c.Data, log: s.log, metrics: s.registry, service: true,
+	s.node, err = openNode(&c.probingFlags, nodeConfig{fs: vfs.Default, dir: c.Data, log: s.log, metrics: s.registry, service: true, members: s.members,
 		stored: coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Zstd}})
 	if err != nil {
 		return err
@@ -158,7 +165,8 @@ func (s *service) newServer() (*api.Server, error) {
 	return api.New(api.Config{PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxy, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor},
 		api.Rooms{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: vfs.Default,
-			Scratch: filepath.Join(c.Data, "scratch"), Log: s.log, Metrics: s.registry})
+			Operator: api.Operator{Table: s.node.current.Load, Cluster: func() any { return s.node.report() }},
+			Scratch:  filepath.Join(c.Data, "scratch"), Log: s.log, Metrics: s.registry})
 }
 
 // run runs everything until ctx ends or a part fails. Requests end first, then callbacks, then the node.
@@ -174,6 +182,7 @@ func (s *service) run(ctx context.Context) error {
 	front.Go(func() { errs[2] = s.server.Serve(ctx, s.public, drainTime); stop() })
 	front.Go(func() { errs[3] = s.serveAdmin(ctx); stop() })
 	behind.Go(func() { s.keepStore(rooms) })
+	behind.Go(func() { onHangup(rooms, s.log, s.reload) })
 	front.Wait()
 	stopRooms()
 	behind.Wait()
@@ -182,10 +191,23 @@ func (s *service) run(ctx context.Context) error {
 
 // serveAdmin serves the operator's own listener.
 func (s *service) serveAdmin(ctx context.Context) error {
-	web := &http.Server{Handler: api.Backstage{Metrics: s.registry, Config: func() any { return s.cmd.shown() }, Server: s.server}.Handler(),
-		ReadHeaderTimeout: 10 * time.Second}
+	return serveWeb(ctx, s.admin, s.backstage())
+}
+
+// backstage is what the operator's own listener shows.
+func (s *service) backstage() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", api.Backstage{Metrics: s.registry, Config: s.shown, Server: s.server}.Handler())
+	mux.HandleFunc("GET /debug/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.node.report()) })
+	mux.HandleFunc("GET /debug/owner", s.showOwner)
+	return mux
+}
+
+// serveWeb serves an operator's listener until ctx ends.
+func serveWeb(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	web := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
-	go func() { served <- web.Serve(s.admin) }()
+	go func() { served <- web.Serve(listener) }()
 	select {
 	case err := <-served:
 		return err
@@ -197,7 +219,27 @@ func (s *service) serveAdmin(ctx context.Context) error {
 }
 
 // shown is the configuration as /debug/config shows it. There is no secret in it; keys and passwords live in the store.
-func (c *serveCmd) shown() any { return c }
+func (s *service) shown() any {
+	if s.flags != nil {
+		return s.flags
+	}
+	return s.cmd
+}
+
+// reload reads the provider table and the gossip keys again, and takes them over if they are right.
+func (s *service) reload() error {
+	table, err := s.cmd.table()
+	if err != nil {
+		return err
+	}
+	if s.members != nil {
+		if err := s.members.rekey(s.node.fleet.cluster); err != nil {
+			return err
+		}
+	}
+	s.node.setTable(table)
+	return nil
+}
 
 // keepStore writes what is written lazily each minute, and sweeps what is over each hour.
 func (s *service) keepStore(ctx context.Context) {

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"probity/coordinator"
+	"probity/engine"
+	"probity/prober"
+	"probity/prober/wire"
+)
+
+type clusterCmd struct {
+	Admin  string `help:"The coordinator's admin listener." default:"127.0.0.1:9090" placeholder:"HOST:PORT"`
+	Server string `help:"Instead: the coordinator's public URL; an admin's key is read from PROBITY_ADMIN_KEY." placeholder:"URL"`
+	JSON   bool   `name:"json" help:"One JSON object."`
+}
+
+// askTimeout bounds a question to a running server.
+const askTimeout = 15 * time.Second
+
+// Run shows the nodes of a cluster.
+func (c clusterCmd) Run(ctx context.Context, con *console) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	client, path := apiClient{base: "http://" + c.Admin, http: http.DefaultClient}, "/debug/cluster"
+	if c.Server != "" {
+		client, path = apiClient{base: strings.TrimSuffix(c.Server, "/"), key: os.Getenv("PROBITY_ADMIN_KEY"), http: http.DefaultClient}, "/v1/admin/cluster"
+	}
+	body, err := client.call(ctx, http.MethodGet, path, "", nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if c.JSON {
+		_, err := io.Copy(con.out, body)
+		return err
+	}
+	var r coordinator.ClusterReport
+	if err := json.NewDecoder(body).Decode(&r); err != nil {
+		return fmt.Errorf("the answer of %s: %w", client.base, err)
+	}
+	return printCluster(con.out, &r, time.Now())
+}
+
+// printCluster prints a line for each node, and one below it for each of its identities.
+func printCluster(out io.Writer, r *coordinator.ClusterReport, now time.Time) error {
+	fmt.Fprintf(out, "coordinator %s\n", r.Coordinator)
+	for _, words := range append(append([]string{}, r.Problem), r.Rivals...) {
+		if words != "" {
+			fmt.Fprintf(out, "! %s\n", words)
+		}
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NODE / IDENTITY\tSTATE\tFOR\tADDRESS / EHLO\tLANES\tSESSIONS\tROWS\tROWS/S\tRESTING\tSPENT\tNOTE")
+	for i := range r.Nodes {
+		n := &r.Nodes[i]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.0f\t\t\t%s\n", n.Name, n.State, now.Sub(n.Since).Round(time.Second), orDash(n.Address), n.Lanes, n.Sessions,
+			n.Rows, n.RowsPerSecond, n.Problem)
+		for _, id := range n.Identities {
+			fmt.Fprintf(w, "  %s\t%s\t\t%s\t%d\t\t\t\t%d\t%d\t\n", id.Name, id.State, id.EHLO, id.Lanes, id.Resting, id.Spent)
+		}
+	}
+	return w.Flush()
+}
+
+// writeJSON answers with v; a reader that has gone needs no answer.
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// showOwner answers who asks about the domain or address that the parameter of names.
+func (s *service) showOwner(w http.ResponseWriter, r *http.Request) {
+	owner, err := s.node.ownerOf(r.Context(), r.URL.Query().Get("of"))
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		writeJSON(w, map[string]string{"detail": err.Error()})
+		return
+	}
+	writeJSON(w, map[string]string{"owner": owner})
+}
+
+// askOwner asks a coordinator's admin listener who owns a domain or an address.
+func askOwner(ctx context.Context, admin, what string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	client := apiClient{base: "http://" + admin, http: http.DefaultClient}
+	body, err := client.call(ctx, http.MethodGet, "/debug/owner?of="+url.QueryEscape(what), "", nil)
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	var answer struct{ Owner string }
+	return answer.Owner, json.NewDecoder(body).Decode(&answer)
+}
+
+// domainOrAddress reads what somebody asks about; the address is zero for a domain.
+func domainOrAddress(what string) (domain string, a engine.Address, err error) {
+	if !strings.Contains(what, "@") {
+		domain, err = engine.ParseDomain(what)
+		return domain, a, err
+	}
+	a, err = engine.ParseTrimmed(what)
+	return a.Domain(), a, err
+}
+
+// identitiesOf are a prober's, as others are told of them.
+func identitiesOf(p *prober.Prober) []wire.Identity {
+	var ids []wire.Identity
+	for _, id := range p.Asks() {
+		told := wire.Identity{Name: id.Name(), EHLO: id.EHLO}
+		if id.Local.IsValid() {
+			told.Local, told.Public = id.Local.String(), id.Local.String()
+		}
+		if id.Public.IsValid() {
+			told.Public = id.Public.String()
+		}
+		ids = append(ids, told)
+	}
+	return ids
+}
+
+// pacer tells the pace of a counter between two looks at it.
+type pacer struct {
+	mu   sync.Mutex // guards what follows
+	n    uint64
+	at   time.Time
+	last float64
+}
+
+// rate is what n grew by a second since the last look, which counts for a second.
+func (p *pacer) rate(n uint64) float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	took := now.Sub(p.at)
+	if took < time.Second {
+		return p.last
+	}
+	if !p.at.IsZero() && n >= p.n {
+		p.last = float64(n-p.n) / took.Seconds()
+	}
+	p.n, p.at = n, now
+	return p.last
+}
+
+// setTable makes a provider table the one in force.
+func (n *node) setTable(t *engine.Table) {
+	n.current.Store(t)
+	n.resolver.SetTable(t)
+	n.coordinator.SetTable(t)
+	if n.prober != nil {
+		n.prober.SetTable(t)
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/credentials"
+
+	"probity/coordinator"
+	"probity/coordinator/cluster"
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// coordinatorCmd is serve without its prober: others do the asking.
+type coordinatorCmd struct {
+	serveCmd
+	memberFlags
+}
+
+// Run serves until ctx ends.
+func (c *coordinatorCmd) Run(ctx context.Context, con *console, root *cli) error {
+	if len(c.Egress) > 0 || c.SOCKS5 != "" || c.MailFrom != "" {
+		return fmt.Errorf("%w: --egress, --mail-from and --socks5 belong to probity prober; a coordinator asks no mail server", errUsage)
+	}
+	if err := c.ready(); err != nil {
+		return err
+	}
+	s := &service{cmd: &c.serveCmd, flags: c, log: serverLog(con, c.LogFormat, root.Verbose), registry: prometheus.NewRegistry(), members: &c.memberFlags}
+	return s.serve(ctx, con)
+}
+
+// fleet is the cluster's side of a coordinator: gossip finds nodes, streams make them one prober.
+type fleet struct {
+	*coordinator.Fleet
+	members *memberFlags
+	cluster *cluster.Cluster
+	abandon func() error // shuts the sockets of a cluster that never ran
+}
+
+func (f *memberFlags) fleet(n *node, cfg nodeConfig) (*fleet, error) {
+	own, authority, err := f.trust(x509.ExtKeyUsageClientAuth, "coordinator")
+	if err != nil {
+		return nil, err
+	}
+	who, err := nextTerm(cfg.dir, f.Name)
+	if err != nil {
+		return nil, err
+	}
+	gossip, transport, err := f.gossip(cluster.RoleCoordinator, "", cfg.log)
+	if err != nil {
+		return nil, err
+	}
+	out := &fleet{members: f, cluster: gossip, abandon: transport.Shutdown}
+	out.Fleet, err = coordinator.NewFleet(coordinator.FleetConfig{Cluster: gossip, Coordinator: who, Version: version,
+		Table: n.current.Load, Dial: dialStream, Log: cfg.log, Metrics: cfg.metrics,
+		Credentials: func(node string) credentials.TransportCredentials { return wire.ClientTLS(own, authority, node) },
+		Suppressed: func(domain string, hosts []string) bool {
+			_, is := n.store.SuppressedDomain(domain, hosts)
+			return is
+		}})
+	if err != nil {
+		return nil, errors.Join(err, transport.Shutdown())
+	}
+	cfg.log.Info("coordinating", "coordinator", who.ID, "term", who.Term, "gossip", f.ClusterListen, "join", f.Join)
+	return out, nil
+}
+
+// report is what probity cluster shows.
+func (n *node) report() coordinator.ClusterReport {
+	if n.fleet != nil {
+		return n.fleet.Report()
+	}
+	s := n.prober.Status()
+	s.RowsPerSecond = n.pace.rate(s.Answered)
+	self := coordinator.NodeReport{Name: hostName(), Version: version, State: cluster.Alive.String(), Usable: true, Since: n.opened, Rows: s.Rows}
+	for _, id := range identitiesOf(n.prober) {
+		self.Identities = append(self.Identities, coordinator.IdentityReport{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO})
+	}
+	self.Fare(s)
+	return coordinator.ClusterReport{Coordinator: hostName(), Nodes: []coordinator.NodeReport{self}}
+}
+
+// ownerOf says who asks about a domain, or an address, in words.
+func (n *node) ownerOf(ctx context.Context, what string) (string, error) {
+	domain, address, err := domainOrAddress(what)
+	if err != nil {
+		return "", err
+	}
+	route := n.resolver.Route(ctx, domain)
+	switch {
+	case !route.Fact.Routable():
+		return "", nil
+	case n.fleet == nil:
+		return hostName(), nil
+	case address == (engine.Address{}) && route.Provider.Wide && slices.Contains(route.Provider.ByAddress, domain):
+		return "each address has its own", nil
+	case address == (engine.Address{}):
+		if address, err = engine.Parse("postmaster@" + domain); err != nil {
+			return "", err
+		}
+	}
+	identity, node := n.fleet.Owner(&route, address)
+	if identity == "" {
+		return "nobody: no prober is connected", nil
+	}
+	return identity + " at " + node, nil
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"probity/api"
+	"probity/coordinator/cluster"
+	"probity/engine"
+	"probity/engine/dns"
+	"probity/prober"
+	"probity/prober/wire"
+	"probity/store/cache"
+)
+
+// proberCmd is a prober alone, which asks for a coordinator elsewhere.
+type proberCmd struct {
+	probingFlags
+	memberFlags
+	Data        string `help:"Where the cache and the budgets live: they outlast a restart." default:"./probity-data" type:"path"`
+	NodeListen  string `help:"Where the coordinator's stream is taken." default:"0.0.0.0:7947"`
+	NodeReach   string `name:"node-advertise" help:"Where the coordinator reaches that; default: the address of our gossip." placeholder:"HOST:PORT"`
+	AdminListen string `help:"The admin listener: metrics, pprof, debug. Keep it private." default:"127.0.0.1:9090"`
+	LogFormat   string `help:"text or json." enum:"text,json" default:"text"`
+}
+
+// stopProbing is how long after SIGTERM sessions may go on for rows that are still on their way home: with what the prober
+// needs to take its leave, everything is out within 25 s.
+const stopProbing = 6 * time.Second
+
+// worker is everything that a prober runs.
+type worker struct {
+	cmd      *proberCmd
+	log      *slog.Logger
+	registry *prometheus.Registry
+	table    atomic.Pointer[engine.Table]
+	cache    *cache.Cache
+	resolver *dns.Resolver
+	prober   *prober.Prober
+	server   *wire.Server
+	cluster  *cluster.Cluster
+	abandon  func() error // shuts the sockets of a cluster that never ran
+	streams  net.Listener
+	admin    net.Listener
+}
+
+// Run probes for a coordinator until ctx ends.
+func (c *proberCmd) Run(ctx context.Context, con *console, root *cli) error {
+	if err := c.ready(); err != nil {
+		return err
+	}
+	w := &worker{cmd: c, log: serverLog(con, c.LogFormat, root.Verbose), registry: prometheus.NewRegistry()}
+	if err := w.open(); err != nil {
+		return errors.Join(err, w.close())
+	}
+	w.log.Info("ready for a coordinator", "node", c.Name, "streams", w.streams.Addr().String(), "gossip", c.ClusterListen, "identities", len(w.prober.Asks()))
+	return errors.Join(w.run(ctx), w.close())
+}
+
+// open opens the cache, takes the sockets and puts the rooms together.
+func (w *worker) open() (err error) {
+	c := w.cmd
+	w.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	table, err := c.table()
+	if err != nil {
+		return err
+	}
+	w.table.Store(table)
+	if w.resolver, err = c.resolver(table); err != nil {
+		return err
+	}
+	if w.cache, err = cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(c.Data, "cache"), Log: w.log}); err != nil {
+		return err
+	}
+	cfg, err := c.proberConfig(table)
+	if err != nil {
+		return err
+	}
+	cfg.Node, cfg.Resolver, cfg.Cache, cfg.Log, cfg.Metrics = c.Name, w.resolver, w.cache, w.log, w.registry
+	if w.prober, err = prober.New(cfg); err != nil {
+		return err
+	}
+	if w.streams, err = net.Listen("tcp", c.NodeListen); err != nil {
+		return fmt.Errorf("--node-listen: %w", err)
+	}
+	if w.admin, err = net.Listen("tcp", c.AdminListen); err != nil {
+		return fmt.Errorf("--admin-listen: %w", err)
+	}
+	return w.join()
+}
+
+// join makes this node's stream and its place in the cluster.
+func (w *worker) join() error {
+	c := w.cmd
+	own, authority, err := c.trust(x509.ExtKeyUsageServerAuth, "prober node")
+	if err != nil {
+		return err
+	}
+	w.server, err = wire.NewServer(wire.ServerConfig{Node: c.Name, Version: version, Identities: identitiesOf(w.prober), Table: w.table.Load,
+		Prober: w.prober, Credentials: wire.ServerTLS(own, authority, w.log), Window: w.prober.Window, Alone: w.prober.SetAlone,
+		Status: w.prober.Status, Log: w.log})
+	if err != nil {
+		return err
+	}
+	gossip, transport, err := c.gossip(cluster.RoleProber, c.reach(w.streams), w.log)
+	if err != nil {
+		return err
+	}
+	w.cluster, w.abandon = gossip, transport.Shutdown
+	return nil
+}
+
+// reach is where the coordinator finds our stream. An address that means all of ours is for it to replace.
+func (c *proberCmd) reach(streams net.Listener) string {
+	if c.NodeReach != "" {
+		return c.NodeReach
+	}
+	return streams.Addr().String()
+}
+
+// run works until ctx ends or a part fails. The rows go home first, then the sessions take their leave.
+func (w *worker) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	resolving, stopResolver := context.WithCancel(context.WithoutCancel(ctx))
+	probing, stopProber := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopResolver()
+	defer stopProber()
+	late := context.AfterFunc(ctx, func() { time.AfterFunc(stopProbing, stopProber) })
+	defer late()
+	w.abandon = nil // from here on Run shuts the sockets
+	var front, behind sync.WaitGroup
+	var errs [5]error
+	behind.Go(func() { errs[0] = w.resolver.Run(resolving); stop() })
+	probed := make(chan struct{})
+	behind.Go(func() { defer close(probed); errs[1] = w.prober.Run(probing); stop() })
+	front.Go(func() { errs[2] = w.server.Run(ctx, w.streams); stop() })
+	front.Go(func() { errs[3] = w.cluster.Run(ctx); stop() })
+	front.Go(func() { errs[4] = serveWeb(ctx, w.admin, w.backstage()); stop() })
+	front.Go(func() { onHangup(ctx, w.log, w.reload) })
+	front.Wait()
+	stopProber()
+	<-probed
+	stopResolver()
+	behind.Wait()
+	return errors.Join(errs[:]...)
+}
+
+func (w *worker) backstage() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", api.Backstage{Metrics: w.registry, Config: func() any { return w.cmd }}.Handler())
+	mux.HandleFunc("GET /debug/status", func(rw http.ResponseWriter, _ *http.Request) { writeJSON(rw, w.prober.Status()) })
+	return mux
+}
+
+// reload reads the provider table and the gossip keys again, and takes them over if they are right. The table shows in the
+// next hello: give all machines the same, then tell them all.
+func (w *worker) reload() error {
+	table, err := w.cmd.table()
+	if err != nil {
+		return err
+	}
+	if err := w.cmd.rekey(w.cluster); err != nil {
+		return err
+	}
+	w.table.Store(table)
+	w.resolver.SetTable(table)
+	w.prober.SetTable(table)
+	return nil
+}
+
+func (w *worker) close() error {
+	var errs []error
+	for _, l := range []net.Listener{w.streams, w.admin} {
+		if l != nil {
+			if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	if w.abandon != nil {
+		errs = append(errs, w.abandon())
+	}
+	if w.cache != nil {
+		errs = append(errs, w.cache.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// proberConfig is what the flags say of a prober on the sockets of this machine.
+func (f *probingFlags) proberConfig(table *engine.Table) (prober.Config, error) {
+	ids, err := f.identities()
+	if err != nil {
+		return prober.Config{}, err
+	}
+	sessions, err := f.sessions()
+	return prober.Config{Table: table, Dial: dialFrom, Identities: ids, MailFrom: f.MailFrom, SOCKS5: f.SOCKS5, Port: f.SMTPPort,
+		AllowPrivate: f.AllowPrivateTargets, MaxSessions: sessions}, err
+}

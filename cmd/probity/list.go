@@ -83,6 +83,10 @@ func (c *verifyCmd) verifyIn(ctx context.Context, con *console, log *slog.Logger
 		return c.runList(ctx, con, n, file, deliver)
 	})
 	if err = errors.Join(err, n.Close()); err != nil {
+		var refused *refusedList
+		if errors.As(err, &refused) {
+			return errors.Join(err, os.RemoveAll(dir))
+		}
 		if ctx.Err() != nil && c.Output != "" {
 			fmt.Fprintf(con.err, "interrupted; what is known is in %s, the same command goes on from there\n", dir)
 		}
@@ -150,9 +154,21 @@ func (c *verifyCmd) accept(ctx context.Context, con *console, n *node, file stri
 		}}})
 	var bad *sheet.Error
 	if errors.As(err, &bad) {
-		return nil, fmt.Errorf("%s: %w", file, bad)
+		return nil, &refusedList{file: file, cause: bad}
 	}
 	return job, err
+}
+
+// refusedList is a list that cannot be verified as it is; it leaves nothing behind.
+type refusedList struct {
+	file  string
+	cause *sheet.Error
+}
+
+// Error names options as the command line does: the API's email_column and has_header are flags here.
+func (r *refusedList) Error() string {
+	words := strings.NewReplacer("email_column", "--column", "has_header=false", "--no-header", "has_header", "--no-header")
+	return r.file + ": " + words.Replace(r.cause.Error())
 }
 
 // sumOf is the SHA-256 of a file, in hexadecimal.

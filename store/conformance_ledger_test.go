@@ -182,6 +182,36 @@ func conformSettlingAgain(t *testing.T, s accounts) {
 	stands(t, s, ann, 128, 0)
 }
 
+// conformNames: the names that a store makes are charged once like any other, in this process and the next.
+func conformNames(t *testing.T, s accounts) {
+	ann := someone(t, s, "ann@example.com", 100)
+	one, two, three := s.NewRequest(), s.NewRequest(), s.NewRequest()
+	for range 3 {
+		for range 2 {
+			require.NoError(t, s.ReserveSingle(ann, one, 1, noon))
+			require.NoError(t, s.Settle(ann, one, 1, noon))
+			require.NoError(t, s.Settle(ann, one, 1, noon))
+			require.NoError(t, s.Charge(ann, two, 1, noon))
+			require.NoError(t, s.ReserveSingle(ann, three, 1, noon))
+			require.NoError(t, s.Settle(ann, three, 0, noon))
+			require.ErrorIs(t, s.Settle(ann, one, 0, noon), store.ErrLedgerConflict)
+			require.ErrorIs(t, s.Settle(ann, three, 1, noon), store.ErrLedgerConflict)
+			stands(t, s, ann, 98, 0)
+		}
+		s = s.Reopen(t)
+		require.NotEqual(t, one[:14], s.NewRequest()[:14], "another process")
+	}
+	r := store.Request{Account: ann, Endpoint: "single", Key: "k"}
+	four := s.NewRequest()
+	require.NoError(t, s.ReserveSingle(ann, four, 1, noon))
+	require.ErrorIs(t, s.SettleAndKeep(ann, four, 1, r, store.Answer{Status: 500}, noon), store.ErrAnswer)
+	holding(t, s, ann, 98, 0, 1)
+	for range 2 {
+		require.NoError(t, s.SettleAndKeep(ann, four, 1, r, store.Answer{Status: 200}, noon), "an abandoned commit used nothing up")
+	}
+	stands(t, s, ann, 97, 0)
+}
+
 func conformDeadSingles(t *testing.T, s accounts) {
 	ann, bob := someone(t, s, "ann@example.com", 1000), someone(t, s, "bob@example.com", 5)
 	for i := range 600 {

@@ -38,6 +38,7 @@ type accounts interface {
 	Ledger(account string, before uint64, limit int) ([]store.Entry, error)
 	CheckLedger(account string) error
 	Held(account string) int64
+	NewRequest() string
 	ReserveSingle(account, request string, credits int64, now time.Time) error
 	Settle(account, request string, used int64, now time.Time) error
 	Charge(account, request string, used int64, now time.Time) error
@@ -100,6 +101,7 @@ func Conformance(t *testing.T, open func(t *testing.T) accounts) {
 		{"keys", conformKeys},
 		{"ledger", conformLedger},
 		{"settling again", conformSettlingAgain},
+		{"names of requests", conformNames},
 		{"singles of a dead process", conformDeadSingles},
 		{"account limits", conformAccountLimits},
 		{"public limits", conformPublicLimits},

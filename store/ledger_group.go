@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"math/bits"
 	"runtime"
 	"sync"
@@ -151,12 +150,8 @@ func (s *Store) draw(b *pebble.Batch, one *single) error {
 	}
 	d := &p.draft
 	r := &one.record
-	old, err := entryByID(s.db, p.account, r.cause())
-	if err == nil {
+	if there, err := s.entered(s.db, p.account, one.request, r); there || err != nil {
 		one.back = one.held
-		return sameEntry(old, r.Entry)
-	}
-	if !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	r.comeAfter(d.ledger, d.last)

@@ -8,8 +8,8 @@ import (
 )
 
 // ReserveSingle sets credits aside for one verification, before any work, and in memory only: whatever becomes of the
-// process, nothing was charged until SettleSingle. request must be an identifier of our own making, new for every call:
-// never one that a client can choose, for the same identifier is never charged twice.
+// process, nothing was charged until SettleSingle. request must be an identifier of our own making, new for every call,
+// as NewRequest makes them: never one that a client can choose, for the same identifier is never charged twice.
 func (s *Store) ReserveSingle(account, request string, credits int64, now time.Time) error {
 	if err := errors.Join(checkName("account", account), checkName("reference", request)); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (s *Store) SettleSingle(account, request string, used int64, now time.Time,
 		one.record = r
 		return s.settleTogether(one)
 	}
-	if err := s.commit(account, one.held, append([]Part{enter(account, r)}, also...)); err != nil {
+	if err := s.commit(account, one.held, append([]Part{s.enter(account, request, r)}, also...)); err != nil {
 		one.purse.keep(one)
 		return err
 	}
@@ -77,15 +77,28 @@ func (s *Store) ChargeSingle(account, request string, used int64, now time.Time,
 	if used == 0 {
 		return s.Commit(account, also...)
 	}
-	return s.Commit(account, append([]Part{enter(account, endOfSingle(request, used, used, now))}, also...)...)
+	return s.Commit(account, append([]Part{s.enter(account, request, endOfSingle(request, used, used, now))}, also...)...)
+}
+
+// entered tells whether the ledger has the end of a single already; it is an error if that was another end.
+func (s *Store) entered(in pebble.Reader, account, request string, r *record) (bool, error) {
+	if s.requests.use(request) {
+		return false, nil
+	}
+	old, err := entryByID(in, account, r.cause())
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, sameEntry(old, r.Entry)
 }
 
 // enter is the part that enters the end of a single, once.
-func enter(account string, r record) Part {
+func (s *Store) enter(account, request string, r record) Part {
 	return func(b *pebble.Batch) error {
-		if old, err := entryByID(b, account, r.cause()); err == nil {
-			return sameEntry(old, r.Entry)
-		} else if !errors.Is(err, ErrNotFound) {
+		if there, err := s.entered(b, account, request, &r); there || err != nil {
 			return err
 		}
 		have, last, err := readBalance(b, account)

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -25,9 +26,10 @@ type Store struct {
 	db   *pebble.DB
 	live *live // accounts, as requests see them
 	// Singles under way, and their way into the ledger.
-	purses purses
-	group  group
-	seed   maphash.Seed
+	purses   purses
+	group    group
+	requests requests
+	seed     maphash.Seed
 	// Each guards the read-decide-write of the accounts that hash to it, until their batch is in the log:
 	// that is what makes a commit serial within its account.
 	serial [stripes]sync.Mutex
@@ -37,13 +39,7 @@ type Store struct {
 func Open(fs vfs.FS, dir string) (*Store, error) {
 	cache := pebble.NewCache(cacheBytes)
 	defer cache.Unref()
-	db, err := pebble.Open(dir, &pebble.Options{
-		FS:                 fs,
-		Cache:              cache,
-		MemTableSize:       memBytes,
-		FormatMajorVersion: pebble.FormatNewest,
-		Logger:             quiet{},
-	})
+	db, err := pebble.Open(dir, options(fs, cache))
 	if err != nil {
 		return nil, fmt.Errorf("state store %s: %w", dir, err)
 	}
@@ -54,11 +50,28 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 	return s, nil
 }
 
+// options are the database's. Its filters answer the question that is asked most, and mostly with no: whether a ledger
+// id is there already.
+func options(fs vfs.FS, cache *pebble.Cache) *pebble.Options {
+	o := &pebble.Options{
+		FS:                 fs,
+		Cache:              cache,
+		MemTableSize:       memBytes,
+		FormatMajorVersion: pebble.FormatNewest,
+		Logger:             quiet{},
+	}
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return o
+}
+
 // begin makes an opened database ready: it checks the format and reads what lives in memory.
 func (s *Store) begin() error {
 	if err := s.checkFormat(); err != nil {
 		return err
 	}
+	s.requests.begin()
 	return s.live.load(s)
 }
 

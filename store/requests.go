@@ -1,0 +1,74 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"sync/atomic"
+)
+
+// A request's name is the process that made it and a number, which 10,000 requests a second use up in three years.
+const (
+	processBytes = 7
+	nameBytes    = processBytes + 5
+)
+
+// freshWindow is how many of the last names are remembered as used or not, one bit each.
+const freshWindow = 1 << 16
+
+// requests names requests. No two processes use the same names, and those of one come in order: new entries of a ledger
+// lie beside each other. And it knows of a name whether the ledger can have it: that spares a single its look-up.
+type requests struct {
+	process [processBytes]byte
+	last    atomic.Uint64
+	used    [freshWindow / 64]atomic.Uint64 // a ring of bits by number
+}
+
+// begin takes a process of its own.
+func (r *requests) begin() { rand.Read(r.process[:]) }
+
+// next is a name that was never given before.
+func (r *requests) next() string {
+	n := r.last.Add(1)
+	word, bit := r.bitOf(n)
+	word.And(^bit) // it was of a name that is out of the window now
+	var b [nameBytes]byte
+	binary.BigEndian.PutUint64(b[nameBytes-8:], n)
+	copy(b[:], r.process[:])
+	var text [2 * nameBytes]byte
+	hex.Encode(text[:], b[:])
+	return string(text[:])
+}
+
+func (r *requests) bitOf(n uint64) (word *atomic.Uint64, bit uint64) {
+	return &r.used[n%freshWindow/64], 1 << (n % 64)
+}
+
+// use marks a name as one that the ledger may have, and tells whether it surely had it not until now. It is not sure of
+// names that others made, or that are long ago.
+func (r *requests) use(name string) (fresh bool) {
+	n, ours := r.numberOf(name)
+	if !ours || n == 0 || n > r.last.Load() {
+		return false
+	}
+	word, bit := r.bitOf(n)
+	was := word.Or(bit)
+	// The bit may have been given away in between; the number after which it was is read after it.
+	return was&bit == 0 && r.last.Load()-n < freshWindow
+}
+
+func (r *requests) numberOf(name string) (n uint64, ours bool) {
+	var b [nameBytes]byte
+	if len(name) != 2*nameBytes {
+		return 0, false
+	}
+	var text [2 * nameBytes]byte
+	copy(text[:], name)
+	if _, err := hex.Decode(b[:], text[:]); err != nil || [processBytes]byte(b[:]) != r.process {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(b[nameBytes-8:]) & (1<<40 - 1), true
+}
+
+// NewRequest names a request: 24 hexadecimal digits, different for each whatever process of whatever store makes it.
+func (s *Store) NewRequest() string { return s.requests.next() }

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -235,4 +237,11 @@ func rawRefusal(r *refusal) []byte {
 	head := fmt.Sprintf("HTTP/1.1 %d Refused\r\nContent-Type: application/json\r\nContent-Length: %d\r\nRetry-After: %s\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n",
 		r.status(), len(body), r.retryAfter(), newRequestID())
 	return append([]byte(head), body...)
+}
+
+// newRequestID names a request that was turned away before anybody saw it.
+func newRequestID() string {
+	var b [12]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
 }

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,7 +38,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 	if x, ok := ctx.UserValue(exchangeKey).(*exchange); ok {
 		return x
 	}
-	x := &exchange{srv: s, ctx: ctx, id: newRequestID(), begun: time.Now()}
+	x := &exchange{srv: s, ctx: ctx, id: s.rooms.Store.NewRequest(), begun: time.Now()}
 	x.denied = x.admit()
 	return x
 }
@@ -172,7 +170,7 @@ func (x *exchange) record(err error) {
 
 // refuseUnread answers a request that could not be read: a broken or late header, or a body that breaks at once.
 func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
-	x := &exchange{srv: s, ctx: ctx, id: newRequestID(), begun: time.Now()}
+	x := &exchange{srv: s, ctx: ctx, id: s.rooms.Store.NewRequest(), begun: time.Now()}
 	r := refuse(malformed, "The request is malformed: check its first line, its header and the length of its body.")
 	if _, ok := err.(*fasthttp.ErrSmallBuffer); ok {
 		r = refuse(malformed, "The header is over %d bytes: send less.", s.cfg.MaxHeader)
@@ -191,10 +189,4 @@ func (x *exchange) send(status int, json []byte) error {
 	res.Header.SetContentType("application/json")
 	res.SetBodyRaw(json)
 	return nil
-}
-
-func newRequestID() string {
-	var b [12]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }

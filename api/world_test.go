@@ -36,6 +36,7 @@ type world struct {
 	fs       vfs.FS
 	registry *prometheus.Registry
 	log      *syncedBuffer
+	level    slog.LevelVar // of log
 	contract *contract
 	addr     string
 	base     string
@@ -72,7 +73,8 @@ func (s *syncedBuffer) String() string {
 func newWorld(t testing.TB, change func(*Config)) *world {
 	t.Helper()
 	w := &world{t: t, fs: vfs.NewMem(), registry: prometheus.NewRegistry(), log: new(syncedBuffer), contract: newContract(t)}
-	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.level.Set(slog.LevelDebug)
+	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: &w.level}))
 	table := engine.DefaultTable()
 	w.prober = &pretendProber{table: table}
 	var err error

@@ -32,6 +32,7 @@ type simServeCmd struct {
 	SMTPPort int            `name:"smtp-port" help:"The port of all mail hosts." default:"2525"`
 	HTTP     netip.AddrPort `name:"http" help:"Where GET /referee reports."`
 	Latency  string         `help:"none or realistic." enum:"none,realistic" default:"none"`
+	Network  netip.Prefix   `help:"Take the mail hosts' addresses from this private prefix, in a network namespace that leads nowhere; default: loopback." placeholder:"CIDR"`
 	Speedup  float64        `help:"Divides every waiting time, multiplies every hourly or per-minute limit; 1 is real time, 0 no limits." default:"1"`
 }
 
@@ -40,7 +41,12 @@ func (c simServeCmd) Run(ctx context.Context, con *console) error {
 	if c.Speedup < 0 {
 		return fmt.Errorf("%w: --speedup %g; give 0 for no limits, or a positive number", errUsage, c.Speedup)
 	}
-	server, err := sim.Start(ctx, sim.Config{Seed: c.Seed, Speedup: c.Speedup, Latency: c.Latency, SMTPPort: c.SMTPPort, DNS: c.DNS, HTTP: c.HTTP}, sim.Loopback{})
+	network, err := c.network()
+	if err != nil {
+		return err
+	}
+	server, err := sim.Start(ctx, sim.Config{Seed: c.Seed, Speedup: c.Speedup, Latency: c.Latency, SMTPPort: c.SMTPPort, DNS: c.DNS, HTTP: c.HTTP,
+		Network: c.Network}, network)
 	if err != nil {
 		return err
 	}
@@ -53,6 +59,18 @@ func (c simServeCmd) Run(ctx context.Context, con *console) error {
 	out := json.NewEncoder(con.err)
 	out.SetIndent("", "  ")
 	return errors.Join(err, out.Encode(server.Referee.Report()))
+}
+
+// network is where the hosts listen.
+func (c simServeCmd) network() (sim.Network, error) {
+	if !c.Network.IsValid() {
+		return sim.Loopback{}, nil
+	}
+	within, err := sim.NewWithin(c.Network)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --network: %w", errUsage, err)
+	}
+	return within, nil
 }
 
 type simProvidersCmd struct {

@@ -43,17 +43,29 @@ func eraseEverywhere(c *coordinator.Coordinator, s *store.Store, k *cache.Cache)
 		if removed.Jobs, err = c.Erase(ctx, a.Folded()); err != nil {
 			return removed, err
 		}
-		key := k.Keyer().Key(a)
-		if _, cached := k.Get(key, time.Now()); cached {
-			removed.Cached++
-		}
-		if err := k.Delete(key); err != nil {
-			return removed, fmt.Errorf("cache: %w", err)
+		if removed.Cached, err = uncache(k, a); err != nil {
+			return removed, err
 		}
 		answers, err := s.EraseAnswers(func(body []byte) bool { return names(body, a.Folded()) })
 		removed.Cached += answers
 		return removed, err
 	}
+}
+
+// uncache deletes the verdict of an address, and counts it if it was there. A coordinator alone has no cache: its probers
+// keep theirs under keyed hashes, until their time is over.
+func uncache(k *cache.Cache, a engine.Address) (n int, err error) {
+	if k == nil {
+		return 0, nil
+	}
+	key := k.Keyer().Key(a)
+	if _, cached := k.Get(key, time.Now()); cached {
+		n = 1
+	}
+	if err := k.Delete(key); err != nil {
+		return 0, fmt.Errorf("cache: %w", err)
+	}
+	return n, nil
 }
 
 // names tells whether a kept answer is about the address.

@@ -144,6 +144,7 @@ func TestLettersInsideAWordAreNoBlocklist(t *testing.T) {
 	for text, provider := range map[string]string{
 		"550 5.1.1 User unknown (mx1.marblehead.example)":                                 "",
 		"550 5.1.1 https://support.google.com/mail/?p=NoSuchUser 41rbl5 - gsmtp":          "google",
+		"550 5.1.1 https://support.google.com/mail/?p=NoSuchUser psblebk16s1i00 - gsmtp":  "google",
 		"550 5.1.1 <ann@x.example>: User unknown [warbler.example] id 7xpsbl9 84wpbl-2b":  "",
 		"550 5.1.1 No such user here, says 3f0spam7-b.mx.example":                         "",
 		"550 5.1.1 https://support.google.com/mail/?p=NoSuchUser d9njabl7-ehlo9 - gsmtp":  "google",

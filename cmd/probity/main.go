@@ -30,9 +30,10 @@ type cli struct {
 	Doctor      doctorCmd      `cmd:"" help:"Audit egress identities, DNS, port 25, clock, file limits and store."`
 	Providers   providersCmd   `cmd:"" help:"Check or show the provider table."`
 	Bench       benchCmd       `cmd:"" help:"Measure throughput against floors of the same run."`
-	Explain     explainCmd     `cmd:"" help:"Explain an address, a reply or a route."`
-	Version     versionCmd     `cmd:"" help:"Print the version."`
-	Completion  completionCmd  `cmd:"" help:"Print a completion script for bash, zsh or fish."`
+	adminCmds
+	Explain    explainCmd    `cmd:"" help:"Explain an address, a reply or a route."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 }
 
 // console is where a command reads and writes: results on out, everything else on err.

@@ -166,7 +166,8 @@ func (s *service) newServer() (*api.Server, error) {
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor},
 		api.Rooms{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: vfs.Default,
 			Operator: api.Operator{Table: s.node.current.Load, Cluster: func() any { return s.node.report() }},
-			Scratch:  filepath.Join(c.Data, "scratch"), Log: s.log, Metrics: s.registry})
+			Scratch:  filepath.Join(c.Data, "scratch"), Log: s.log, Metrics: s.registry,
+			Erase: eraseEverywhere(s.node.coordinator, s.node.store, s.node.cache)})
 }
 
 // run runs everything until ctx ends or a part fails. Requests end first, then callbacks, then the node.

@@ -154,3 +154,45 @@ func TestStopReturnsRowsAndLeavesNobody(t *testing.T) {
 		require.ErrorIs(t, err, ErrStopped)
 	})
 }
+
+// TestIdleSessionsGiveWay has many hosts of one receiver share few sessions: none lingers at its host while others wait.
+func TestIdleSessionsGiveWay(t *testing.T) {
+	for name, table := range map[string]string{
+		"our own bound":     labTable + "[provider.limits]\nconnections = 0\n",
+		"the receiver's":    labTable + "[provider.limits]\nconnections = 2\n",
+		"rate of receivers": labTable + "[provider.limits]\nconnections = 2\nconnections_per_minute = 1000\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			hosts := map[string]*host{}
+			for i := range 40 {
+				hosts[fmt.Sprintf("mx%d.big.example", i)] = &host{}
+			}
+			inLab(t, table, func(c *Config) { c.LaneCap = 2 }, hosts, func(b *lab) {
+				var rows []wire.Row
+				for i := range 40 {
+					rows = append(rows, b.rows([]string{fmt.Sprintf("mx%d.big.example", i)}, fmt.Sprintf("ann@d%d.example", i))...)
+				}
+				start := time.Now()
+				require.Len(t, b.verify(time.Minute, rows...), 40)
+				require.Less(t, time.Since(start), time.Second, "40 hosts, 2 sessions, a linger of 250 ms")
+			})
+		})
+	}
+}
+
+// TestSpeedupShortensQuarantine holds that a table for a pretend internet scales what its rules ask for.
+func TestSpeedupShortensQuarantine(t *testing.T) {
+	h := &host{banner: "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org"}
+	inLab(t, "speedup = 36000\n"+labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		ask := func(who string) string {
+			row := b.rows(mxa, who+"@a.example")
+			return spell(b.verify(time.Minute, row...)[row[0].Number].Verdict)
+		}
+		require.Equal(t, "UNKNOWN blocked", ask("ann"))
+		require.Equal(t, "UNKNOWN blocked", ask("bob"))
+		require.Len(t, h.saw().dialed, 1, "it rests")
+		time.Sleep(2500 * time.Millisecond)
+		require.Equal(t, "UNKNOWN blocked", ask("cem"))
+		require.Len(t, h.saw().dialed, 2, "a day is over")
+	})
+}

@@ -95,7 +95,10 @@ func (s *service) open() (err error) {
 	if err != nil {
 		return err
 	}
-	s.registry.MustRegister(s.node.coordinator, s.node.resolver, s.node.store, s.node.cache)
+	s.registry.MustRegister(s.node.coordinator, s.node.resolver, s.node.store)
+	if s.node.cache != nil { // a coordinator alone has none
+		s.registry.MustRegister(s.node.cache)
+	}
 	if s.callbacks, err = s.newCallbacks(); err != nil {
 		return err
 	}

@@ -37,7 +37,10 @@ func (h *KeyHash) UnmarshalText(text []byte) error {
 }
 
 // hashSecret is the remembered form of a secret that we made, and of a name that must not be a key in clear.
-func hashSecret(secret string) KeyHash { return sha256.Sum256([]byte(secret)) }
+func hashSecret(secret string) KeyHash {
+	var short [64]byte // holds a key
+	return sha256.Sum256(append(short[:0], secret...))
+}
 
 // mintKey makes a new API key.
 func mintKey(test bool) string {
@@ -66,18 +69,24 @@ func WellFormedKey(s string) (test, ok bool) {
 		}
 	}
 	cut := len(s) - keyChecksum
-	return test, keySum(s[:cut]) == s[cut:]
+	sum := keyDigits(s[:cut])
+	return test, string(sum[:]) == s[cut:]
 }
 
 // keySum is the CRC-32 (IEEE) of body in six base62 digits, most significant first; 62^6 holds every CRC.
 func keySum(body string) string {
-	n := crc32.ChecksumIEEE([]byte(body))
-	var out [keyChecksum]byte
+	digits := keyDigits(body)
+	return string(digits[:])
+}
+
+func keyDigits(body string) (out [keyChecksum]byte) {
+	var short [64]byte // holds a key
+	n := crc32.ChecksumIEEE(append(short[:0], body...))
 	for i := len(out) - 1; i >= 0; i-- {
 		out[i] = base62[n%62]
 		n /= 62
 	}
-	return string(out[:])
+	return out
 }
 
 // randomBase62 is n unbiased random base62 characters.

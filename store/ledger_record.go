@@ -19,11 +19,13 @@ type record struct {
 
 // endOfSingle is how a single ends: it charges what was used, or releases what was held when nothing was.
 func endOfSingle(request string, used, held int64, now time.Time) record {
-	w := work{kind: forSingle, ref: request}
+	kind, n := Charge, used
 	if used == 0 {
-		return record{Pair: true, Entry: w.entry(Release, held, now.UTC())}
+		kind, n = Release, held
 	}
-	return record{Pair: true, Entry: w.entry(Charge, used, now.UTC())}
+	id := work{kind: forSingle, ref: request}.id(kind)
+	cause := id[:len(id)-len(kind)-1]
+	return record{Pair: true, Entry: Entry{ID: id, Kind: kind, Credits: n, Cause: cause, At: now.UTC()}}
 }
 
 // comeAfter sets where an account stands after the record, that stood at c after entry number last.

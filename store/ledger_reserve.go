@@ -33,7 +33,13 @@ func (w work) cause() string {
 	return "single " + w.ref
 }
 
-func (w work) id(kind Kind) string { return w.cause() + " " + string(kind) }
+// id is the cause and the kind.
+func (w work) id(kind Kind) string {
+	if w.kind == forJob {
+		return "job " + w.ref + " " + string(kind)
+	}
+	return "single " + w.ref + " " + string(kind)
+}
 
 func (w work) entry(kind Kind, credits int64, now time.Time) Entry {
 	return Entry{ID: w.id(kind), Kind: kind, Credits: credits, Cause: w.cause(), At: now}

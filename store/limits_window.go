@@ -34,7 +34,10 @@ type mark struct {
 
 // window is the acts that some limit counts, oldest first. The zero value has seen nothing. It is not safe for
 // concurrent use.
-type window struct{ marks []mark }
+type window struct {
+	marks []mark
+	acts  int // of all marks
+}
 
 // grain is how far apart marks are kept for a limit: 0 while every act has its own.
 func (l Limit) grain() int64 {
@@ -47,26 +50,21 @@ func (l Limit) grain() int64 {
 // prune drops what is out of the window at now, and pulls marks from the future (the clock was set back) to now, so
 // that none can outlast a span.
 func (w *window) prune(l Limit, now int64) {
-	kept := w.marks[:0]
-	for _, m := range w.marks {
-		if m.at > now {
-			m.at = now
-		}
-		if m.at+int64(l.Per) > now {
-			kept = append(kept, m)
-		}
+	for i := len(w.marks) - 1; i >= 0 && w.marks[i].at > now; i-- {
+		w.marks[i].at = now
 	}
-	w.marks = kept
+	out := 0
+	for out < len(w.marks) && w.marks[out].at+int64(l.Per) <= now {
+		w.acts -= int(w.marks[out].n)
+		out++
+	}
+	if out > 0 {
+		w.marks = append(w.marks[:0], w.marks[out:]...)
+	}
 }
 
 // count is the acts in the window as last pruned.
-func (w *window) count() int {
-	n := 0
-	for _, m := range w.marks {
-		n += int(m.n)
-	}
-	return n
-}
+func (w *window) count() int { return w.acts }
 
 // look judges one act at now without counting it.
 func (w *window) look(l Limit, now time.Time) Decision {
@@ -99,6 +97,7 @@ func (w *window) freeAfter(l Limit, now int64, n int) time.Duration {
 // add counts one act at now.
 func (w *window) add(l Limit, now time.Time) {
 	at := now.UnixNano()
+	w.acts++
 	if last := len(w.marks) - 1; last >= 0 {
 		m := &w.marks[last]
 		if grain := l.grain(); at-m.at <= 0 || (grain > 0 && at/grain == m.at/grain) {
@@ -159,6 +158,7 @@ func readWindow(v []byte) (window, error) {
 			return window{}, errWindowForm
 		}
 		w.marks = append(w.marks, m)
+		w.acts += int(m.n)
 	}
 	return w, nil
 }

@@ -60,7 +60,7 @@ func (x *exchange) unlock(headers [][]byte) error {
 	if err != nil {
 		return err
 	}
-	if x.who, err = x.srv.rooms.Store.Authenticate(secret, x.srv.now()); err != nil {
+	if x.who, err = x.srv.rooms.Store.Authenticate(secret, x.at); err != nil {
 		return noKey()
 	}
 	return nil
@@ -85,7 +85,7 @@ func (x *exchange) count() error {
 	var err error
 	switch x.route.counted {
 	case asSingle:
-		d = x.srv.rooms.Store.AllowSingle(x.who.User.ID, x.srv.now())
+		d = x.srv.rooms.Store.AllowSingle(x.who.User.ID, x.at)
 	case asBulk:
 		d, err = x.srv.rooms.Store.AllowBulk(x.who.User.ID, x.srv.now())
 	default:
@@ -110,7 +110,9 @@ func (x *exchange) checkPayload() error {
 	if coding := h.Peek(fasthttp.HeaderContentEncoding); len(coding) > 0 && !strings.EqualFold(string(coding), "identity") {
 		return refuse(mediaType, "The body must not have a Content-Encoding: send it plain (a file in a form may be packed).")
 	}
-	if err := x.checkType(string(h.ContentType())); err != nil {
+	if kind := h.ContentType(); x.route.payload == jsonPayload && string(kind) == "application/json" {
+		// What nearly everybody sends.
+	} else if err := x.checkType(string(kind)); err != nil {
 		return err
 	}
 	limit := int64(maxJSON)
@@ -124,9 +126,6 @@ func (x *exchange) checkPayload() error {
 }
 
 func (x *exchange) checkType(header string) error {
-	if x.route.payload == jsonPayload && header == "application/json" {
-		return nil // what nearly everybody sends
-	}
 	kind, params, err := mime.ParseMediaType(header)
 	if x.route.payload == formPayload {
 		if kind != "multipart/form-data" {

@@ -115,7 +115,12 @@ type clientConn struct {
 	// heard tells that the client has ended its side. A stream of chunks that the client breaks off between two of them
 	// ends as quietly as a whole one: only this tells them apart.
 	heard atomic.Bool
+	// until is the deadline of writes. Writes do not overlap.
+	until time.Time
 }
+
+// A deadline of writes is moved when it has come closer by this part of itself, not with each write.
+const deadlineGrain = 16
 
 func (c *clientConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
@@ -126,8 +131,12 @@ func (c *clientConn) Read(b []byte) (int, error) {
 }
 
 func (c *clientConn) Write(b []byte) (int, error) {
-	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.door.stall)); err != nil {
-		return 0, err
+	at := time.Now().Add(c.door.stall)
+	if at.Sub(c.until) > c.door.stall/deadlineGrain {
+		if err := c.Conn.SetWriteDeadline(at); err != nil {
+			return 0, err
+		}
+		c.until = at
 	}
 	return c.Conn.Write(b)
 }

@@ -20,7 +20,7 @@ type document struct {
 
 // member is one name and its value as it was sent.
 type member struct {
-	name string
+	name []byte
 	raw  []byte
 }
 
@@ -93,16 +93,20 @@ func stringEnd(b []byte) int {
 
 // membersOf splits valid JSON after the opening brace of an object. The last of two members of one name counts.
 func membersOf(b []byte) []member {
-	var ms []member
+	ms := make([]member, 0, 4)
 	for {
 		b = bytes.TrimLeft(b, " \t\r\n,")
 		if b[0] == '}' {
 			return ms
 		}
 		n := stringEnd(b)
-		var name string
-		if json.Unmarshal(b[:n], &name) != nil {
-			panic("BUG: valid JSON has an unreadable name")
+		name, plain := plainText(b[:n])
+		if !plain {
+			var s string
+			if json.Unmarshal(b[:n], &s) != nil {
+				panic("BUG: valid JSON has an unreadable name")
+			}
+			name = []byte(s)
 		}
 		b = bytes.TrimLeft(b[n:], " \t\r\n:")
 		n = valueEnd(b)
@@ -142,11 +146,19 @@ func valueEnd(b []byte) int {
 
 func (d *document) get(name string) []byte {
 	for i := len(d.members) - 1; i >= 0; i-- {
-		if d.members[i].name == name {
+		if string(d.members[i].name) == name {
 			return d.members[i].raw
 		}
 	}
 	return nil
+}
+
+// plainText is what a valid string literal says, if it says it without escapes.
+func plainText(raw []byte) (text []byte, plain bool) {
+	if raw[0] != '"' || bytes.IndexByte(raw, '\\') >= 0 {
+		return nil, false
+	}
+	return raw[1 : len(raw)-1], true
 }
 
 // text is the member's string; given tells whether it was sent.
@@ -154,6 +166,9 @@ func (d *document) text(name string) (s string, given bool, err error) {
 	raw := d.get(name)
 	if raw == nil {
 		return "", false, nil
+	}
+	if b, plain := plainText(raw); plain {
+		return string(b), true, nil
 	}
 	if raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
 		return "", true, refuse(unacceptable, "%s must be a string.", name)

@@ -21,13 +21,16 @@ type exchange struct {
 	ctx    *fasthttp.RequestCtx
 	id     string // X-Request-Id, and the ledger's name of a single verification
 	begun  time.Time
-	route  *route // nil when there is none
+	at     time.Time // when it is judged: begun, by the clock of limits and ledgers
+	route  *route    // nil when there is none
 	param  string
 	who    store.Identity
 	visit  *visit          // the session that let the request in; nil for a key
 	limit  *store.Decision // of the window that this request counted in
 	body   body
 	denied error // what admit found
+
+	scratch [32]byte // for what is appended and copied at once
 }
 
 // exchangeKey is where the exchange waits between "Expect: 100-continue" and the handler.
@@ -38,7 +41,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 	if x, ok := ctx.UserValue(exchangeKey).(*exchange); ok {
 		return x
 	}
-	x := &exchange{srv: s, ctx: ctx, id: s.rooms.Store.NewRequest(), begun: time.Now()}
+	x := &exchange{srv: s, ctx: ctx, id: s.rooms.Store.NewRequest(), begun: time.Now(), at: s.now()}
 	x.denied = x.admit()
 	return x
 }
@@ -96,20 +99,36 @@ func (x *exchange) finish(err error) {
 		x.refuse(refusalOf(err))
 	}
 	h := &x.ctx.Response.Header
-	h.Set("X-Request-Id", x.id)
-	h.Set("X-Content-Type-Options", "nosniff")
-	if len(h.Peek("Cache-Control")) == 0 {
-		h.Set("Cache-Control", "no-store")
+	h.SetCanonical(headerRequestID, append(x.scratch[:0], x.id...))
+	h.SetCanonical(headerSniff, noSniff)
+	if len(h.PeekBytes(headerCaching)) == 0 {
+		h.SetCanonical(headerCaching, noStore)
 	}
 	if x.limit != nil {
-		h.Set("RateLimit-Limit", strconv.Itoa(x.limit.Limit))
-		h.Set("RateLimit-Remaining", strconv.Itoa(x.limit.Remaining))
-		h.Set("RateLimit-Reset", strconv.Itoa(int(x.limit.Reset.Seconds()+0.999)))
+		x.setNumber(headerLimit, x.limit.Limit)
+		x.setNumber(headerRemaining, x.limit.Remaining)
+		x.setNumber(headerReset, int(x.limit.Reset.Seconds()+0.999))
 	}
 	if !x.body.ended() {
 		x.skipBody()
 	}
 	x.record(err)
+}
+
+// What every answer has, in canonical form. Nobody changes it.
+var (
+	headerRequestID = []byte("X-Request-Id")
+	headerSniff     = []byte("X-Content-Type-Options")
+	headerCaching   = []byte("Cache-Control")
+	headerLimit     = []byte("RateLimit-Limit")
+	headerRemaining = []byte("RateLimit-Remaining")
+	headerReset     = []byte("RateLimit-Reset")
+	noSniff         = []byte("nosniff")
+	noStore         = []byte("no-store")
+)
+
+func (x *exchange) setNumber(header []byte, n int) {
+	x.ctx.Response.Header.SetCanonical(header, strconv.AppendInt(x.scratch[:0], int64(n), 10))
 }
 
 // skipBody sees to a body that was not read: a short one that is there already is read away, any other costs the

@@ -98,7 +98,8 @@ func (x *exchange) answerSingle(q singleRequest, keep *store.Request) error {
 	}
 	x.saw(a)
 	now := x.srv.now()
-	body := a.AppendJSON(make([]byte, 0, 1024), now)
+	res := &x.ctx.Response
+	body := a.AppendJSON(res.SwapBody(nil)[:0], now) // into the buffer of the connection's last answer
 	var parts []store.Part
 	if keep != nil && a.Verdict.Status != engine.Unknown {
 		parts = append(parts, store.KeepAnswer(*keep, store.Answer{Status: statusOK, Body: body}, now))
@@ -106,7 +107,9 @@ func (x *exchange) answerSingle(q singleRequest, keep *store.Request) error {
 	if err := x.settle(a.Credits, parts); err != nil {
 		return errors.Join(err, x.settle(0, nil)) // a failure costs nothing
 	}
-	return x.send(statusOK, body)
+	res.SwapBody(body)
+	res.Header.SetContentType("application/json")
+	return nil
 }
 
 // reserve sets the price of a verification aside before any work.
@@ -114,7 +117,7 @@ func (x *exchange) reserve() error {
 	if x.who.Test {
 		return nil
 	}
-	return x.srv.rooms.Store.ReserveSingle(x.who.User.ID, x.id, 1, x.srv.now())
+	return x.srv.rooms.Store.ReserveSingle(x.who.User.ID, x.id, 1, x.at)
 }
 
 // settle charges what was used and gives the rest back.
@@ -130,8 +133,8 @@ func (x *exchange) settle(used int64, parts []store.Part) error {
 
 // verify asks the coordinator. A deadline that passed on the way is a timeout like any other.
 func (x *exchange) verify(q singleRequest, r coordinator.Request) (*coordinator.Result, error) {
-	ctx, cancel := context.WithTimeout(x.srv.ending, q.timeout)
-	defer cancel()
+	ctx := newDeadline(x.srv.ending, q.timeout)
+	defer ctx.end()
 	begun := time.Now()
 	got, err := x.srv.rooms.Coordinator.Single(ctx, r)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {

@@ -181,7 +181,7 @@ func (s *spreading) add(row *wire.Row) {
 	p := s.part
 	if p == nil {
 		p = &part{batch: *s.b, owner: s.by, pinned: s.by.identity == s.b.Egress}
-		p.batch.Egress = s.by.identity
+		p.batch.Egress, p.batch.Class = s.by.identity, s.b.Class+"@"+s.by.identity // each has a window of its own
 		p.batch.Rows = make([]wire.Row, 0, 1+len(s.b.Rows)/max(1, s.r.set.Len()))
 		s.parts[s.by.identity] = p
 		s.part = p

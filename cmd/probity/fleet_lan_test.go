@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"probity/bench/sim"
+)
+
+const gossipPort = 7946
+
+// lan joins the machines of a cluster in memory: packets and streams of gossip, and the coordinator's streams. Each of the
+// two can be cut for one machine, as a cable: nothing passes, nobody is told, and what was sent arrives when it heals.
+type lan struct {
+	network *sim.MemNet
+
+	mu      sync.Mutex // guards what follows
+	hosts   map[string]*lanHost
+	deaf    map[string]bool          // address -> its gossip is cut
+	severed map[string]chan struct{} // address -> its streams are cut, until the channel is closed
+}
+
+func newLAN(network *sim.MemNet) *lan {
+	return &lan{network: network, hosts: map[string]*lanHost{}, deaf: map[string]bool{}, severed: map[string]chan struct{}{}}
+}
+
+// cutGossip cuts a machine off from gossip, or heals it.
+func (l *lan) cutGossip(ip string, cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.deaf[ip] = cut
+}
+
+// cutStreams cuts the coordinator's streams to a machine, or heals them.
+func (l *lan) cutStreams(ip string, cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	healed := l.severed[ip]
+	switch {
+	case cut && healed == nil:
+		l.severed[ip] = make(chan struct{})
+	case !cut && healed != nil:
+		close(healed)
+		delete(l.severed, ip)
+	}
+}
+
+// passes waits until nothing is cut; false when end comes before.
+func (l *lan) passes(ip string, end <-chan struct{}) bool {
+	for {
+		l.mu.Lock()
+		healed := l.severed[ip]
+		l.mu.Unlock()
+		if healed == nil {
+			return true
+		}
+		select {
+		case <-healed:
+		case <-end:
+			return false
+		}
+	}
+}
+
+// dial reaches a node's stream, as a Fleet does.
+func (l *lan) dial(ctx context.Context, address string) (net.Conn, error) {
+	ip, _, _ := strings.Cut(address, ":")
+	if !l.passes(ip, ctx.Done()) {
+		return nil, ctx.Err()
+	}
+	conn, err := l.network.Dial(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &cable{Conn: conn, lan: l, ip: ip, closed: make(chan struct{})}, nil
+}
+
+// cable is a stream that can be cut.
+type cable struct {
+	net.Conn
+	lan    *lan
+	ip     string
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *cable) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if !c.lan.passes(c.ip, c.closed) {
+		return 0, os.ErrClosed
+	}
+	return n, err
+}
+
+func (c *cable) Write(b []byte) (int, error) {
+	if !c.lan.passes(c.ip, c.closed) {
+		return 0, os.ErrClosed
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *cable) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// lanHost is a machine's memberlist.Transport.
+type lanHost struct {
+	lan     *lan
+	ip      string
+	packets chan *memberlist.Packet
+	streams chan net.Conn
+	shut    chan struct{}
+	once    sync.Once
+}
+
+func (l *lan) host(ip string) *lanHost {
+	h := &lanHost{lan: l, ip: ip, packets: make(chan *memberlist.Packet, 512), streams: make(chan net.Conn, 64), shut: make(chan struct{})}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hosts[ip] = h
+	return h
+}
+
+// reach is where a message from h arrives; nil where it does not.
+func (h *lanHost) reach(address string) *lanHost {
+	ip, _, _ := strings.Cut(address, ":")
+	h.lan.mu.Lock()
+	defer h.lan.mu.Unlock()
+	if h.lan.deaf[h.ip] || h.lan.deaf[ip] {
+		return nil
+	}
+	return h.lan.hosts[ip]
+}
+
+func (h *lanHost) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
+	return net.ParseIP(h.ip), gossipPort, nil
+}
+func (h *lanHost) PacketCh() <-chan *memberlist.Packet { return h.packets }
+func (h *lanHost) StreamCh() <-chan net.Conn           { return h.streams }
+
+func (h *lanHost) WriteTo(b []byte, address string) (time.Time, error) {
+	now := time.Now()
+	if to := h.reach(address); to != nil {
+		from := net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(h.ip), gossipPort))
+		select {
+		case to.packets <- &memberlist.Packet{Buf: bytes.Clone(b), From: from, Timestamp: now}:
+		default: // a full queue drops, as a socket's does
+		}
+	}
+	return now, nil
+}
+
+func (h *lanHost) DialTimeout(address string, timeout time.Duration) (net.Conn, error) {
+	to := h.reach(address)
+	if to == nil {
+		time.Sleep(timeout)
+		return nil, os.ErrDeadlineExceeded
+	}
+	near, far := net.Pipe()
+	select {
+	case to.streams <- lanStream{far, h.ip}:
+		return lanStream{near, to.ip}, nil
+	case <-to.shut:
+		return nil, errors.New("connection refused")
+	}
+}
+
+func (h *lanHost) Shutdown() error {
+	h.once.Do(func() { close(h.shut) })
+	h.lan.mu.Lock()
+	defer h.lan.mu.Unlock()
+	if h.lan.hosts[h.ip] == h {
+		delete(h.lan.hosts, h.ip)
+	}
+	return nil
+}
+
+// lanStream is a pipe that knows its peer.
+type lanStream struct {
+	net.Conn
+	peer string
+}
+
+func (s lanStream) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(s.peer), gossipPort))
+}

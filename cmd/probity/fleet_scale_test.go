@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+)
+
+// scaleRows is the work of each identity: about ten minutes at the shipped pace of 300 recipients a minute.
+const scaleRows = 3000
+
+// TestThroughputIsLinearInIdentities gives each identity the same work at one wide provider, in real time as receivers feel
+// it, so that politeness alone is the bottleneck: with more identities it takes as long.
+func TestThroughputIsLinearInIdentities(t *testing.T) {
+	pace := map[int]float64{}
+	for _, shape := range []struct{ nodes, identities int }{{1, 1}, {1, 2}, {2, 2}, {4, 2}} {
+		n := shape.nodes * shape.identities
+		inFleet(t, 1, shape.nodes, shape.identities, func(ctx context.Context, f *fleetLab, _ []*spoke) {
+			left := n * scaleRows
+			list := f.list(16*n*scaleRows, func(email string) bool {
+				local, domain, _ := strings.Cut(email, "@")
+				if left == 0 || domain != "gmail.com" || f.internet.World.Mailbox(domain, local) != sim.Present {
+					return false
+				}
+				left--
+				return true
+			})
+			require.Zero(t, left, "the drawn list is too short")
+			began := time.Now()
+			job, _ := f.hub.finish(t, ctx, f.hub.accept(t, ctx, list))
+			pace[n] = float64(job.Unique) / time.Since(began).Seconds()
+			requirePolite(t, f.internet.Referee.Report())
+			f.requireOwners(n, "google")
+		})
+		t.Logf("%d identities: %.2f rows/s, %.3f of linear", n, pace[n], pace[n]/pace[1]/float64(n))
+	}
+	for n, rate := range pace {
+		require.GreaterOrEqual(t, rate, 0.95*pace[1]*float64(n), "%d identities", n)
+	}
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/coordinator"
+	"probity/store"
+)
+
+// keepRows keeps the header of a list and the rows whose address f wants.
+func keepRows(t *testing.T, list []byte, f func(email string) bool) []byte {
+	rows, err := csv.NewReader(bytes.NewReader(list)).ReadAll()
+	require.NoError(t, err)
+	column := slices.Index(rows[0], "email")
+	kept := [][]string{rows[0]}
+	for _, row := range rows[1:] {
+		if f(row[column]) {
+			kept = append(kept, row)
+		}
+	}
+	var out bytes.Buffer
+	w := csv.NewWriter(&out)
+	require.NoError(t, w.WriteAll(kept))
+	return out.Bytes()
+}
+
+// inFleet runs f with a coordinator and nodes in a bubble.
+func inFleet(t *testing.T, speedup float64, nodes, identities int, do func(ctx context.Context, f *fleetLab, spokes []*spoke)) {
+	began := time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		f := newFleetLab(t, ctx, speedup)
+		f.hub = f.startHub(hubIP, "hub")
+		var spokes []*spoke
+		for n := range nodes {
+			s := f.newSpoke(n+1, identities)
+			s.start()
+			spokes = append(spokes, s)
+		}
+		f.waitUsable(nodes)
+		do(ctx, f, spokes)
+		f.hub.stop()
+		for _, s := range spokes {
+			s.stop()
+		}
+		require.NoError(t, f.internet.Close())
+		time.Sleep(time.Minute) // what memberlist still waits for
+	})
+	t.Logf("%s of real time", time.Since(began).Round(time.Millisecond))
+}
+
+// waitUsable waits until so many nodes take work.
+func (f *fleetLab) waitUsable(nodes int) {
+	f.t.Helper()
+	for range 300 {
+		usable := 0
+		for _, n := range f.hub.fleet.Report().Nodes {
+			if n.Usable {
+				usable++
+			}
+		}
+		if usable == nodes {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	require.Fail(f.t, "nodes are missing", "%+v\n%s", f.hub.fleet.Report(), f.log)
+}
+
+// fleetSpeedup makes an hour a minute: the hourly budgets of the wide providers hold a list up for some minutes.
+const fleetSpeedup = 60
+
+// TestFleetInABubble verifies a list with four nodes of two identities each.
+func TestFleetInABubble(t *testing.T) {
+	inFleet(t, fleetSpeedup, 4, 2, func(ctx context.Context, f *fleetLab, _ []*spoke) {
+		list := f.list(10_000, nil)
+		began := time.Now()
+		id := f.hub.accept(t, ctx, list)
+		job, result := f.hub.finish(t, ctx, id)
+		t.Logf("%d rows in %s of virtual time: %v %v", job.Rows, time.Since(began).Round(time.Second), job.Counts, job.Reasons)
+		requireHonest(t, f.internet.World, list, result)
+		requirePolite(t, f.internet.Referee.Report())
+		f.requireOwners(8, "google", "microsoft365", "outlook", "yahoo")
+	})
+}
+
+// TestFleetLosesNodes verifies a list while nodes go and come back in every way; it runs slower, so that all of it happens
+// while the job is under way.
+func TestFleetLosesNodes(t *testing.T) {
+	inFleet(t, fleetSpeedup/4, 4, 2, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
+		list := f.list(10_000, nil)
+		began := time.Now()
+		id := f.hub.accept(t, ctx, list)
+		time.Sleep(10 * time.Second)
+
+		f.lan.cutGossip(spokes[0].ip, true) // gossip alone: the stream decides
+		time.Sleep(30 * time.Second)
+		require.True(t, nodeOf(f, "p1").Usable)
+		f.lan.cutGossip(spokes[0].ip, false)
+
+		f.away(spokes[1], 30*time.Second, false)
+		f.away(spokes[2], 30*time.Second, true)
+		f.away(spokes[2], 3*time.Minute, true)
+
+		spokes[3].stop() // with a goodbye
+		time.Sleep(30 * time.Second)
+		spokes[3].start()
+		f.waitUsable(4)
+
+		before, err := f.hub.store.Job(id)
+		require.NoError(t, err)
+		require.Equal(t, store.JobRunning, before.State, "it ended before all had happened")
+		job, result := f.hub.finish(t, ctx, id)
+		t.Logf("%d rows in %s of virtual time: %v %v", job.Rows, time.Since(began).Round(time.Second), job.Counts, job.Reasons)
+		requireHonest(t, f.internet.World, list, result)
+		requirePolite(t, f.internet.Referee.Report())
+		require.EqualValues(t, job.Rows-job.Blank, job.Counts["VALID"]+job.Counts["RISKY"]+job.Counts["INVALID"]+job.Counts["UNKNOWN"])
+	})
+}
+
+func nodeOf(f *fleetLab, name string) coordinator.NodeReport {
+	for _, n := range f.hub.fleet.Report().Nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return coordinator.NodeReport{}
+}
+
+// away cuts a node's streams, and its gossip too, for a time. It may probe for ten seconds more, and not after.
+func (f *fleetLab) away(s *spoke, how time.Duration, gossip bool) {
+	f.t.Helper()
+	f.lan.cutStreams(s.ip, true)
+	f.lan.cutGossip(s.ip, gossip)
+	cut := time.Now()
+	time.Sleep(how)
+	require.Less(f.t, s.lastProbe().Sub(cut), 10*time.Second+100*time.Millisecond, "%s probes without its coordinator", s.name)
+	require.False(f.t, nodeOf(f, s.name).Usable)
+	f.lan.cutGossip(s.ip, false)
+	f.lan.cutStreams(s.ip, false)
+	f.waitUsable(4)
+}
+
+// TestSecondCoordinatorIsRefused starts one more while a job runs.
+func TestSecondCoordinatorIsRefused(t *testing.T) {
+	inFleet(t, fleetSpeedup, 2, 1, func(ctx context.Context, f *fleetLab, _ []*spoke) {
+		second := f.startHub("10.9.0.2", "usurper")
+		time.Sleep(20 * time.Second)
+		for _, n := range second.fleet.Report().Nodes {
+			require.False(t, n.Usable)
+			require.Contains(t, n.Problem, "works for coordinator hub")
+		}
+		require.Contains(t, f.log.String(), "refused a coordinator")
+		require.NotEmpty(t, second.fleet.Report().Rivals)
+		second.stop()
+		list := f.list(300, nil)
+		_, result := f.hub.finish(t, ctx, f.hub.accept(t, ctx, list))
+		requireHonest(t, f.internet.World, list, result)
+	})
+}
+
+// TestSingleWithoutProbers is refused with the error that the interface knows, and answered once there is one.
+func TestSingleWithoutProbers(t *testing.T) {
+	inFleet(t, fleetSpeedup, 1, 2, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
+		ask := func() (coordinator.Answer, error) {
+			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			return f.hub.coordinator.Single(ctx, coordinator.Request{Email: "nobody.at.all.here@gmail.com", MaxAge: time.Hour})
+		}
+		a, err := ask()
+		require.NoError(t, err)
+		require.Equal(t, "p1", a.Node)
+		spokes[0].stop()
+		time.Sleep(time.Minute)
+		_, err = ask()
+		require.ErrorIs(t, err, coordinator.ErrNoProber)
+		spokes[0].start()
+		f.waitUsable(1)
+		a, err = ask()
+		require.NoError(t, err)
+		require.True(t, a.Verdict.FromCache, "the cache outlasts a restart")
+	})
+}

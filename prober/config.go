@@ -31,6 +31,9 @@ type Config struct {
 
 	// AllowPrivate lets hosts on private and loopback addresses be asked: for tests and the pretend internet.
 	AllowPrivate bool
+	// Warm gives new sources all of their budgets at once. Without it, a source begins with a tenth and doubles daily;
+	// what is not on the internet (AllowPrivate, private addresses) needs no warming up.
+	Warm bool
 	// Suppressed reports a domain or one of its MX hosts whose owner asked never to be probed. Default: nobody did.
 	Suppressed func(domain string, hosts []string) bool
 

@@ -35,7 +35,7 @@ func destinationLimits(l engine.Limits) engine.Limits {
 
 // acquire finds or makes the destination; nil when an address has no limits of its own.
 func (ds *destinations) acquire(p *Prober, e *egress, addr netip.Addr, now time.Time) *destination {
-	limits := destinationLimits(e.scaled(p.table.Load().Unknown.Limits))
+	limits := destinationLimits(e.scaled(p.table.Load().Unknown.Limits, now))
 	if limits == (engine.Limits{}) {
 		return nil
 	}

@@ -19,7 +19,6 @@ type Identity struct {
 	Local  netip.Addr // source address; the zero value leaves it to the system, for IPv4 targets only
 	Public netip.Addr // what receivers see, where a translator stands between
 	EHLO   string     // FQDN of that address
-	Share  float64    // of every budget, while the source is new; 0 and 1 are all of it
 }
 
 // Name identifies the identity in the cluster: the address that receivers see, else the EHLO name.
@@ -41,6 +40,7 @@ type egress struct {
 	Identity
 	name  string
 	asker engine.Asker // what replies may quote of us
+	since time.Time    // when it was first used, while that still matters: the zero value is a source that is warm
 
 	health health
 
@@ -147,17 +147,4 @@ func (e *egress) vote(route string, until, now time.Time) bool {
 // complete reports an identity with which public targets may be asked: a host name to greet with.
 func (e *egress) complete() bool {
 	return strings.Contains(e.EHLO, ".") || strings.HasPrefix(e.EHLO, "[")
-}
-
-// scaled is the part of limits that a new source may use; a limit that is one stays above zero.
-func (i Identity) scaled(l engine.Limits) engine.Limits {
-	if i.Share <= 0 || i.Share >= 1 {
-		return l
-	}
-	for _, v := range [...]*int{&l.Connections, &l.ConnectionsPerMinute, &l.RecipientsPerMinute, &l.RefusalsPerHour} {
-		if *v > 0 {
-			*v = max(1, int(float64(*v)*i.Share))
-		}
-	}
-	return l
 }

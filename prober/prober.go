@@ -57,7 +57,7 @@ func New(c Config) (*Prober, error) {
 	if p.metrics, err = newMetrics(p, c.Metrics); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return p, p.warm(time.Now())
 }
 
 // stopTime is how long sessions may take to finish what they have sent; leaving them takes up to quitTime more.
@@ -114,7 +114,7 @@ func (p *Prober) SetTable(t *engine.Table) {
 			prov = q
 		}
 		l.mu.Lock()
-		l.pace.limits = l.egress.scaled(prov.Limits)
+		l.pace.limits = l.egress.scaled(prov.Limits, now)
 		l.pace.lease.needed = l.pace.limits.RefusalsPerHour > 0
 		l.kick(now)
 		l.mu.Unlock()

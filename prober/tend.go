@@ -60,6 +60,9 @@ func (p *Prober) sweep(ctx context.Context) {
 			return
 		case <-t.C:
 		}
+		if p.warming(time.Now().Add(-sweepEvery)) {
+			p.SetTable(p.table.Load()) // gives lanes the budgets of their source's age
+		}
 		s, err := p.cfg.Cache.Sweep(ctx, time.Now())
 		if err != nil && !errors.Is(err, context.Canceled) {
 			p.cfg.Log.Error("the cache was not swept", "error", err)

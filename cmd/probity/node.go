@@ -182,7 +182,7 @@ func (f *probingFlags) prober(n *node, cfg nodeConfig) (*prober.Prober, error) {
 	}
 	return prober.New(prober.Config{Node: hostName(), Table: n.table, Resolver: n.resolver, Dial: dialFrom, Cache: n.cache, Identities: ids,
 		MailFrom: f.MailFrom, SOCKS5: f.SOCKS5, Port: f.SMTPPort, Log: cfg.log, Metrics: cfg.metrics,
-		AllowPrivate: f.AllowPrivateTargets, MaxSessions: sessions, Suppressed: func(domain string, hosts []string) bool {
+		AllowPrivate: f.AllowPrivateTargets, Warm: f.Warm, MaxSessions: sessions, Suppressed: func(domain string, hosts []string) bool {
 			_, is := n.store.SuppressedDomain(domain, hosts)
 			return is
 		}})

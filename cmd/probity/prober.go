@@ -208,5 +208,5 @@ func (f *probingFlags) proberConfig(table *engine.Table) (prober.Config, error) 
 	}
 	sessions, err := f.sessions()
 	return prober.Config{Table: table, Dial: dialFrom, Identities: ids, MailFrom: f.MailFrom, SOCKS5: f.SOCKS5, Port: f.SMTPPort,
-		AllowPrivate: f.AllowPrivateTargets, MaxSessions: sessions}, err
+		AllowPrivate: f.AllowPrivateTargets, Warm: f.Warm, MaxSessions: sessions}, err
 }

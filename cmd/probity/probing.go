@@ -18,6 +18,7 @@ type probingFlags struct {
 	DNS                 []netip.AddrPort `name:"dns" help:"Recursive resolvers, HOST:PORT,...; default: the system's." placeholder:"HOST:PORT"`
 	SMTPPort            uint16           `name:"smtp-port" help:"The port of mail servers." default:"25"`
 	Egress              []string         `help:"An identity to ask from: LOCAL[/PUBLIC]=EHLO-NAME; repeatable. LOCAL may be empty. IPv6 targets need an IPv6 one." placeholder:"LOCAL[/PUBLIC]=NAME" sep:"none"`
+	Warm                bool             `help:"Skip the warm-up: without it, a source on the internet begins with a tenth of its budgets and doubles daily. verify remembers no source and always skips it."`
 	MailFrom            string           `help:"Our reverse-path in MAIL FROM: an address of a mailbox that exists." placeholder:"ADDRESS"`
 	RetrySchedule       []time.Duration  `help:"Waits before deferred addresses are asked again; default: the provider table's 1m,5m,15m,60m." placeholder:"1m,5m,..."`
 	Providers           string           `help:"Overrides of the provider table, TOML." type:"existingfile" placeholder:"FILE"`

@@ -32,6 +32,7 @@ type verifyCmd struct {
 // Run verifies addresses or a list.
 func (c *verifyCmd) Run(ctx context.Context, con *console, root *cli) error {
 	log := newLog(con, root.Verbose)
+	c.Warm = true // there is no memory here of how old a source is
 	c.warnWithoutSender(con)
 	if file, ok := c.list(); ok {
 		return c.verifyList(ctx, con, log, file)

@@ -1,0 +1,138 @@
+import { QueryClient, queryOptions } from "@tanstack/react-query";
+import { ApiError, api, setCsrf, take, type Job, type JobStatus, type Visit } from "./client";
+import { isLive } from "./events";
+
+export const client = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      retry: (n, error) => n < 2 && !(error instanceof ApiError && error.status >= 400 && error.status < 500),
+    },
+  },
+});
+
+/** every is how often to ask where no events come. */
+const every = (ms: number) => () => (isLive() ? false : ms);
+
+export const session = queryOptions({
+  queryKey: ["session"],
+  staleTime: Infinity,
+  queryFn: async (): Promise<Visit | null> => {
+    try {
+      return adopt(await take(api.GET("/v1/dash/session")));
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) return null;
+      throw error;
+    }
+  },
+});
+
+/** adopt takes a session over: its token guards every change from now on. */
+export function adopt(visit: Visit): Visit {
+  setCsrf(visit.csrf_token);
+  return visit;
+}
+
+export const credits = queryOptions({
+  queryKey: ["credits"],
+  queryFn: () => take(api.GET("/v1/credits")),
+  refetchInterval: every(10_000),
+});
+
+export const recentJobs = queryOptions({
+  queryKey: ["jobs", "recent"],
+  queryFn: () => take(api.GET("/v1/verify/bulk", { params: { query: { limit: 20 } } })),
+  refetchInterval: every(3_000),
+});
+
+export const jobsPage = (status: JobStatus | "", cursor: string) =>
+  queryOptions({
+    queryKey: ["jobs", "page", status, cursor],
+    queryFn: () =>
+      take(api.GET("/v1/verify/bulk", { params: { query: { limit: 20, status: status || undefined, cursor: cursor || undefined } } })),
+  });
+
+export const isOver = (status: JobStatus) => ["completed", "cancelled", "failed", "expired"].includes(status);
+
+export const job = (id: string) =>
+  queryOptions({
+    queryKey: ["job", id],
+    queryFn: () => take(api.GET("/v1/verify/bulk/{job_id}", { params: { path: { job_id: id } } })),
+    // Events follow the newest jobs only: an older one that still runs is asked about.
+    refetchInterval: (query) => {
+      const data = query.state.data as Job | undefined;
+      if (!data || (isOver(data.status) && data.callback_status !== "pending")) return false;
+      return isLive() && Date.now() - query.state.dataUpdatedAt < 4_000 ? 5_000 : 2_500;
+    },
+  });
+
+export const callback = (id: string, pending: boolean) =>
+  queryOptions({
+    queryKey: ["callback", id],
+    queryFn: () => take(api.GET("/v1/verify/bulk/{job_id}/callback", { params: { path: { job_id: id } } })),
+    refetchInterval: pending ? 3_000 : false,
+  });
+
+export const jobProviders = (id: string) =>
+  queryOptions({
+    queryKey: ["job", id, "providers"],
+    staleTime: Infinity,
+    queryFn: () => take(api.GET("/v1/dash/jobs/{job_id}/providers", { params: { path: { job_id: id } } })),
+  });
+
+export const reasons = queryOptions({
+  queryKey: ["reasons"],
+  staleTime: Infinity,
+  queryFn: async () => {
+    const { reasons } = await take(api.GET("/v1/reasons"));
+    return new Map(reasons.map((r) => [r.reason ?? "", r]));
+  },
+});
+
+export const usage = (days: number) =>
+  queryOptions({
+    queryKey: ["usage", days],
+    staleTime: 30_000,
+    queryFn: () => take(api.GET("/v1/dash/usage", { params: { query: { days } } })),
+  });
+
+export const keys = queryOptions({ queryKey: ["keys"], queryFn: async () => (await take(api.GET("/v1/dash/keys"))).keys });
+
+export const sessions = queryOptions({
+  queryKey: ["sessions"],
+  queryFn: async () => (await take(api.GET("/v1/dash/sessions"))).sessions,
+});
+
+export const signing = queryOptions({ queryKey: ["signing"], queryFn: () => take(api.GET("/v1/dash/callbacks")) });
+
+export const users = queryOptions({ queryKey: ["users"], queryFn: async () => (await take(api.GET("/v1/admin/users"))).users });
+
+export const allJobs = (status: JobStatus | "") =>
+  queryOptions({
+    queryKey: ["alljobs", status],
+    queryFn: () => take(api.GET("/v1/dash/admin/jobs", { params: { query: { status: status || undefined } } })),
+    refetchInterval: 4_000,
+  });
+
+export const suppressions = queryOptions({
+  queryKey: ["suppressions"],
+  queryFn: async () => (await take(api.GET("/v1/admin/suppressions"))).suppressions,
+});
+
+export const node = queryOptions({
+  queryKey: ["node"],
+  queryFn: () => take(api.GET("/v1/dash/admin/node")),
+  refetchInterval: 5_000,
+});
+
+export const providers = queryOptions({
+  queryKey: ["providers"],
+  staleTime: 60_000,
+  queryFn: () => take(api.GET("/v1/dash/admin/providers")),
+});
+
+export const probes = queryOptions({
+  queryKey: ["probes"],
+  queryFn: async () => (await take(api.GET("/v1/dash/admin/probes"))).probes,
+  refetchInterval: 4_000,
+});

@@ -1,0 +1,40 @@
+import { Bar, BarChart, CartesianGrid, Legend, ResponsiveContainer, Tooltip, XAxis, YAxis } from "recharts";
+import type { Schemas } from "../api/client";
+import { number } from "../format";
+import { statuses } from "../verdict";
+
+const colors = { VALID: "var(--valid)", RISKY: "var(--risky)", INVALID: "var(--invalid)", UNKNOWN: "var(--unknown)" };
+
+/** DayBars shows verifications by day and status. The table below it says the same to those who do not see it. */
+export default function DayBars({ days }: { days: Schemas["UsageDay"][] }) {
+  const data = days.map((d) => ({ date: d.date.slice(5), ...d.counts, singles: d.singles }));
+  return (
+    <div style={{ height: 260 }} role="img" aria-label={`Verifications by day: ${number(days.reduce((n, d) => n + total(d), 0))} in ${days.length} days`}>
+      <ResponsiveContainer width="100%" height="100%">
+        <BarChart data={data} margin={{ top: 6, right: 4, left: 0, bottom: 0 }} accessibilityLayer={false}>
+          <CartesianGrid vertical={false} stroke="var(--edge)" />
+          <XAxis dataKey="date" tick={{ fill: "var(--mantine-color-dimmed)", fontSize: 12 }} tickLine={false} axisLine={{ stroke: "var(--edge)" }} minTickGap={24} />
+          <YAxis tick={{ fill: "var(--mantine-color-dimmed)", fontSize: 12 }} tickLine={false} axisLine={false} width={52} tickFormatter={short} />
+          <Tooltip
+            cursor={{ fill: "var(--unknown-soft)" }}
+            contentStyle={{ background: "var(--panel)", border: "1px solid var(--edge)", borderRadius: 8, color: "inherit" }}
+            formatter={(v) => number(Number(v))}
+          />
+          <Legend iconType="circle" iconSize={9} formatter={(v) => <span style={{ color: "var(--mantine-color-text)", fontSize: 13 }}>{v}</span>} />
+          {statuses.map((s) => (
+            <Bar key={s} dataKey={s} stackId="a" fill={colors[s]} isAnimationActive={false} />
+          ))}
+          <Bar dataKey="singles" name="Single" stackId="a" fill="var(--info)" isAnimationActive={false} />
+        </BarChart>
+      </ResponsiveContainer>
+    </div>
+  );
+}
+
+function total(d: Schemas["UsageDay"]) {
+  return Object.values(d.counts).reduce((a, b) => a + b, 0) + d.singles;
+}
+
+function short(n: number) {
+  return new Intl.NumberFormat("en", { notation: "compact" }).format(n);
+}

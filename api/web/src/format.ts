@@ -1,0 +1,54 @@
+const whole = new Intl.NumberFormat("en-US");
+const one = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+
+export const number = (n: number) => whole.format(n);
+export const decimal = (n: number) => one.format(n);
+
+/** share is a part of a whole in per cent; it says "<0.1 %" rather than 0 of what is there, and never rounds up to 100. */
+export function share(part: number, of: number): string {
+  if (of === 0 || part === 0) return "0 %";
+  if (part >= of) return "100 %";
+  const p = (part * 100) / of;
+  if (p < 0.1) return "<0.1 %";
+  return `${one.format(Math.min(99.9, p))} %`;
+}
+
+/** bytes is a size as people say it. */
+export function bytes(n: number): string {
+  const units = ["bytes", "KB", "MB", "GB", "TB"];
+  let i = 0;
+  while (n >= 1000 && i < units.length - 1) {
+    n /= 1000;
+    i++;
+  }
+  return `${i === 0 ? whole.format(n) : one.format(n)} ${units[i]}`;
+}
+
+/** duration is a time span in its two largest units. */
+export function duration(seconds: number): string {
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 60) return `${s} s`;
+  const units: [string, number][] = [
+    ["d", 86400],
+    ["h", 3600],
+    ["min", 60],
+    ["s", 1],
+  ];
+  const at = units.findIndex(([, n]) => s >= n);
+  const [big, n] = units[at]!;
+  const [small, m] = units[at + 1]!;
+  const rest = Math.floor((s % n) / m);
+  return rest === 0 ? `${Math.floor(s / n)} ${big}` : `${Math.floor(s / n)} ${big} ${rest} ${small}`;
+}
+
+/** when is a moment as people say it, short; its title tells it exactly. */
+export function when(iso: string, now = Date.now()): string {
+  const t = Date.parse(iso);
+  const ago = (now - t) / 1000;
+  if (ago < 0) return `in ${duration(-ago)}`;
+  if (ago < 10) return "just now";
+  if (ago < 86400) return `${duration(ago).split(" ").slice(0, 2).join(" ")} ago`;
+  return new Date(t).toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" });
+}
+
+export const exactly = (iso: string) => new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });

@@ -1,0 +1,32 @@
+import "@mantine/core/styles.css";
+import "./styles.css";
+import { MantineProvider } from "@mantine/core";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { whenSignedOut } from "./api/client";
+import { client, session } from "./api/queries";
+import { router } from "./router";
+import { theme, variables } from "./theme";
+
+// Style sheets that components make at run time are allowed by the nonce of this page, and by nothing else.
+const nonce = document.querySelector<HTMLMetaElement>("meta[name=csp-nonce]")?.content ?? "";
+(globalThis as { __webpack_nonce__?: string }).__webpack_nonce__ = nonce;
+
+if (!location.pathname.startsWith("/app")) history.replaceState(null, "", "/app");
+
+whenSignedOut(() => {
+  client.setQueryData(session.queryKey, null);
+  client.removeQueries({ predicate: (q) => q.queryKey[0] !== "session" });
+});
+
+createRoot(document.getElementById("root")!).render(
+  <StrictMode>
+    <MantineProvider theme={theme} cssVariablesResolver={variables} defaultColorScheme="auto" getStyleNonce={() => nonce}>
+      <QueryClientProvider client={client}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </MantineProvider>
+  </StrictMode>,
+);

@@ -1,0 +1,538 @@
+import { Alert, Button, Grid, Group, Progress, Select, SegmentedControl, Stack, Table, Text, TextInput } from "@mantine/core";
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate, useParams } from "@tanstack/react-router";
+import { lazy, Suspense, useState, type FormEvent, type ReactNode } from "react";
+import { api, take, type Job, type Status } from "../api/client";
+import { callback, isOver, job as jobQuery, jobProviders, reasons } from "../api/queries";
+import { bytes, decimal, duration, exactly, number, share } from "../format";
+import { Ask, Badge, Busy, CopyButton, Empty, Icon, JobBadge, Loaded, Moment, Page, Panel, Stat, Stats, StatusBadge, Trouble } from "../parts";
+import { pace, titleOf } from "../parts/JobTable";
+import { deferred, downloads, meaning, resultsPath, statuses } from "../verdict";
+
+const Donut = lazy(() => import("../charts/Donut"));
+
+export function JobPage() {
+  const { jobId } = useParams({ strict: false });
+  const query = useQuery(jobQuery(jobId!));
+  if (!query.data) {
+    return (
+      <Page title="Job">
+        <Loaded query={query} what="the job">
+          {() => null}
+        </Loaded>
+      </Page>
+    );
+  }
+  return <Found job={query.data} />;
+}
+
+function Found({ job: j }: { job: Job }) {
+  const over = isOver(j.status);
+  const readable = j.status === "completed" || j.status === "cancelled";
+  return (
+    <Page
+      title={titleOf(j)}
+      note={
+        <>
+          <JobBadge status={j.status} /> {j.filename && j.filename !== titleOf(j) ? `${j.filename}, ` : ""}uploaded <Moment at={j.created_at} />
+          {over && (
+            <>
+              , done <Moment at={j.finished_at} />
+            </>
+          )}
+        </>
+      }
+      actions={<Actions job={j} />}
+    >
+      {j.status === "failed" && <Trouble error={new Error(j.error ?? "The job has failed.")} />}
+      {j.status === "expired" && (
+        <Alert color="gray" icon={<Icon name="trash" />} styles={{ message: { color: "inherit" } }}>
+          The results were deleted seven days after the job was done. Upload the list again to verify it again.
+        </Alert>
+      )}
+      {!over && <Going job={j} />}
+      <Grid gap="lg">
+        <Grid.Col span={{ base: 12, md: 6 }}>
+          <Panel title="Outcome">
+            <Outcome job={j} />
+          </Panel>
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, md: 6 }}>
+          <Panel title={over ? "Downloads" : "What is done so far"}>
+            <Downloads job={j} />
+          </Panel>
+        </Grid.Col>
+      </Grid>
+      <Reasons job={j} />
+      {readable && j.total_rows > 0 && <ByProvider job={j} />}
+      {(readable || j.processed > 0) && j.status !== "expired" && j.status !== "failed" && <Search job={j} />}
+      {j.callback_url && <Callback job={j} />}
+      <Panel title="Details">
+        <Details job={j} />
+      </Panel>
+    </Page>
+  );
+}
+
+function useAct(id: string) {
+  const client = useQueryClient();
+  return (next: Job) => {
+    client.setQueryData(["job", id], next);
+    void client.invalidateQueries({ queryKey: ["jobs"] });
+    void client.invalidateQueries({ queryKey: ["credits"] });
+  };
+}
+
+function Actions({ job: j }: { job: Job }) {
+  const params = { params: { path: { job_id: j.job_id } } };
+  const put = useAct(j.job_id);
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const move = useMutation({
+    mutationFn: (what: "pause" | "resume") =>
+      take(what === "pause" ? api.POST("/v1/verify/bulk/{job_id}/pause", params) : api.POST("/v1/verify/bulk/{job_id}/resume", params)),
+    onSuccess: put,
+  });
+  return (
+    <>
+      {move.error && (
+        <Text size="sm" className="ink-bad" role="alert">
+          {move.error.message}
+        </Text>
+      )}
+      {(j.status === "running" || j.status === "queued") && (
+        <Button variant="default" loading={move.isPending} onClick={() => move.mutate("pause")} leftSection={<Icon name="pause" size={16} />}>
+          Pause
+        </Button>
+      )}
+      {j.status === "paused" && (
+        <Button loading={move.isPending} onClick={() => move.mutate("resume")} leftSection={<Icon name="play" size={16} />}>
+          Resume
+        </Button>
+      )}
+      {["queued", "running", "paused"].includes(j.status) && (
+        <Ask label="Cancel" verb="Cancel the job" title="Cancel this job?" icon="stop" act={async () => put(await take(api.POST("/v1/verify/bulk/{job_id}/cancel", params)))}>
+          What is verified stays and is charged. All other rows become UNKNOWN and cost nothing. The result file is still made.
+        </Ask>
+      )}
+      {isOver(j.status) && (
+        <Ask
+          label="Delete"
+          verb="Delete the job"
+          title="Delete this job?"
+          icon="trash"
+          act={() => take(api.DELETE("/v1/verify/bulk/{job_id}", params))}
+          done={() => {
+            void navigate({ to: "/lists" });
+            client.removeQueries({ queryKey: ["job", j.job_id] });
+            void client.invalidateQueries({ queryKey: ["jobs"] });
+          }}
+        >
+          The list and its results are gone for good. Credits that were used are not given back.
+        </Ask>
+      )}
+    </>
+  );
+}
+
+function Going({ job: j }: { job: Job }) {
+  return (
+    <section className="panel" aria-label="Progress">
+      <Group justify="space-between" mb="xs">
+        <Text fw={600}>
+          {number(j.processed)} of {number(j.total_rows)} rows
+        </Text>
+        <Text c="dimmed">{pace(j)}</Text>
+      </Group>
+      <Progress value={j.percent} size="lg" animated={j.status === "running"} aria-label={`${decimal(j.percent)} % done`} />
+      <Stack gap={4} mt="sm">
+        {j.slow_routes.map((s) => (
+          <Text size="sm" key={s.provider} c="dimmed">
+            {number(s.waiting)} rows wait for {s.provider}
+            {s.eta_seconds ? `, which allows more in ${duration(s.eta_seconds)}` : ", whose servers are asked no faster than they like"}.
+          </Text>
+        ))}
+        {j.pending_retry > 0 && (
+          <Text size="sm" c="dimmed">
+            {number(j.pending_retry)} addresses were put off by their servers and are asked again after 1, 5, 15 and 60 minutes.
+          </Text>
+        )}
+        {j.status === "paused" && (
+          <Text size="sm" c="dimmed">
+            A job that is paused for seven days is cancelled.
+          </Text>
+        )}
+      </Stack>
+    </section>
+  );
+}
+
+function Outcome({ job: j }: { job: Job }) {
+  const total = statuses.reduce((n, s) => n + j.counts[s], 0);
+  if (total === 0) return <Empty icon="usage" title={isOver(j.status) ? "No rows were verified" : "No verdicts yet"} />;
+  return (
+    <Group gap="xl" wrap="wrap">
+      <Suspense fallback={<Busy>Drawing the chart…</Busy>}>
+        <Donut counts={j.counts} />
+      </Suspense>
+      <ul className="legend" style={{ flex: "1 1 14rem" }}>
+        {statuses.map((s) => (
+          <li key={s}>
+            <StatusBadge status={s} />
+            <Text component="span" size="sm" c="dimmed" className="hide-narrow">
+              {meaning[s].title}
+            </Text>
+            <span className="num">
+              <b>{number(j.counts[s])}</b>{" "}
+              <Text component="span" size="sm" c="dimmed">
+                {share(j.counts[s], total)}
+              </Text>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Group>
+  );
+}
+
+function Downloads({ job: j }: { job: Job }) {
+  const [format, setFormat] = useState("csv");
+  const [compress, setCompress] = useState("none");
+  const over = isOver(j.status);
+  if (j.status === "failed" || j.status === "expired") return <Text c="dimmed">There is nothing to download.</Text>;
+  if (!over && j.processed === 0) return <Text c="dimmed">Rows can be downloaded as soon as the first are verified.</Text>;
+  return (
+    <Stack gap="sm">
+      <Group gap="sm">
+        <SegmentedControl size="xs" aria-label="Format" value={format} onChange={setFormat} data={[{ value: "csv", label: "CSV" }, { value: "jsonl", label: "JSON lines" }]} />
+        <SegmentedControl size="xs" aria-label="Packing" value={compress} onChange={setCompress} data={[{ value: "none", label: "Plain" }, { value: "gzip", label: "gzip" }, { value: "zstd", label: "zstd" }]} />
+      </Group>
+      {downloads.map((d) => {
+        const rows = d.status.length === 0 ? (over ? j.total_rows : j.processed) : d.status.reduce((n, s) => n + j.counts[s], 0);
+        return (
+          <Button
+            key={d.name}
+            component="a"
+            href={resultsPath(j.job_id, d.status, format, compress, !over)}
+            download
+            variant={d.name === "Safe to send" ? "filled" : "default"}
+            justify="space-between"
+            leftSection={<Icon name="download" size={16} />}
+            rightSection={
+              <Text component="span" size="sm" inherit>
+                {number(rows)} rows
+              </Text>
+            }
+          >
+            {d.name}
+          </Button>
+        );
+      })}
+      <Text size="sm" c="dimmed">
+        {over ? (
+          <>
+            Kept until {j.expires_at && exactly(j.expires_at)}. {j.results_bytes !== null && `The whole file is stored in ${bytes(j.results_bytes)}.`}
+          </>
+        ) : (
+          "The rows that are verified, while the job goes on."
+        )}
+      </Text>
+    </Stack>
+  );
+}
+
+function Reasons({ job: j }: { job: Job }) {
+  const known = useQuery(reasons).data;
+  const rows = Object.entries(j.reasons).sort((a, b) => b[1] - a[1]);
+  if (rows.length === 0) return null;
+  const total = statuses.reduce((n, s) => n + j.counts[s], 0);
+  const put = rows.filter(([r]) => deferred.has(r)).reduce((n, [, c]) => n + c, 0);
+  return (
+    <Panel title="Reasons">
+      <div className="scroll" tabIndex={0} role="region" aria-label="Reasons">
+        <Table>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Reason</Table.Th>
+              <Table.Th>Status</Table.Th>
+              <Table.Th>What it means</Table.Th>
+              <Table.Th className="num">Rows</Table.Th>
+              <Table.Th className="num">Share</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {rows.map(([reason, n]) => {
+              const k = known?.get(reason);
+              return (
+                <Table.Tr key={reason}>
+                  <Table.Td className="mono">{reason}</Table.Td>
+                  <Table.Td>{k && <StatusBadge status={k.status} />}</Table.Td>
+                  <Table.Td>{k?.meaning}</Table.Td>
+                  <Table.Td className="num">{number(n)}</Table.Td>
+                  <Table.Td className="num">{share(n, total)}</Table.Td>
+                </Table.Tr>
+              );
+            })}
+          </Table.Tbody>
+        </Table>
+      </div>
+      {put > 0 && isOver(j.status) && (
+        <Text size="sm" c="dimmed" mt="sm">
+          {number(put)} rows stayed without an answer although their servers were asked again, later, with the same sender from the same address. That says nothing about the mailboxes. They cost
+          nothing; upload them again in a day or two: download UNKNOWN rows with <span className="mono">status=UNKNOWN</span>.{" "}
+          <a href={resultsPath(j.job_id, ["UNKNOWN"], "csv", "none")} download>
+            Download them
+          </a>
+        </Text>
+      )}
+    </Panel>
+  );
+}
+
+function ByProvider({ job: j }: { job: Job }) {
+  const query = useQuery(jobProviders(j.job_id));
+  return (
+    <Panel title="Providers">
+      <Loaded query={query} what="counts by provider">
+        {({ providers, complete }) => {
+          const rows = Object.entries(providers)
+            .map(([name, counts]) => ({ name: name || "none known", counts, total: Object.values(counts).reduce((a, b) => a + b, 0) }))
+            .sort((a, b) => b.total - a.total);
+          return (
+            <div className="scroll" tabIndex={0} role="region" aria-label="Rows by provider">
+              <Table>
+                <Table.Thead>
+                  <Table.Tr>
+                    <Table.Th>Provider</Table.Th>
+                    {statuses.map((s) => (
+                      <Table.Th key={s} className="num">
+                        {s}
+                      </Table.Th>
+                    ))}
+                    <Table.Th className="num">Rows</Table.Th>
+                  </Table.Tr>
+                </Table.Thead>
+                <Table.Tbody>
+                  {rows.slice(0, 25).map((p) => (
+                    <Table.Tr key={p.name}>
+                      <Table.Td>{p.name}</Table.Td>
+                      {statuses.map((s) => (
+                        <Table.Td key={s} className="num">
+                          {p.counts[s] ? number(p.counts[s]) : "—"}
+                        </Table.Td>
+                      ))}
+                      <Table.Td className="num">{number(p.total)}</Table.Td>
+                    </Table.Tr>
+                  ))}
+                </Table.Tbody>
+              </Table>
+              {!complete && (
+                <Text size="sm" c="dimmed" mt="xs">
+                  The list is long: these are the rows that could be counted in a few seconds. The whole is in the download.
+                </Text>
+              )}
+            </div>
+          );
+        }}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function Search({ job: j }: { job: Job }) {
+  const [text, setText] = useState("");
+  const [asked, setAsked] = useState<{ q: string; status: Status | "" } | null>(null);
+  const [status, setStatus] = useState<Status | "">("");
+  const query = useInfiniteQuery({
+    queryKey: ["job", j.job_id, "rows", asked],
+    enabled: asked !== null,
+    initialPageParam: 0,
+    queryFn: ({ pageParam }) =>
+      take(
+        api.GET("/v1/dash/jobs/{job_id}/rows", {
+          params: { path: { job_id: j.job_id }, query: { q: asked!.q || undefined, status: asked!.status || undefined, after: pageParam, limit: 25 } },
+        }),
+      ),
+    getNextPageParam: (last) => last.next_after ?? undefined,
+  });
+  function submit(e: FormEvent) {
+    e.preventDefault();
+    setAsked({ q: text.trim(), status });
+  }
+  const rows = query.data?.pages.flatMap((p) => p.rows) ?? [];
+  return (
+    <Panel title="Look up rows">
+      <form onSubmit={submit}>
+        <Group align="flex-end">
+          <TextInput label="Letters of the address" placeholder="ann@ or example.com" value={text} onChange={(e) => setText(e.currentTarget.value)} style={{ flex: "1 1 14rem" }} spellCheck={false} autoComplete="off" />
+          <Select label="Status" data={[{ value: "", label: "Any" }, ...statuses.map((s) => ({ value: s, label: s }))]} value={status} onChange={(v) => setStatus((v ?? "") as Status | "")} allowDeselect={false} w="9rem" />
+          <Button type="submit" variant="default" loading={query.isFetching} leftSection={<Icon name="search" size={16} />}>
+            Look up
+          </Button>
+        </Group>
+      </form>
+      {query.error && <Trouble error={query.error} again={() => void query.refetch()} />}
+      {query.data && rows.length === 0 && (
+        <Text mt="sm" role="status">
+          No such rows{query.hasNextPage ? " among those looked at so far" : ""}.
+        </Text>
+      )}
+      {rows.length > 0 && (
+        <div className="scroll" tabIndex={0} role="region" aria-label="Rows found">
+          <Table mt="sm">
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th className="num">Row</Table.Th>
+                <Table.Th>Address</Table.Th>
+                <Table.Th>Status</Table.Th>
+                <Table.Th>Reason</Table.Th>
+                <Table.Th className="num">Score</Table.Th>
+                <Table.Th>Provider</Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {rows.map((r) => (
+                <Table.Tr key={r.row}>
+                  <Table.Td className="num">{number(r.row)}</Table.Td>
+                  <Table.Td style={{ overflowWrap: "anywhere" }}>{r.email}</Table.Td>
+                  <Table.Td>
+                    <StatusBadge status={r.status} />
+                  </Table.Td>
+                  <Table.Td className="mono">{r.reason}</Table.Td>
+                  <Table.Td className="num">{r.score}</Table.Td>
+                  <Table.Td>{r.smtp_provider}</Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </div>
+      )}
+      {query.hasNextPage && (
+        <Button mt="sm" size="compact-sm" variant="default" loading={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+          Show more
+        </Button>
+      )}
+    </Panel>
+  );
+}
+
+function Callback({ job: j }: { job: Job }) {
+  const client = useQueryClient();
+  const query = useQuery(callback(j.job_id, j.callback_status === "pending"));
+  const resend = useMutation({
+    mutationFn: () => take(api.POST("/v1/verify/bulk/{job_id}/callback", { params: { path: { job_id: j.job_id } } })),
+    onSuccess: (c) => {
+      client.setQueryData(["callback", j.job_id], c);
+      void client.invalidateQueries({ queryKey: ["job", j.job_id], exact: true });
+    },
+  });
+  const sendable = isOver(j.status) && j.status !== "expired";
+  return (
+    <Panel
+      title="Callback"
+      actions={
+        sendable && (
+          <Button size="compact-sm" variant="default" loading={resend.isPending} onClick={() => resend.mutate()}>
+            Send it again
+          </Button>
+        )
+      }
+    >
+      {resend.error && <Trouble error={resend.error} />}
+      <Text size="sm" className="mono">
+        {j.callback_url}
+      </Text>
+      <Loaded query={query} what="the attempts">
+        {(c) => (
+          <>
+            <Text size="sm" my="xs" role="status">
+              {isOver(j.status) ? <Badge tone={c.status === "delivered" ? "good" : c.status === "pending" ? "busy" : "bad"}>{c.status}</Badge> : "It is sent when the job is done."}
+              {c.next_attempt_at && c.status === "pending" && isOver(j.status) && (
+                <>
+                  {" "}
+                  next attempt <Moment at={c.next_attempt_at} />
+                </>
+              )}
+            </Text>
+            {c.attempts.length > 0 && (
+              <div className="scroll" tabIndex={0} role="region" aria-label="Attempts">
+                <Table>
+                  <Table.Thead>
+                    <Table.Tr>
+                      <Table.Th className="num">No.</Table.Th>
+                      <Table.Th>At</Table.Th>
+                      <Table.Th>Answer</Table.Th>
+                      <Table.Th className="num">Took</Table.Th>
+                      <Table.Th className="num">Sent</Table.Th>
+                      <Table.Th>Body</Table.Th>
+                    </Table.Tr>
+                  </Table.Thead>
+                  <Table.Tbody>
+                    {c.attempts.toReversed().map((a) => (
+                      <Table.Tr key={a.number}>
+                        <Table.Td className="num">{a.number}</Table.Td>
+                        <Table.Td>
+                          <Moment at={a.at} />
+                        </Table.Td>
+                        <Table.Td style={{ overflowWrap: "anywhere" }}>{a.error ?? a.status}</Table.Td>
+                        <Table.Td className="num">{number(a.duration_ms)} ms</Table.Td>
+                        <Table.Td className="num">{bytes(a.bytes)}</Table.Td>
+                        <Table.Td>{a.link ? "a link" : "the results"}</Table.Td>
+                      </Table.Tr>
+                    ))}
+                  </Table.Tbody>
+                </Table>
+              </div>
+            )}
+          </>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function Details({ job: j }: { job: Job }) {
+  const facts: [string, ReactNode][] = [
+    ["Job id", <span className="mono" key="id">{j.job_id}</span>],
+    ["Column", j.email_column],
+    ["Encoding", j.encoding],
+    ["Header", j.has_header ? "yes" : "no"],
+    ["Started", j.started_at && exactly(j.started_at)],
+    ["Took", j.started_at && j.finished_at && duration((Date.parse(j.finished_at) - Date.parse(j.started_at)) / 1000)],
+    ["SHA-256 of the file", j.results_sha256 && <span className="mono" key="sha">{j.results_sha256}</span>],
+  ];
+  return (
+    <Stack>
+      <Stats>
+        <Stat name="Rows">{number(j.total_rows)}</Stat>
+        <Stat name="Distinct addresses">{number(j.unique_addresses)}</Stat>
+        <Stat name="Duplicates">{number(j.duplicate_rows)}</Stat>
+        <Stat name="Blank">{number(j.blank_rows)}</Stat>
+        {isOver(j.status) ? (
+          <Stat name="Credits used" note={`${number(j.credits_refunded)} given back`}>
+            {number(j.credits_used)}
+          </Stat>
+        ) : (
+          <Stat name="Credits set aside">{number(j.credits_reserved)}</Stat>
+        )}
+      </Stats>
+      <Table layout="fixed">
+        <Table.Tbody>
+          {facts
+            .filter(([, v]) => v)
+            .map(([name, v]) => (
+              <Table.Tr key={name}>
+                <Table.Th scope="row" fw={500} w="11rem">
+                  {name}
+                </Table.Th>
+                <Table.Td style={{ overflowWrap: "anywhere" }}>{v}</Table.Td>
+              </Table.Tr>
+            ))}
+        </Table.Tbody>
+      </Table>
+      <Group>
+        <CopyButton text={j.job_id} label="Copy the job id" />
+      </Group>
+    </Stack>
+  );
+}

@@ -1,0 +1,329 @@
+import { Accordion, Alert, Button, Group, NumberInput, Select, Stack, Switch, Table, Text, TextInput } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef, useState, type DragEvent } from "react";
+import type { JobStatus } from "../api/client";
+import { credits, jobsPage, recentJobs, session } from "../api/queries";
+import { bytes, number } from "../format";
+import { Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble } from "../parts";
+import { JobTable } from "../parts/JobTable";
+import { beginning, count, preview, type Preview } from "../upload/preview";
+import { start, type Options } from "../upload/uploads";
+
+export function Lists() {
+  const [file, setFile] = useState<File | null>(null);
+  return (
+    <Page title="Lists" note="Upload a CSV file; every row comes back with its verdict, in the same order, with all its other columns. Results are kept for seven days.">
+      {file ? <Prepare key={file.name + file.size + file.lastModified} file={file} done={() => setFile(null)} /> : <Drop take={setFile} />}
+      <Jobs />
+    </Page>
+  );
+}
+
+function Drop({ take }: { take: (f: File) => void }) {
+  const [over, setOver] = useState(false);
+  const [wrong, setWrong] = useState("");
+  function drop(event: DragEvent) {
+    event.preventDefault();
+    setOver(false);
+    const { files } = event.dataTransfer;
+    if (files.length !== 1) setWrong("Drop one file at a time.");
+    else take(files[0]!);
+  }
+  return (
+    <div>
+      <label className="drop" data-over={over} onDragOver={(e) => (e.preventDefault(), setOver(true))} onDragLeave={() => setOver(false)} onDrop={drop}>
+        <input
+          type="file"
+          accept=".csv,.tsv,.txt,.gz,.zst,.zip,text/csv,text/plain,application/gzip,application/zip,application/zstd"
+          onChange={(e) => e.currentTarget.files?.[0] && take(e.currentTarget.files[0])}
+        />
+        <Text component="span" c="dimmed" display="block" aria-hidden>
+          <Icon name="upload" size={32} />
+        </Text>
+        <Text component="span" fw={600} display="block">
+          Drop a list here, or choose a file
+        </Text>
+        <Text component="span" c="dimmed" size="sm" display="block">
+          CSV with comma, semicolon, tab or pipe; plain, gzip, zstd or zip; up to 5,000,000 addresses
+        </Text>
+      </label>
+      {wrong && (
+        <Text role="alert" size="sm" mt="xs" className="ink-bad">
+          {wrong}
+        </Text>
+      )}
+    </div>
+  );
+}
+
+interface Rows {
+  count: number;
+  done: boolean;
+}
+
+/** useRows counts a file's rows while its sender looks at the rest. */
+function useRows(file: File): Rows | null {
+  const [rows, setRows] = useState<Rows | null>(null);
+  useEffect(() => {
+    const stop = new AbortController();
+    count(file, stop.signal, (n) => setRows({ count: n, done: false }))
+      .then((n) => !stop.signal.aborted && setRows(n === null ? null : { count: n, done: true }))
+      .catch(() => setRows(null));
+    return () => stop.abort();
+  }, [file]);
+  return rows;
+}
+
+function Prepare({ file, done }: { file: File; done: () => void }) {
+  const [seen, setSeen] = useState<Preview | "none" | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  useEffect(() => {
+    let there = true;
+    beginning(file)
+      .then((head) => there && setSeen(head ? preview(head) : "none"))
+      .catch(() => there && setError(new Error("This file cannot be read: choose it again, or another one.")));
+    return () => {
+      there = false;
+    };
+  }, [file]);
+  return (
+    <Panel
+      title={
+        <>
+          {file.name} <Text component="span" c="dimmed" fw={400} fz="sm">{bytes(file.size)}</Text>
+        </>
+      }
+      actions={
+        <Button size="compact-sm" variant="default" onClick={done}>
+          Choose another
+        </Button>
+      }
+    >
+      {error !== null && <Trouble error={error} />}
+      {!seen && error === null && <Busy>Looking at the first rows…</Busy>}
+      {seen && <Form file={file} seen={seen === "none" ? null : seen} done={done} />}
+    </Panel>
+  );
+}
+
+const delimiterNames: Record<string, string> = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe" };
+
+function Form({ file, seen, done }: { file: File; seen: Preview | null; done: () => void }) {
+  const client = useQueryClient();
+  const rows = useRows(file);
+  const visit = useQuery(session).data;
+  const balance = useQuery(credits).data;
+  const [hasHeader, setHasHeader] = useState(seen ? seen.header !== null : true);
+  const [column, setColumn] = useState(seen && seen.column >= 0 ? String(seen.column) : "");
+  const [named, setNamed] = useState("");
+  const [options, setOptions] = useState<Omit<Options, "column" | "hasHeader">>({
+    name: "",
+    callbackUrl: "",
+    callbackContent: "full",
+    maxHours: 24,
+    maxAgeDays: 7,
+  });
+  const set = (news: Partial<Options>) => setOptions((old) => ({ ...old, ...news }));
+  const button = useRef<HTMLButtonElement>(null);
+
+  const first = seen?.header ?? seen?.rows[0] ?? [];
+  const records = seen ? (seen.header && hasHeader ? seen.rows : seen.header ? [seen.header, ...seen.rows] : hasHeader ? seen.rows.slice(1) : seen.rows) : [];
+  const titles = hasHeader ? (seen?.header ?? seen?.rows[0] ?? []) : first.map((_, i) => `Column ${i + 1}`);
+  const addresses = rows ? Math.max(0, rows.count - (hasHeader ? 1 : 0)) : null;
+  const tooLarge = visit && file.size > visit.service.max_upload_bytes;
+  const short = addresses !== null && rows?.done && balance && balance.balance < addresses;
+  const missing = seen !== null && column === "";
+
+  function send() {
+    // The server's own choice of column is left to it where the two agree; else it is told which one by its number.
+    const chosen = seen ? (seen.certain && hasHeader && Number(column) === seen.column ? "" : String(Number(column) + 1)) : named.trim();
+    start(file, { ...options, column: chosen, hasHeader }, (job) => {
+      client.setQueryData(["job", job.job_id], job);
+      void client.invalidateQueries({ queryKey: ["jobs"] });
+      void client.invalidateQueries({ queryKey: ["credits"] });
+    });
+    done();
+  }
+
+  return (
+    <Stack>
+      {seen ? (
+        <>
+          <Group gap="lg" align="flex-end">
+            <Select
+              label="Column of the addresses"
+              data={titles.map((t, i) => ({ value: String(i), label: t.trim() ? `${t} (${i + 1})` : `Column ${i + 1}` }))}
+              value={column}
+              onChange={(v) => setColumn(v ?? "")}
+              allowDeselect={false}
+              placeholder="Choose one"
+              error={missing ? "No column was found: choose it" : undefined}
+              w="18rem"
+              maw="100%"
+            />
+            <Switch label="The first row is a header" checked={hasHeader} onChange={(e) => setHasHeader(e.currentTarget.checked)} />
+          </Group>
+          <div className="scroll" tabIndex={0} role="region" aria-label="First rows of the list">
+            <Table withTableBorder withColumnBorders fz="sm">
+              <Table.Thead>
+                <Table.Tr>
+                  {titles.map((t, i) => (
+                    <Table.Th key={i} bg={String(i) === column ? "var(--info-soft)" : undefined}>
+                      {t || `Column ${i + 1}`}
+                      {String(i) === column && <Text component="span" size="xs" c="dimmed" fw={400}>{" "}addresses</Text>}
+                    </Table.Th>
+                  ))}
+                </Table.Tr>
+              </Table.Thead>
+              <Table.Tbody>
+                {records.slice(0, 6).map((r, i) => (
+                  <Table.Tr key={i}>
+                    {titles.map((_, j) => (
+                      <Table.Td key={j} bg={String(j) === column ? "var(--info-soft)" : undefined} style={{ maxWidth: "18rem", overflow: "hidden", textOverflow: "ellipsis", whiteSpace: "nowrap" }}>
+                        {r[j] ?? ""}
+                      </Table.Td>
+                    ))}
+                  </Table.Tr>
+                ))}
+              </Table.Tbody>
+            </Table>
+          </div>
+        </>
+      ) : (
+        <>
+          <Text size="sm">This browser cannot look into a file packed like this; the server can. It takes the column named email.</Text>
+          <Group gap="lg" align="flex-end">
+            <TextInput label="Another column" description="Its header, or its number from 1" value={named} onChange={(e) => setNamed(e.currentTarget.value)} />
+            <Switch label="The first row is a header" checked={hasHeader} onChange={(e) => setHasHeader(e.currentTarget.checked)} />
+          </Group>
+        </>
+      )}
+      <Text size="sm" role="status">
+        {seen && <>Delimiter: {delimiterNames[seen.delimiter] ?? seen.delimiter}. </>}
+        {addresses === null ? (
+          seen ? "Counting rows… " : "How many rows there are is seen once the server has read them. "
+        ) : (
+          <>
+            <b>{number(addresses)}</b> {rows?.done ? "rows" : "rows so far…"}, at most <b>{number(addresses)}</b> credits: one for each distinct address that gets a verdict; UNKNOWN,
+            duplicates and blank rows are free.{" "}
+          </>
+        )}
+      </Text>
+      {short && (
+        <Alert color="yellow" icon={<Icon name="warn" />} styles={{ message: { color: "inherit" } }}>
+          Your balance is {number(balance.balance)} credits. If the list has more distinct addresses than that it is refused, and nothing is charged.
+        </Alert>
+      )}
+      {tooLarge && <Trouble error={new Error(`The file is over ${bytes(visit.service.max_upload_bytes)}: split it, or pack it with gzip.`)} />}
+      <Accordion variant="contained">
+        <Accordion.Item value="more">
+          <Accordion.Control>More options</Accordion.Control>
+          <Accordion.Panel>
+            <Stack gap="sm" maw="40rem">
+              <TextInput label="Name of the job" placeholder={file.name} value={options.name} maxLength={200} onChange={(e) => set({ name: e.currentTarget.value })} />
+              <TextInput
+                label="Callback URL"
+                description="The results are POSTed here when the job is done"
+                placeholder="https://example.com/hook"
+                type="url"
+                value={options.callbackUrl}
+                onChange={(e) => set({ callbackUrl: e.currentTarget.value })}
+              />
+              {options.callbackUrl && (
+                <Select
+                  label="What the callback bears"
+                  data={[
+                    { value: "full", label: "All results" },
+                    { value: "auto", label: "All results, up to 10,000 rows; else a link" },
+                    { value: "link", label: "A link to the results" },
+                  ]}
+                  value={options.callbackContent}
+                  onChange={(v) => set({ callbackContent: (v ?? "full") as Options["callbackContent"] })}
+                  allowDeselect={false}
+                />
+              )}
+              <NumberInput label="Known answers will do up to this age, in days" min={0} max={3650} value={options.maxAgeDays} onChange={(v) => set({ maxAgeDays: Number(v) || 0 })} />
+              <NumberInput label="Settle what has no answer after, in hours" min={1} max={72} value={options.maxHours} onChange={(v) => set({ maxHours: Math.min(72, Math.max(1, Number(v) || 24)) })} />
+            </Stack>
+          </Accordion.Panel>
+        </Accordion.Item>
+      </Accordion>
+      <Group>
+        <Button ref={button} leftSection={<Icon name="upload" size={16} />} onClick={send} disabled={missing || Boolean(tooLarge)}>
+          Upload and verify
+        </Button>
+        <Button variant="subtle" color="gray" onClick={done}>
+          Not now
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+const filters: { value: JobStatus | ""; label: string }[] = [
+  { value: "", label: "All states" },
+  { value: "running", label: "Running" },
+  { value: "paused", label: "Paused" },
+  { value: "completed", label: "Completed" },
+  { value: "cancelled", label: "Cancelled" },
+  { value: "failed", label: "Failed" },
+  { value: "expired", label: "Expired" },
+];
+
+function Jobs() {
+  const [status, setStatus] = useState<JobStatus | "">("");
+  const [cursors, setCursors] = useState<string[]>([""]);
+  const cursor = cursors.at(-1)!;
+  const first = status === "" && cursor === "";
+  const recent = useQuery({ ...recentJobs, enabled: first });
+  const page = useQuery({ ...jobsPage(status, cursor), enabled: !first });
+  // News of events replace the first page, but say nothing of what comes after it.
+  const follow = useQuery({ ...jobsPage("", ""), enabled: first });
+  const query = first ? recent : page;
+  const next = first ? follow.data?.next_cursor : page.data?.next_cursor;
+  return (
+    <Panel
+      title="Jobs"
+      actions={
+        <Select
+          size="xs"
+          aria-label="Show jobs in the state"
+          data={filters}
+          value={status}
+          onChange={(v) => {
+            setStatus((v ?? "") as JobStatus | "");
+            setCursors([""]);
+          }}
+          allowDeselect={false}
+          w="10rem"
+        />
+      }
+    >
+      <Loaded query={query} what="your jobs">
+        {({ jobs }) =>
+          jobs.length === 0 ? (
+            status ? (
+              <Empty icon="lists" title={`No ${status} jobs`} />
+            ) : (
+              <Empty icon="lists" title="No lists yet">
+                Drop a file above, or upload one <To to="/docs">with the interface</To>.
+              </Empty>
+            )
+          ) : (
+            <JobTable jobs={jobs} />
+          )
+        }
+      </Loaded>
+      {(cursors.length > 1 || next) && (
+        <Group justify="flex-end" mt="sm">
+          <Button size="compact-sm" variant="default" disabled={cursors.length === 1} onClick={() => setCursors((c) => c.slice(0, -1))}>
+            Newer
+          </Button>
+          <Button size="compact-sm" variant="default" disabled={!next} onClick={() => next && setCursors((c) => [...c, next])}>
+            Older
+          </Button>
+        </Group>
+      )}
+    </Panel>
+  );
+}

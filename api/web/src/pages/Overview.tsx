@@ -1,0 +1,167 @@
+import { Alert, Button, SegmentedControl, Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { lazy, Suspense, useState } from "react";
+import type { Schemas } from "../api/client";
+import { credits, isOver, recentJobs, usage } from "../api/queries";
+import { duration, number, share } from "../format";
+import { Busy, Empty, Icon, Loaded, Page, Panel, Stat, Stats, To } from "../parts";
+import { JobTable } from "../parts/JobTable";
+import { statuses } from "../verdict";
+
+const DayBars = lazy(() => import("../charts/DayBars"));
+
+type Day = Schemas["UsageDay"];
+
+/** sum adds the days up. */
+export function sum(days: readonly Day[]) {
+  const counts = { VALID: 0, RISKY: 0, INVALID: 0, UNKNOWN: 0 };
+  let singles = 0;
+  let used = 0;
+  for (const d of days) {
+    for (const s of statuses) counts[s] += d.counts[s] ?? 0;
+    singles += d.singles;
+    used += d.credits_used;
+  }
+  const rows = statuses.reduce((n, s) => n + counts[s], 0);
+  return { counts, singles, used, rows };
+}
+
+/** lasting is how many days the balance lasts at the pace of the last seven; null where nothing was used. */
+export function lasting(balance: number, days: readonly Day[]): number | null {
+  const used = days.slice(-7).reduce((n, d) => n + d.credits_used, 0);
+  return used === 0 ? null : balance / (used / Math.min(7, days.length));
+}
+
+export function Overview() {
+  const [span, setSpan] = useState("30");
+  const days = useQuery(usage(Number(span)));
+  const week = useQuery(usage(7));
+  const balance = useQuery(credits);
+  const jobs = useQuery(recentJobs);
+  const running = jobs.data?.jobs.filter((j) => !isOver(j.status)) ?? [];
+  const lasts = balance.data && week.data ? lasting(balance.data.balance, week.data.days) : null;
+  const low = balance.data !== undefined && (balance.data.balance < 100 || (lasts !== null && lasts < 7));
+  const all = days.data ? sum(days.data.days) : null;
+  return (
+    <Page
+      title="Overview"
+      actions={
+        <>
+          <Button variant="default" renderRoot={(p) => <Link to="/verify" {...p} />} leftSection={<Icon name="verify" size={16} />}>
+            Verify one
+          </Button>
+          <Button renderRoot={(p) => <Link to="/lists" {...p} />} leftSection={<Icon name="upload" size={16} />}>
+            Upload a list
+          </Button>
+        </>
+      }
+    >
+      {low && balance.data && (
+        <Alert color="yellow" icon={<Icon name="warn" />} title={balance.data.balance === 0 ? "There are no credits left" : "Credits run low"} styles={{ message: { color: "inherit" } }}>
+          {lasts !== null && balance.data.balance > 0
+            ? `At the pace of the last seven days they last for about ${duration(lasts * 86400)}.`
+            : "Uploads and checks that need more than there is are refused."}{" "}
+          Ask whoever runs this service for more.
+        </Alert>
+      )}
+      <div className="panel">
+        <Stats>
+          <Stat name="Credits" note={balance.data && balance.data.reserved > 0 ? `${number(balance.data.reserved)} more are set aside for jobs` : lasts !== null ? `about ${duration(lasts * 86400)} at this pace` : "1 a verdict, 0 for UNKNOWN"}>
+            {balance.data ? number(balance.data.balance) : "…"}
+          </Stat>
+          <Stat name={`Rows verified, ${span} days`} note={all ? `${number(all.singles)} single checks beside` : undefined}>
+            {all ? number(all.rows) : "…"}
+          </Stat>
+          <Stat name="Safe to send" note={all ? `${number(all.counts.VALID)} rows` : undefined}>
+            {all ? share(all.counts.VALID, all.rows) : "…"}
+          </Stat>
+          <Stat name="Without an answer" note="UNKNOWN: it cost nothing">
+            {all ? share(all.counts.UNKNOWN, all.rows) : "…"}
+          </Stat>
+          <Stat name="Jobs under way">{number(running.length)}</Stat>
+        </Stats>
+      </div>
+      <Panel
+        title="Verifications by day"
+        actions={<SegmentedControl size="xs" value={span} onChange={setSpan} data={["7", "30", "90"].map((v) => ({ value: v, label: `${v} days` }))} aria-label="Time span" />}
+      >
+        <Loaded query={days} what="your verifications">
+          {({ days: list, complete }) =>
+            sum(list).rows + sum(list).singles === 0 ? (
+              <Empty icon="usage" title="Nothing was verified yet">
+                <To to="/verify">Verify one address</To> or <To to="/lists">upload a list</To>: what comes of it is counted here.
+              </Empty>
+            ) : (
+              <>
+                <Suspense fallback={<Busy>Drawing the chart…</Busy>}>
+                  <DayBars days={list} />
+                </Suspense>
+                {!complete && (
+                  <Text size="xs" c="dimmed" mt="xs">
+                    There is more than this page counts: the oldest days are short.
+                  </Text>
+                )}
+                <details>
+                  <Text component="summary" size="sm" c="dimmed" style={{ cursor: "pointer" }}>
+                    The same as a table
+                  </Text>
+                  <DayTable days={list} />
+                </details>
+              </>
+            )
+          }
+        </Loaded>
+      </Panel>
+      <Panel title="Latest lists" actions={<To to="/lists">All lists</To>}>
+        <Loaded query={jobs} what="your lists">
+          {({ jobs: list }) =>
+            list.length === 0 ? (
+              <Empty icon="lists" title="No lists yet">
+                <To to="/lists">Upload one</To>: a CSV file with a column of e-mail addresses.
+              </Empty>
+            ) : (
+              <JobTable jobs={[...list.filter((j) => !isOver(j.status)), ...list.filter((j) => isOver(j.status))].slice(0, 5)} />
+            )
+          }
+        </Loaded>
+      </Panel>
+    </Page>
+  );
+}
+
+function DayTable({ days }: { days: Day[] }) {
+  const busy = days.filter((d) => statuses.some((s) => d.counts[s]) || d.singles || d.credits_used);
+  return (
+    <div className="scroll" tabIndex={0} role="region" aria-label="Verifications by day">
+      <Table>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Day (UTC)</Table.Th>
+            {statuses.map((s) => (
+              <Table.Th key={s} className="num">
+                {s}
+              </Table.Th>
+            ))}
+            <Table.Th className="num">Single</Table.Th>
+            <Table.Th className="num">Credits</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {busy.toReversed().map((d) => (
+            <Table.Tr key={d.date}>
+              <Table.Td>{d.date}</Table.Td>
+              {statuses.map((s) => (
+                <Table.Td key={s} className="num">
+                  {number(d.counts[s] ?? 0)}
+                </Table.Td>
+              ))}
+              <Table.Td className="num">{number(d.singles)}</Table.Td>
+              <Table.Td className="num">{number(d.credits_used)}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </div>
+  );
+}

@@ -1,0 +1,250 @@
+import { Alert, Button, Group, Modal, Stack, Switch, Table, Text, TextInput } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useState, type FormEvent } from "react";
+import { api, take } from "../api/client";
+import { keys, signing } from "../api/queries";
+import { Ask, Badge, Code, Empty, Icon, Loaded, Moment, Page, Panel, To, Trouble } from "../parts";
+
+/** Keys makes, lists and revokes API keys. */
+export function Keys() {
+  const client = useQueryClient();
+  const query = useQuery(keys);
+  const [open, setOpen] = useState(false);
+  const refresh = () => client.invalidateQueries({ queryKey: keys.queryKey });
+  return (
+    <Page
+      title="API keys"
+      note={
+        <>
+          A key lets a program act for your account; it is shown once, when it is made. Test keys cost nothing and probe nothing. <To to="/docs">How to use one</To>.
+        </>
+      }
+      actions={
+        <Button leftSection={<Icon name="key" size={16} />} onClick={() => setOpen(true)}>
+          Create a key
+        </Button>
+      }
+    >
+      <Create opened={open} close={() => setOpen(false)} made={() => void refresh()} />
+      <Panel label="Keys">
+        <Loaded query={query} what="your keys">
+          {(list) =>
+            list.length === 0 ? (
+              <Empty icon="key" title="No keys yet">
+                Create one to use the interface from a program.
+              </Empty>
+            ) : (
+              <div className="scroll" tabIndex={0} role="region" aria-label="API keys">
+                <Table verticalSpacing="sm">
+                  <Table.Thead>
+                    <Table.Tr>
+                      <Table.Th>Name</Table.Th>
+                      <Table.Th>Key</Table.Th>
+                      <Table.Th>Kind</Table.Th>
+                      <Table.Th>Created</Table.Th>
+                      <Table.Th>Last used</Table.Th>
+                      <Table.Th>
+                        <span className="hide-narrow">Revoke</span>
+                      </Table.Th>
+                    </Table.Tr>
+                  </Table.Thead>
+                  <Table.Tbody>
+                    {list.map((k) => (
+                      <Table.Tr key={k.id}>
+                        <Table.Td fw={600} style={{ overflowWrap: "anywhere" }}>
+                          {k.name}
+                        </Table.Td>
+                        <Table.Td className="mono">
+                          {k.test ? "prb_test_" : "prb_live_"}…{k.last4}
+                        </Table.Td>
+                        <Table.Td>{k.test ? <Badge tone="none">test</Badge> : <Badge tone="good">live</Badge>}</Table.Td>
+                        <Table.Td>
+                          <Moment at={k.created_at} />
+                        </Table.Td>
+                        <Table.Td>
+                          <Moment at={k.last_used_at} />
+                        </Table.Td>
+                        <Table.Td className="num">
+                          <Ask
+                            label="Revoke"
+                            verb={`Revoke ${k.name}`}
+                            title={`Revoke the key "${k.name}"?`}
+                            button={{ size: "compact-sm", "aria-label": `Revoke ${k.name}` }}
+                            act={() => take(api.DELETE("/v1/dash/keys/{key_id}", { params: { path: { key_id: k.id } } }))}
+                            done={() => void refresh()}
+                          >
+                            Programs that use it are refused from their next request on. Jobs that it began go on. This cannot be undone.
+                          </Ask>
+                        </Table.Td>
+                      </Table.Tr>
+                    ))}
+                  </Table.Tbody>
+                </Table>
+              </div>
+            )
+          }
+        </Loaded>
+      </Panel>
+    </Page>
+  );
+}
+
+function Create({ opened, close, made }: { opened: boolean; close: () => void; made: () => void }) {
+  const [name, setName] = useState("");
+  const [test, setTest] = useState(false);
+  const create = useMutation({ mutationFn: () => take(api.POST("/v1/dash/keys", { body: { name: name.trim(), test } })), onSuccess: made });
+  function leave() {
+    close();
+    create.reset();
+    setName("");
+    setTest(false);
+  }
+  function submit(e: FormEvent) {
+    e.preventDefault();
+    create.mutate();
+  }
+  const key = create.data;
+  return (
+    <Modal opened={opened} onClose={leave} title={key ? "Your new key" : "Create an API key"} centered size="lg" closeOnClickOutside={!key} closeButtonProps={{ "aria-label": "Close" }}>
+      {key ? (
+        <Stack>
+          <Alert color="yellow" icon={<Icon name="warn" />} styles={{ message: { color: "inherit" } }}>
+            Copy it now: it is not shown again, to you or to anybody.
+          </Alert>
+          <Code text={key.key} label={`The key ${key.name}`} copy="Copy the key" />
+          <Group justify="flex-end">
+            <Button onClick={leave}>I have it</Button>
+          </Group>
+        </Stack>
+      ) : (
+        <form onSubmit={submit}>
+          <Stack>
+            <TextInput label="Name" description="What will use it, such as shop or crm" value={name} onChange={(e) => setName(e.currentTarget.value)} maxLength={100} required data-autofocus />
+            <Switch label="A test key" description="Costs nothing, probes nothing; <reason>@example.com answers with that reason" checked={test} onChange={(e) => setTest(e.currentTarget.checked)} />
+            {create.error && <Trouble error={create.error} />}
+            <Group justify="flex-end">
+              <Button variant="default" onClick={leave}>
+                Not now
+              </Button>
+              <Button type="submit" loading={create.isPending}>
+                Create
+              </Button>
+            </Group>
+          </Stack>
+        </form>
+      )}
+    </Modal>
+  );
+}
+
+/** Callbacks is how a receiver can trust and try what it gets. */
+export function Callbacks() {
+  const client = useQueryClient();
+  const query = useQuery(signing);
+  const refresh = () => client.invalidateQueries({ queryKey: signing.queryKey });
+  const make = useMutation({ mutationFn: () => take(api.POST("/v1/dash/callbacks/secret")), onSuccess: () => void refresh() });
+  return (
+    <Page title="Callbacks" note="When a job is done, its results are POSTed to the URL that came with the list. Here is how your receiver knows that it is us.">
+      <Loaded query={query} what="the settings">
+        {(s) => (
+          <>
+            <Panel title="Signature" actions={s.signed ? <Badge tone="good">signed</Badge> : <Badge tone="none">not signed</Badge>}>
+              <Stack align="flex-start">
+                <Text size="sm">
+                  {s.signed
+                    ? `Callbacks bear the headers of Standard Webhooks (webhook-id, webhook-timestamp, webhook-signature), made with the secret that ends in ${s.last4}.`
+                    : "Callbacks bear no signature. With a secret, they bear the headers of Standard Webhooks, which libraries for most languages verify."}
+                </Text>
+                {make.data && (
+                  <Stack w="100%" gap="xs">
+                    <Alert color="yellow" icon={<Icon name="warn" />} styles={{ message: { color: "inherit" } }}>
+                      Copy it now: it is not shown again.
+                    </Alert>
+                    <Code text={make.data.secret} label="The signing secret" copy="Copy the secret" />
+                  </Stack>
+                )}
+                {make.error && <Trouble error={make.error} />}
+                <Group>
+                  {s.signed ? (
+                    <>
+                      <Ask label="Make a new secret" color="ink" title="Make a new secret?" act={() => make.mutateAsync()}>
+                        The present one stops working at once: your receiver refuses callbacks until it has the new one.
+                      </Ask>
+                      <Ask
+                        label="Stop signing"
+                        title="Stop signing callbacks?"
+                        act={async () => {
+                          await take(api.DELETE("/v1/dash/callbacks/secret"));
+                          make.reset();
+                          await refresh();
+                        }}
+                      >
+                        Your receiver can then not tell our callbacks from anybody else's, save by where they come from.
+                      </Ask>
+                    </>
+                  ) : (
+                    <Button onClick={() => make.mutate()} loading={make.isPending}>
+                      Make a signing secret
+                    </Button>
+                  )}
+                </Group>
+              </Stack>
+            </Panel>
+            <Panel title="Where callbacks come from">
+              {s.origins.length === 0 ? (
+                <Text size="sm" c="dimmed">
+                  Whoever runs this service has named no fixed addresses: do not filter by address, verify the signature.
+                </Text>
+              ) : (
+                <ul style={{ margin: 0 }}>
+                  {s.origins.map((o) => (
+                    <li key={o} className="mono">
+                      {o}
+                    </li>
+                  ))}
+                </ul>
+              )}
+            </Panel>
+          </>
+        )}
+      </Loaded>
+      <Try />
+    </Page>
+  );
+}
+
+function Try() {
+  const [url, setUrl] = useState("");
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const send = useMutation({
+    mutationFn: () => take(api.POST("/v1/dash/callbacks/test", { body: { url } })),
+    onSuccess: (job) => {
+      client.setQueryData(["job", job.job_id], job);
+      void client.invalidateQueries({ queryKey: ["jobs"] });
+      void navigate({ to: "/lists/$jobId", params: { jobId: job.job_id } });
+    },
+  });
+  return (
+    <Panel title="Try your receiver">
+      <form
+        onSubmit={(e) => {
+          e.preventDefault();
+          send.mutate();
+        }}
+      >
+        <Stack>
+          <Text size="sm">Sends a real callback with four made-up results. It costs nothing and asks no mail server; you see each attempt on its job's page.</Text>
+          <Group align="flex-end">
+            <TextInput label="Callback URL" type="url" placeholder="https://example.com/hook" required value={url} onChange={(e) => setUrl(e.currentTarget.value)} style={{ flex: "1 1 18rem" }} />
+            <Button type="submit" variant="default" loading={send.isPending}>
+              Send a test
+            </Button>
+          </Group>
+          {send.error && <Trouble error={send.error} />}
+        </Stack>
+      </form>
+    </Panel>
+  );
+}

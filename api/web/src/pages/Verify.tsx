@@ -1,0 +1,211 @@
+import { Button, Checkbox, Grid, Group, Select, Stack, Table, Text, TextInput, Title } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState, type FormEvent } from "react";
+import { api, take, type Result } from "../api/client";
+import { reasons } from "../api/queries";
+import { Code, Empty, Icon, Moment, Page, Panel, StatusBadge, toneOf, Trouble, Busy, Badge } from "../parts";
+import { checks, curl, meaning } from "../verdict";
+
+const ages = [
+  { value: "604800", label: "up to 7 days old" },
+  { value: "86400", label: "up to a day old" },
+  { value: "0", label: "fresh: ask the server now" },
+];
+
+// What was verified stays while one looks at other pages; it is gone with the tab.
+let last: { result: Result; smtp: boolean; age: string } | null = null;
+
+export function Verify() {
+  const client = useQueryClient();
+  const [email, setEmail] = useState(last?.result.email ?? "");
+  const [smtp, setSmtp] = useState(true);
+  const [age, setAge] = useState("604800");
+  const ask = useMutation({
+    mutationFn: (address: string) =>
+      take(api.POST("/v1/verify/single", { body: { email: address, check_smtp: smtp, timeout: 20, max_age: Number(age), details: true } })),
+    onSuccess: (result) => {
+      last = { result, smtp, age };
+      void client.invalidateQueries({ queryKey: ["credits"] });
+    },
+  });
+  const shown = ask.data ? { result: ask.data, smtp, age } : ask.isIdle ? last : null;
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (email.trim()) ask.mutate(email);
+  }
+
+  return (
+    <Page title="Verify one" note="One address at a time: what is known of it, and how it is known. A verdict costs one credit; UNKNOWN costs nothing.">
+      <form className="panel" onSubmit={submit}>
+        <Group align="flex-end" gap="sm">
+          <TextInput
+            label="E-mail address"
+            placeholder="ann@example.com"
+            inputMode="email"
+            autoComplete="off"
+            spellCheck={false}
+            value={email}
+            onChange={(e) => setEmail(e.currentTarget.value)}
+            style={{ flex: "1 1 18rem" }}
+            required
+          />
+          <Select label="A known answer will do" data={ages} value={age} onChange={(v) => setAge(v ?? "604800")} allowDeselect={false} w="15rem" />
+          <Button type="submit" loading={ask.isPending} leftSection={<Icon name="verify" size={16} />}>
+            Verify
+          </Button>
+        </Group>
+        <Checkbox mt="sm" label="Ask the mail server (SMTP)" checked={smtp} onChange={(e) => setSmtp(e.currentTarget.checked)} />
+      </form>
+      {ask.isPending && (
+        <div className="panel">
+          <Busy>Asking; a server that is slow takes up to 20 seconds…</Busy>
+        </div>
+      )}
+      {ask.error && <Trouble error={ask.error} again={() => ask.mutate(email)} />}
+      {shown && !ask.isPending && (
+        <Answer
+          {...shown}
+          retry={(address) => {
+            setEmail(address);
+            ask.mutate(address);
+          }}
+        />
+      )}
+      {!shown && ask.isIdle && (
+        <div className="panel">
+          <Empty icon="verify" title="Type an address above">
+            You will see a verdict in plain words, each check, the mail servers, and the very reply that decided.
+          </Empty>
+        </div>
+      )}
+    </Page>
+  );
+}
+
+const marks = { good: "check", bad: "cross", fair: "warn", none: "dash" } as const;
+
+function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean; age: string; retry: (address: string) => void }) {
+  const known = useQuery(reasons);
+  const d = r.details;
+  const why = r.reason ? known.data?.get(r.reason)?.meaning : undefined;
+  const evidence: [string, React.ReactNode][] = d
+    ? [
+        ["Reply", d.smtp_message ? <span className="mono">{d.smtp_message}</span> : d.smtp_code],
+        ["At", d.stage],
+        ["Host", d.mx_host && <span className="mono">{d.mx_host}</span>],
+        ["Rule that decided", d.rule && <span className="mono">{d.rule}</span>],
+        ["Asked", d.attempts ? `${d.attempts} ${d.attempts === 1 ? "time" : "times"}, by ${d.checked_by ?? "nobody"}` : null],
+        ["Took", `${d.duration_ms} ms`],
+        ["Next attempt", d.retry_after ? `in ${d.retry_after} s, by itself` : null],
+        ["The same mailbox as", d.normalized_email && d.normalized_email !== r.email ? <span className="mono">{d.normalized_email}</span> : null],
+      ]
+    : [];
+  return (
+    <Grid gap="lg">
+      <Grid.Col span={{ base: 12, md: 5 }}>
+        <section className="panel" aria-label="Verdict" aria-live="polite">
+          <Stack gap="xs">
+            <Group justify="space-between">
+              <StatusBadge status={r.status} />
+              <Text size="sm" c="dimmed">
+                Confidence <b>{r.score}</b> of 100
+              </Text>
+            </Group>
+            <Title order={2} className={`ink-${toneOf(r.status)}`} fz="1.5rem">
+              {meaning[r.status].title}
+            </Title>
+            <Text style={{ overflowWrap: "anywhere" }} fw={600}>
+              {r.email}
+            </Text>
+            <Text>{why ?? meaning[r.status].text}</Text>
+            {d?.did_you_mean && (
+              <Group gap="xs">
+                <Text>
+                  Did you mean <b>{d.did_you_mean}</b>?
+                </Text>
+                <Button size="compact-sm" variant="light" onClick={() => retry(d.did_you_mean!)}>
+                  Verify that
+                </Button>
+              </Group>
+            )}
+            <Text size="sm" c="dimmed">
+              {r.from_cache ? "Known since" : "Asked"} <Moment at={r.verified_at} />; {r.credits_used === 0 ? "no credit used" : `${r.credits_used} credit used`}
+              {r.reason && (
+                <>
+                  ; reason <span className="mono">{r.reason}</span>
+                </>
+              )}
+            </Text>
+          </Stack>
+        </section>
+      </Grid.Col>
+      <Grid.Col span={{ base: 12, md: 7 }}>
+        <Panel title="Checks">
+          <Table>
+            <Table.Tbody>
+              {checks(r).map((c) => (
+                <Table.Tr key={c.name}>
+                  <Table.Th scope="row" fw={500}>
+                    {c.name}
+                  </Table.Th>
+                  <Table.Td>
+                    <Group gap={6} wrap="nowrap" className={`ink-${c.outcome}`}>
+                      <Icon name={marks[c.outcome]} size={16} />
+                      <span>{c.text}</span>
+                    </Group>
+                  </Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </Panel>
+      </Grid.Col>
+      <Grid.Col span={{ base: 12, md: 5 }}>
+        <Panel title="Mail servers" actions={r.smtp_provider && <Badge tone="busy">{r.smtp_provider}</Badge>}>
+          {r.mx_records.length === 0 ? (
+            <Text c="dimmed" size="sm">
+              The domain names none.
+            </Text>
+          ) : (
+            <ol style={{ margin: 0, paddingLeft: "1.2rem" }}>
+              {r.mx_records.map((m) => (
+                <li key={m} className="mono">
+                  {m}
+                </li>
+              ))}
+            </ol>
+          )}
+        </Panel>
+      </Grid.Col>
+      <Grid.Col span={{ base: 12, md: 7 }}>
+        <Panel title="Evidence">
+          <Table layout="fixed">
+            <Table.Tbody>
+              {evidence
+                .filter(([, v]) => v)
+                .map(([name, v]) => (
+                  <Table.Tr key={name}>
+                    <Table.Th scope="row" fw={500} w="11rem">
+                      {name}
+                    </Table.Th>
+                    <Table.Td style={{ overflowWrap: "anywhere" }}>{v}</Table.Td>
+                  </Table.Tr>
+                ))}
+            </Table.Tbody>
+          </Table>
+        </Panel>
+      </Grid.Col>
+      <Grid.Col span={{ base: 12, md: 6 }}>
+        <Panel title="As the interface answers">
+          <Code text={JSON.stringify(r, null, 2)} label="The answer as JSON" copy="Copy JSON" />
+        </Panel>
+      </Grid.Col>
+      <Grid.Col span={{ base: 12, md: 6 }}>
+        <Panel title="The same with curl">
+          <Code text={curl(location.origin, r.email, { check_smtp: smtp, max_age: age === "604800" ? undefined : Number(age) })} label="The call as a curl command" copy="Copy as curl" />
+        </Panel>
+      </Grid.Col>
+    </Grid>
+  );
+}

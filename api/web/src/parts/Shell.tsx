@@ -1,0 +1,199 @@
+import { ActionIcon, AppShell, Burger, Button, Group, Menu, NavLink, ScrollArea, Text, useMantineColorScheme } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useRouterState } from "@tanstack/react-router";
+import { useEffect, type ReactNode } from "react";
+import { api, take, type Visit } from "../api/client";
+import { follow, useLiveness } from "../api/events";
+import { credits, session } from "../api/queries";
+import { number } from "../format";
+import { UploadPanel } from "../upload/UploadPanel";
+import { Icon, type IconName } from "./Icon";
+
+interface Place {
+  to: string;
+  label: string;
+  icon: IconName;
+}
+
+const customer: Place[] = [
+  { to: "/", label: "Overview", icon: "overview" },
+  { to: "/verify", label: "Verify one", icon: "verify" },
+  { to: "/lists", label: "Lists", icon: "lists" },
+];
+const settings: Place[] = [
+  { to: "/settings/keys", label: "API keys", icon: "key" },
+  { to: "/settings/callbacks", label: "Callbacks", icon: "callback" },
+  { to: "/settings/usage", label: "Usage and credits", icon: "usage" },
+  { to: "/settings/account", label: "Account", icon: "account" },
+];
+const help: Place[] = [{ to: "/docs", label: "Docs", icon: "docs" }];
+const operator: Place[] = [
+  { to: "/operator/cluster", label: "Cluster", icon: "cluster" },
+  { to: "/operator/providers", label: "Providers", icon: "providers" },
+  { to: "/operator/users", label: "Users", icon: "users" },
+  { to: "/operator/jobs", label: "Jobs of all", icon: "lists" },
+  { to: "/operator/suppressions", label: "Suppressions", icon: "stop" },
+  { to: "/operator/probes", label: "Probes", icon: "probes" },
+];
+
+/** Logo is the sign and the name. */
+export function Logo() {
+  return (
+    <Group gap={8} wrap="nowrap" component="span">
+      <svg width="26" height="26" viewBox="0 0 32 32" aria-hidden="true">
+        <rect width="32" height="32" rx="8" fill="#2b55aa" />
+        <path d="M9 16.5l5 5L23.5 11" fill="none" stroke="#fff" strokeWidth="3.5" strokeLinecap="round" strokeLinejoin="round" />
+      </svg>
+      <Text fw={700} size="lg" component="span">
+        Probity
+      </Text>
+    </Group>
+  );
+}
+
+/** Shell is what stands around every page of somebody who is signed in. */
+export function Shell({ visit, page }: { visit: Visit; page: ReactNode }) {
+  const [opened, { toggle, close }] = useDisclosure(false);
+  const client = useQueryClient();
+  useEffect(() => follow(client), [client, visit.session_id]);
+  return (
+    <AppShell header={{ height: 56 }} navbar={{ width: 232, breakpoint: "sm", collapsed: { mobile: !opened } }} padding={{ base: "sm", sm: "lg" }}>
+      <a className="skip" href="#content">
+        Skip to the page
+      </a>
+      <AppShell.Header px="md" withBorder style={{ background: "var(--panel)" }}>
+        <Group h="100%" justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap">
+            <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label={opened ? "Close the menu" : "Open the menu"} aria-expanded={opened} />
+            <Link to="/" style={{ color: "inherit", textDecoration: "none" }} aria-label="Probity, overview">
+              <Logo />
+            </Link>
+          </Group>
+          <Group gap="xs" wrap="nowrap">
+            <Balance />
+            <Theme />
+            <Me visit={visit} />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar style={{ background: "var(--panel)" }}>
+        <ScrollArea type="auto" p="xs" className="nav">
+          <nav aria-label="Pages">
+            <Places list={customer} go={close} />
+            <Part title="Settings" />
+            <Places list={settings} go={close} />
+            <Part title="Help" />
+            <Places list={help} go={close} />
+            {visit.user.role === "admin" && (
+              <>
+                <Part title="Operator" />
+                <Places list={operator} go={close} />
+              </>
+            )}
+          </nav>
+        </ScrollArea>
+      </AppShell.Navbar>
+      <AppShell.Main id="content">
+        <div style={{ maxWidth: "86rem", margin: "0 auto" }}>
+          {page}
+        </div>
+        <UploadPanel />
+      </AppShell.Main>
+    </AppShell>
+  );
+}
+
+function Part({ title }: { title: ReactNode }) {
+  return (
+    <Text size="xs" c="dimmed" fw={600} px="sm" pt="md" pb={4}>
+      {title}
+    </Text>
+  );
+}
+
+function Places({ list, go }: { list: Place[]; go: () => void }) {
+  const path = useRouterState({ select: (s) => s.location.pathname });
+  return list.map((p) => {
+    const active = p.to === "/" ? path === "/" : path === p.to || path.startsWith(p.to + "/");
+    return (
+      <NavLink
+        key={p.to}
+        label={p.label}
+        leftSection={<Icon name={p.icon} />}
+        active={active}
+        variant="light"
+        onClick={go}
+        renderRoot={(props) => <Link to={p.to} {...props} aria-current={active ? "page" : undefined} />}
+        style={{ borderRadius: "var(--mantine-radius-md)" }}
+        styles={{ root: active ? { background: "var(--info-soft)", color: "var(--info)" } : {} }}
+      />
+    );
+  });
+}
+
+function Balance() {
+  const { data } = useQuery(credits);
+  const live = useLiveness();
+  if (!data) return null;
+  return (
+    <Link to="/settings/usage" style={{ textDecoration: "none" }} title={live === "live" ? "Live" : "Asked for every few seconds"}>
+      <span className={`badge tone-${data.balance === 0 ? "bad" : "busy"}`}>
+        {number(data.balance)}
+        <span className="hide-narrow">credits</span>
+        <span className="hide-narrow" aria-hidden>
+          {live === "live" ? "· live" : ""}
+        </span>
+      </span>
+    </Link>
+  );
+}
+
+function Theme() {
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const next = { auto: "light", light: "dark", dark: "auto" } as const;
+  const icon = { auto: "auto", light: "sun", dark: "moon" } as const;
+  const name = { auto: "as the system has it", light: "light", dark: "dark" };
+  return (
+    <ActionIcon
+      variant="subtle"
+      color="gray"
+      size="lg"
+      onClick={() => setColorScheme(next[colorScheme])}
+      aria-label={`Colours: ${name[colorScheme]}. Change to ${name[next[colorScheme]]}`}
+      title={`Colours: ${name[colorScheme]}`}
+    >
+      <Icon name={icon[colorScheme]} />
+    </ActionIcon>
+  );
+}
+
+function Me({ visit }: { visit: Visit }) {
+  const client = useQueryClient();
+  async function leave() {
+    await take(api.POST("/v1/dash/logout")).catch(() => {});
+    client.clear();
+    client.setQueryData(session.queryKey, null);
+  }
+  return (
+    <Menu position="bottom-end" width={240}>
+      <Menu.Target>
+        <Button variant="subtle" color="gray" size="sm" px={8} aria-label={`Account ${visit.user.email}`}>
+          <Icon name="account" />
+          <Text component="span" size="sm" ml={6} maw="14rem" truncate className="hide-narrow">
+            {visit.user.email}
+          </Text>
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>{visit.user.email}</Menu.Label>
+        <Menu.Item leftSection={<Icon name="account" />} renderRoot={(props) => <Link to="/settings/account" {...props} />}>
+          Account
+        </Menu.Item>
+        <Menu.Item leftSection={<Icon name="out" />} onClick={() => void leave()}>
+          Sign out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

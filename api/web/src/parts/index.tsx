@@ -1,0 +1,280 @@
+import { Alert, Anchor, Button, Group, Loader, Modal, Stack, Text, Title, type ButtonProps } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { Link } from "@tanstack/react-router";
+import { useEffect, useRef, useState, type ReactNode } from "react";
+import { ApiError, words, type JobStatus, type Status } from "../api/client";
+import { exactly, when } from "../format";
+import { Icon, type IconName } from "./Icon";
+
+export { Icon };
+
+/** Page is the frame of every page: its title in the tab, its heading under the keyboard's focus when it opens. */
+export function Page({ title, note, actions, children }: { title: string; note?: ReactNode; actions?: ReactNode; children: ReactNode }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} · Probity`;
+  }, [title]);
+  useEffect(() => heading.current?.focus({ preventScroll: true }), []);
+  return (
+    <Stack gap="lg">
+      <Group justify="space-between" align="flex-end" gap="sm">
+        <div>
+          <Title order={1} ref={heading} tabIndex={-1}>
+            {title}
+          </Title>
+          {note && (
+            <Text c="dimmed" mt={4} maw="46rem">
+              {note}
+            </Text>
+          )}
+        </div>
+        {actions && <Group gap="xs">{actions}</Group>}
+      </Group>
+      {children}
+    </Stack>
+  );
+}
+
+export function Panel({ title, actions, children, label }: { title?: ReactNode; actions?: ReactNode; children: ReactNode; label?: string }) {
+  return (
+    <section className="panel" aria-label={label}>
+      {title && (
+        <Group justify="space-between" mb="sm" gap="xs">
+          <Title order={2}>{title}</Title>
+          {actions}
+        </Group>
+      )}
+      {children}
+    </section>
+  );
+}
+
+/** Busy says what is waited for, never only that something turns. */
+export function Busy({ children }: { children: ReactNode }) {
+  return (
+    <Group gap="sm" py="md" role="status">
+      <Loader size="sm" aria-hidden />
+      <Text c="dimmed">{children}</Text>
+    </Group>
+  );
+}
+
+/** Trouble is an error in the server's words, and what to do. */
+export function Trouble({ error, again }: { error: unknown; again?: () => void }) {
+  const id = error instanceof ApiError ? error.requestId : "";
+  return (
+    <Alert color="red" variant="light" role="alert" icon={<Icon name="warn" />} styles={{ message: { color: "inherit" } }}>
+      <Stack gap="xs" align="flex-start">
+        <Text size="sm">{words(error)}</Text>
+        {id && (
+          <Text size="xs" c="dimmed">
+            Request <span className="mono">{id}</span>
+          </Text>
+        )}
+        {again && (
+          <Button size="compact-sm" variant="default" onClick={again}>
+            Try again
+          </Button>
+        )}
+      </Stack>
+    </Alert>
+  );
+}
+
+/** Empty says why there is nothing, and what makes something. */
+export function Empty({ icon, title, children }: { icon: IconName; title: string; children?: ReactNode }) {
+  return (
+    <Stack align="center" gap="xs" py="xl" ta="center">
+      <Text c="dimmed" component="span">
+        <Icon name={icon} size={36} />
+      </Text>
+      <Text fw={600}>{title}</Text>
+      {children && (
+        <Text c="dimmed" size="sm" maw="30rem" component="div">
+          {children}
+        </Text>
+      )}
+    </Stack>
+  );
+}
+
+interface Asked<T> {
+  data: T | undefined;
+  error: unknown;
+  isPending: boolean;
+  refetch: () => unknown;
+}
+
+/** Loaded shows what was asked for, or that it is asked for, or why there is none. */
+export function Loaded<T>({ query, what, children }: { query: Asked<T>; what: string; children: (data: T) => ReactNode }) {
+  if (query.data !== undefined) return <>{children(query.data)}</>;
+  if (query.isPending) return <Busy>Loading {what}…</Busy>;
+  return <Trouble error={query.error} again={() => void query.refetch()} />;
+}
+
+const tones: Record<Status, string> = { VALID: "good", RISKY: "fair", INVALID: "bad", UNKNOWN: "none" };
+
+export const toneOf = (s: Status) => tones[s];
+
+export function StatusBadge({ status }: { status: Status }) {
+  return <span className={`badge tone-${tones[status]}`}>{status}</span>;
+}
+
+const jobTones: Record<JobStatus, string> = {
+  queued: "busy",
+  running: "busy",
+  finalizing: "busy",
+  paused: "fair",
+  cancelling: "fair",
+  completed: "good",
+  cancelled: "none",
+  failed: "bad",
+  expired: "none",
+};
+
+export function JobBadge({ status }: { status: JobStatus }) {
+  return <span className={`badge tone-${jobTones[status]}`}>{status}</span>;
+}
+
+export function Badge({ tone, children }: { tone: "good" | "fair" | "bad" | "none" | "busy"; children: ReactNode }) {
+  return <span className={`badge tone-${tone}`}>{children}</span>;
+}
+
+export function Stats({ children }: { children: ReactNode }) {
+  return <dl className="stats">{children}</dl>;
+}
+
+export function Stat({ name, note, children }: { name: string; note?: ReactNode; children: ReactNode }) {
+  return (
+    <div className="stat">
+      <dt>{name}</dt>
+      <dd>
+        {children}
+        {note && <small>{note}</small>}
+      </dd>
+    </div>
+  );
+}
+
+/** Moment is a time as people say it; the exact one is a hover, and in the markup. */
+export function Moment({ at, none = "never" }: { at: string | null | undefined; none?: string }) {
+  if (!at) return <>{none}</>;
+  return (
+    <time dateTime={at} title={exactly(at)}>
+      {when(at)}
+    </time>
+  );
+}
+
+/** copyText copies also where the browser gives pages without TLS no clipboard. */
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.setAttribute("readonly", "");
+    (document.querySelector("[role=dialog]") ?? document.body).append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}
+
+export function CopyButton({ text, label = "Copy", ...rest }: { text: string; label?: string } & ButtonProps) {
+  const [done, setDone] = useState<boolean | null>(null);
+  useEffect(() => {
+    if (done === null) return;
+    const timer = setTimeout(() => setDone(null), 2000);
+    return () => clearTimeout(timer);
+  }, [done]);
+  return (
+    <Button
+      size="compact-sm"
+      variant="default"
+      leftSection={<Icon name={done ? "check" : "copy"} size={14} />}
+      onClick={() => void copyText(text).then(setDone)}
+      {...rest}
+    >
+      <span aria-live="polite">{done === null ? label : done ? "Copied" : "Select and copy it"}</span>
+    </Button>
+  );
+}
+
+/** Code is text to be taken over. */
+export function Code({ text, label, copy = "Copy" }: { text: string; label: string; copy?: string }) {
+  return (
+    <div className="code">
+      <pre tabIndex={0} aria-label={label}>
+        {text}
+      </pre>
+      <CopyButton text={text} label={copy} className="copy" />
+    </div>
+  );
+}
+
+interface AskProps {
+  label: string;
+  title: string;
+  children: ReactNode;
+  act: () => Promise<unknown>;
+  done?: () => void;
+  verb?: string;
+  color?: string;
+  button?: ButtonProps & { "aria-label"?: string };
+  icon?: IconName;
+}
+
+/** Ask is a button that does what cannot be undone, after asking. */
+export function Ask({ label, title, children, act, done, verb = label, color = "red", button, icon }: AskProps) {
+  const [open, { open: show, close }] = useDisclosure(false);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  async function run() {
+    setBusy(true);
+    setError(null);
+    try {
+      await act();
+      close();
+      done?.();
+    } catch (e) {
+      setError(e);
+    } finally {
+      setBusy(false);
+    }
+  }
+  return (
+    <>
+      <Button variant="default" size="sm" leftSection={icon && <Icon name={icon} size={16} />} {...button} onClick={show}>
+        {label}
+      </Button>
+      <Modal opened={open} onClose={close} title={title} centered closeButtonProps={{ "aria-label": "Close" }}>
+        <Stack>
+          <Text size="sm" component="div">
+            {children}
+          </Text>
+          {error !== null && <Trouble error={error} />}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close} data-autofocus>
+              Keep it
+            </Button>
+            <Button color={color} loading={busy} onClick={() => void run()}>
+              {verb}
+            </Button>
+          </Group>
+        </Stack>
+      </Modal>
+    </>
+  );
+}
+
+/** To is a link to another page of the dashboard. */
+export function To({ to, children, params }: { to: string; children: ReactNode; params?: Record<string, string> }) {
+  return (
+    <Anchor renderRoot={(props) => <Link to={to} params={params as never} {...props} />} inherit>
+      {children}
+    </Anchor>
+  );
+}

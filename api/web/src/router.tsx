@@ -1,0 +1,53 @@
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { Root } from "./Root";
+import { Busy, Empty, Page, To, Trouble } from "./parts";
+
+const root = createRootRoute({
+  component: Root,
+  notFoundComponent: () => (
+    <Page title="Nothing here">
+      <Empty icon="search" title="There is no such page">
+        Go to the <To to="/">overview</To>.
+      </Empty>
+    </Page>
+  ),
+});
+
+const overview = () => import("./pages/Overview");
+const settings = () => import("./pages/Settings");
+const account = () => import("./pages/Account");
+const operator = () => import("./pages/Operator");
+const accounts = () => import("./pages/Users");
+
+const routeTree = root.addChildren([
+  createRoute({ getParentRoute: () => root, path: "/", component: lazyRouteComponent(overview, "Overview") }),
+  createRoute({ getParentRoute: () => root, path: "/verify", component: lazyRouteComponent(() => import("./pages/Verify"), "Verify") }),
+  createRoute({ getParentRoute: () => root, path: "/lists", component: lazyRouteComponent(() => import("./pages/Lists"), "Lists") }),
+  createRoute({ getParentRoute: () => root, path: "/lists/$jobId", component: lazyRouteComponent(() => import("./pages/Job"), "JobPage") }),
+  createRoute({ getParentRoute: () => root, path: "/docs", component: lazyRouteComponent(() => import("./pages/Docs"), "Docs") }),
+  createRoute({ getParentRoute: () => root, path: "/settings/keys", component: lazyRouteComponent(settings, "Keys") }),
+  createRoute({ getParentRoute: () => root, path: "/settings/callbacks", component: lazyRouteComponent(settings, "Callbacks") }),
+  createRoute({ getParentRoute: () => root, path: "/settings/usage", component: lazyRouteComponent(account, "UsagePage") }),
+  createRoute({ getParentRoute: () => root, path: "/settings/account", component: lazyRouteComponent(account, "Account") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/cluster", component: lazyRouteComponent(operator, "Cluster") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/providers", component: lazyRouteComponent(operator, "Providers") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/probes", component: lazyRouteComponent(operator, "Probes") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/users", component: lazyRouteComponent(accounts, "Users") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/jobs", component: lazyRouteComponent(accounts, "AllJobs") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/suppressions", component: lazyRouteComponent(accounts, "Suppressions") }),
+]);
+
+export const router = createRouter({
+  routeTree,
+  basepath: "/app",
+  defaultPreload: "intent",
+  scrollRestoration: true,
+  defaultPendingComponent: () => <Busy>Loading the page…</Busy>,
+  defaultErrorComponent: ({ error }) => <Trouble error={error} again={() => location.reload()} />,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,91 @@
+import { ActionIcon, Button, Group, Progress, Stack, Text } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
+import type { Job } from "../api/client";
+import { words } from "../api/client";
+import { bytes, duration } from "../format";
+import { Icon, To } from "../parts";
+import { abort, again, dismiss, useUploads, type Upload } from "./uploads";
+
+/** UploadPanel shows uploads on every page. */
+export function UploadPanel() {
+  const uploads = useUploads();
+  const client = useQueryClient();
+  const accepted = (job: Job) => {
+    client.setQueryData(["job", job.job_id], job);
+    void client.invalidateQueries({ queryKey: ["jobs"] });
+    void client.invalidateQueries({ queryKey: ["credits"] });
+  };
+  if (uploads.length === 0) return null;
+  return (
+    <section className="panel uploads" aria-label="Uploads">
+      <Stack gap="md">
+        {uploads.map((u) => (
+          <One key={u.id} upload={u} accepted={accepted} />
+        ))}
+      </Stack>
+    </section>
+  );
+}
+
+function One({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) => void }) {
+  const percent = u.size > 0 ? (u.sent / u.size) * 100 : 0;
+  const underWay = u.state === "sending" || u.state === "checking";
+  return (
+    <div>
+      <Group justify="space-between" wrap="nowrap" mb={6}>
+        <Text fw={600} size="sm" truncate>
+          {u.file}
+        </Text>
+        {underWay ? (
+          <Button size="compact-xs" variant="default" onClick={() => abort(u.id)}>
+            Stop
+          </Button>
+        ) : (
+          <ActionIcon size="sm" variant="subtle" color="gray" aria-label={`Close the note about ${u.file}`} onClick={() => dismiss(u.id)}>
+            <Icon name="cross" size={14} />
+          </ActionIcon>
+        )}
+      </Group>
+      {underWay && (
+        <Progress
+          value={u.state === "checking" ? 100 : percent}
+          animated={u.state === "checking"}
+          aria-label={`Upload of ${u.file}`}
+          aria-valuetext={u.state === "checking" ? "Sent; the server reads it" : `${Math.floor(percent)} %`}
+        />
+      )}
+      <Text size="xs" c={u.state === "failed" ? undefined : "dimmed"} className={u.state === "failed" ? "ink-bad" : ""} mt={6} role={u.state === "failed" ? "alert" : "status"}>
+        {note(u)}
+      </Text>
+      {u.state === "done" && u.job && (
+        <Text size="sm" mt={4}>
+          <To to="/lists/$jobId" params={{ jobId: u.job.job_id }}>
+            Open the job
+          </To>
+        </Text>
+      )}
+      {u.state === "failed" && (
+        <Button size="compact-xs" variant="default" mt={6} onClick={() => again(u.id, accepted)}>
+          Try again
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function note(u: Upload): string {
+  switch (u.state) {
+    case "sending": {
+      const left = u.rate > 0 ? `, ${duration((u.size - u.sent) / u.rate)} left` : "";
+      return `${bytes(u.sent)} of ${bytes(u.size)} sent${left}. Stay on the dashboard; you may go to other pages.`;
+    }
+    case "checking":
+      return "Sent. The server reads and counts the list…";
+    case "done":
+      return "Accepted. You may close this page: the job goes on.";
+    case "cancelled":
+      return "Stopped. Nothing was kept, nothing was charged.";
+    case "failed":
+      return words(u.error);
+  }
+}

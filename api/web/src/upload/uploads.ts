@@ -1,0 +1,136 @@
+import { useSyncExternalStore } from "react";
+import { csrfToken, errorOf, signedOut, type ApiError, type Job } from "../api/client";
+
+// Uploads live outside of pages: one goes on, and is shown, wherever its sender goes. The browser reads the file from the
+// disk as it sends it, so that memory stays flat. Leaving the dashboard altogether ends it, which is why that is asked.
+
+export interface Options {
+  name: string;
+  column: string; // as the server wants it: a header name or a 1-based index; empty to let it choose
+  hasHeader: boolean;
+  callbackUrl: string;
+  callbackContent: "full" | "auto" | "link";
+  maxHours: number;
+  maxAgeDays: number;
+}
+
+export interface Upload {
+  id: string;
+  file: string;
+  size: number;
+  sent: number;
+  rate: number; // bytes per second
+  state: "sending" | "checking" | "done" | "failed" | "cancelled";
+  error?: ApiError | Error;
+  job?: Job;
+}
+
+interface Running {
+  upload: Upload;
+  blob: File;
+  options: Options;
+  key: string; // the Idempotency-Key: trying again is safe
+  request?: XMLHttpRequest;
+}
+
+const all = new Map<string, Running>();
+let shown: readonly Upload[] = [];
+const watchers = new Set<() => void>();
+
+function change(id: string, news: Partial<Upload>) {
+  const one = all.get(id);
+  if (one) one.upload = { ...one.upload, ...news };
+  publish();
+}
+
+function publish() {
+  shown = [...all.values()].map((r) => r.upload);
+  for (const w of watchers) w();
+}
+
+export function useUploads(): readonly Upload[] {
+  return useSyncExternalStore(
+    (then) => {
+      watchers.add(then);
+      return () => watchers.delete(then);
+    },
+    () => shown,
+  );
+}
+
+/** form is the body of an upload: what changes how the file is read comes before it. */
+export function form(file: File, o: Options): FormData {
+  const f = new FormData();
+  if (o.name) f.set("name", o.name);
+  if (o.column) f.set("email_column", o.column);
+  f.set("has_header", String(o.hasHeader));
+  if (o.callbackUrl) {
+    f.set("callback_url", o.callbackUrl);
+    f.set("callback_content", o.callbackContent);
+  }
+  f.set("max_hours", String(o.maxHours));
+  f.set("max_age", String(Math.round(o.maxAgeDays * 86400)));
+  f.set("file", file, file.name);
+  return f;
+}
+
+/** start sends a file; then is told of the job. */
+export function start(file: File, options: Options, then: (job: Job) => void): string {
+  const id = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+  const upload: Upload = { id, file: file.name, size: file.size, sent: 0, rate: 0, state: "sending" };
+  all.set(id, { upload, blob: file, options, key: id });
+  send(id, then);
+  return id;
+}
+
+function send(id: string, then: (job: Job) => void) {
+  const one = all.get(id);
+  if (!one) return;
+  const request = new XMLHttpRequest();
+  one.request = request;
+  const begun = performance.now();
+  change(id, { state: "sending", sent: 0, rate: 0, error: undefined });
+  request.open("POST", "/v1/verify/bulk");
+  request.setRequestHeader("X-CSRF-Token", csrfToken());
+  request.setRequestHeader("Idempotency-Key", one.key);
+  request.responseType = "json";
+  request.upload.onprogress = (e) => {
+    const seconds = (performance.now() - begun) / 1000;
+    change(id, { sent: Math.min(e.loaded, one.blob.size), rate: seconds > 0.3 ? e.loaded / seconds : 0 });
+  };
+  request.upload.onload = () => change(id, { sent: one.blob.size, state: "checking" });
+  request.onerror = () => change(id, { state: "failed", error: new Error("The connection broke: look at it, then try again. Nothing was charged.") });
+  request.onabort = () => change(id, { state: "cancelled" });
+  request.onload = () => {
+    if (request.status === 401) signedOut();
+    if (request.status !== 202) {
+      const error = errorOf(request.status, request.response, request.getResponseHeader("X-Request-Id"), request.getResponseHeader("Retry-After"));
+      change(id, { state: "failed", error });
+      return;
+    }
+    const job = request.response as Job;
+    change(id, { state: "done", job });
+    then(job);
+  };
+  request.send(form(one.blob, one.options));
+  publish();
+}
+
+export function again(id: string, then: (job: Job) => void) {
+  send(id, then);
+}
+
+export function abort(id: string) {
+  all.get(id)?.request?.abort();
+}
+
+export function dismiss(id: string) {
+  all.delete(id);
+  publish();
+}
+
+const isUnderWay = (u: Upload) => u.state === "sending" || u.state === "checking";
+
+window.addEventListener("beforeunload", (event) => {
+  if (shown.some(isUnderWay)) event.preventDefault();
+});

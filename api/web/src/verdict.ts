@@ -1,0 +1,115 @@
+import type { Result, Status } from "./api/client";
+
+export const statuses: readonly Status[] = ["VALID", "RISKY", "INVALID", "UNKNOWN"];
+
+/** meaning is a status in plain words. */
+export const meaning: Record<Status, { title: string; text: string }> = {
+  VALID: { title: "Safe to send", text: "The mailbox exists and its server refuses made-up ones." },
+  RISKY: { title: "Send with care", text: "Mail may arrive, but it may also bounce or go unread." },
+  INVALID: { title: "Do not send", text: "Mail to this address will bounce." },
+  UNKNOWN: { title: "No answer", text: "The mail server gave no clear answer. This cost nothing; try again later." },
+};
+
+/** downloads are what people take home, by name. */
+export const downloads: readonly { name: string; note: string; status: readonly Status[] }[] = [
+  { name: "Safe to send", note: "VALID", status: ["VALID"] },
+  { name: "Safe and risky", note: "VALID, RISKY", status: ["VALID", "RISKY"] },
+  { name: "Undeliverable", note: "INVALID", status: ["INVALID"] },
+  { name: "Everything", note: "every row of the list", status: [] },
+];
+
+/** resultsPath is the address of a download. */
+export function resultsPath(job: string, status: readonly Status[], format: string, compress: string, partial = false): string {
+  const query = new URLSearchParams();
+  if (status.length > 0) query.set("status", status.join(","));
+  if (format !== "csv") query.set("format", format);
+  if (compress !== "none") query.set("compress", compress);
+  if (partial) query.set("partial", "true");
+  const text = query.toString();
+  return `/v1/verify/bulk/${job}/results${text && "?" + text}`;
+}
+
+/** deferred are the reasons that another try, later, may settle. */
+export const deferred: ReadonlySet<string> = new Set([
+  "greylisted",
+  "rate_limited",
+  "timeout",
+  "temporary_error",
+  "connection_failed",
+  "dns_error",
+  "blocked",
+]);
+
+export interface Check {
+  name: string;
+  outcome: "good" | "bad" | "fair" | "none";
+  text: string;
+}
+
+/** checks says what was looked at, in the order it was looked at. */
+export function checks(r: Result): Check[] {
+  const list: Check[] = [
+    r.syntax_valid
+      ? { name: "Syntax", outcome: "good", text: "Well-formed" }
+      : { name: "Syntax", outcome: "bad", text: "Not an e-mail address" },
+  ];
+  if (!r.syntax_valid) return list;
+  list.push(
+    r.domain_exists
+      ? { name: "Domain", outcome: "good", text: "Exists" }
+      : { name: "Domain", outcome: "bad", text: "Does not exist" },
+  );
+  if (!r.domain_exists) return list;
+  list.push(
+    r.mx_records.length > 0
+      ? { name: "Mail servers", outcome: "good", text: r.mx_records.length === 1 ? "One" : `${r.mx_records.length}` }
+      : { name: "Mail servers", outcome: r.status === "INVALID" ? "bad" : "none", text: "None named" },
+    mailbox(r),
+    flag("Throw-away domain", r.is_disposable),
+    flag("Role address", r.is_role_based),
+    r.is_free_email
+      ? { name: "Free provider", outcome: "none", text: "Yes" }
+      : { name: "Free provider", outcome: "none", text: "No" },
+  );
+  const all = r.details?.is_catch_all;
+  if (all !== undefined && all !== null) {
+    list.push({ name: "Accepts any name", outcome: all ? "fair" : "good", text: all ? "Yes" : "No" });
+  }
+  return list;
+}
+
+function mailbox(r: Result): Check {
+  const name = "Mailbox";
+  if (r.smtp_valid) return { name, outcome: "good", text: "Accepted by its server" };
+  if (r.reason === "mailbox_not_found") return { name, outcome: "bad", text: "Refused by its server" };
+  if (r.reason === "mailbox_disabled") return { name, outcome: "bad", text: "Disabled" };
+  if (r.reason === "mailbox_full") return { name, outcome: "fair", text: "Full" };
+  if (r.reason === "smtp_not_checked") return { name, outcome: "none", text: "Not asked" };
+  if (r.status === "RISKY") return { name, outcome: "fair", text: "Accepted, but that proves little" };
+  return { name, outcome: "none", text: "No clear answer" };
+}
+
+function flag(name: string, on: boolean): Check {
+  return on ? { name, outcome: "fair", text: "Yes" } : { name, outcome: "good", text: "No" };
+}
+
+/** curl is the call that gives the same answer. */
+export function curl(origin: string, email: string, options: { check_smtp: boolean; max_age?: number }): string {
+  const body = JSON.stringify({
+    email,
+    ...(options.check_smtp ? {} : { check_smtp: false }),
+    ...(options.max_age === undefined ? {} : { max_age: options.max_age }),
+    details: true,
+  });
+  return [
+    `curl ${quote(origin + "/v1/verify/single")} \\`,
+    `  -H "Authorization: Bearer $PROBITY_KEY" \\`,
+    `  -H 'Content-Type: application/json' \\`,
+    `  -d ${quote(body)}`,
+  ].join("\n");
+}
+
+/** quote makes a word of a POSIX shell of any text. */
+export function quote(s: string): string {
+  return `'${s.replaceAll("'", `'\\''`)}'`;
+}

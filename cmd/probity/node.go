@@ -89,13 +89,20 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 	return n, nil
 }
 
+// lightMemTable is the memtable of a cache that one list uses and nobody after it.
+const lightMemTable = 8 << 20
+
 // openProber opens who is asked: a prober with its cache in this process, or a fleet of them elsewhere.
 func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, err error) {
 	if cfg.members != nil {
 		n.fleet, err = cfg.members.fleet(n, cfg)
 		return n.fleet, err
 	}
-	if n.cache, err = cache.Open(cache.Config{FS: cfg.fs, Dir: filepath.Join(cfg.dir, "cache"), Log: cfg.log}); err != nil {
+	c := cache.Config{FS: cfg.fs, Dir: filepath.Join(cfg.dir, "cache"), Log: cfg.log}
+	if !cfg.service {
+		c.MemTable = lightMemTable
+	}
+	if n.cache, err = cache.Open(c); err != nil {
 		return nil, err
 	}
 	n.prober, err = f.prober(n, cfg)

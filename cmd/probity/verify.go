@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -31,6 +32,9 @@ type verifyCmd struct {
 
 // Run verifies addresses or a list.
 func (c *verifyCmd) Run(ctx context.Context, con *console, root *cli) error {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(verifyMemory)
+	}
 	log := newLog(con, root.Verbose)
 	c.Warm = true // there is no memory here of how old a source is
 	c.warnWithoutSender(con)
@@ -39,6 +43,10 @@ func (c *verifyCmd) Run(ctx context.Context, con *console, root *cli) error {
 	}
 	return c.verifyAddresses(ctx, con, log)
 }
+
+// verifyMemory is where the garbage collector begins to work harder. What is in use stays well below it, whatever the list's
+// length; a GOMEMLIMIT in the environment is obeyed instead.
+const verifyMemory = 300 << 20
 
 // list reports that the one target is a list: standard input, or a file that exists and is not an address.
 func (c *verifyCmd) list() (string, bool) {

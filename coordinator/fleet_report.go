@@ -30,6 +30,7 @@ type NodeReport struct {
 	Sessions      int              `json:"sessions"`
 	Rows          int              `json:"rows"` // sent to it and not answered
 	RowsPerSecond float64          `json:"rows_per_second"`
+	Recipients    uint64           `json:"recipients"` // sent since its start, decoys included
 }
 
 // IdentityReport is one egress identity.
@@ -46,7 +47,7 @@ type IdentityReport struct {
 
 // Fare puts how a node says it fares into its report.
 func (n *NodeReport) Fare(s wire.Status) {
-	n.Lanes, n.Sessions, n.RowsPerSecond = s.Lanes, s.Sessions, s.RowsPerSecond
+	n.Lanes, n.Sessions, n.RowsPerSecond, n.Recipients = s.Lanes, s.Sessions, s.RowsPerSecond, s.Recipients
 	for i := range n.Identities {
 		id := &n.Identities[i]
 		for _, told := range s.Identities {

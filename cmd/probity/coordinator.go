@@ -13,6 +13,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/cluster"
 	"probity/engine"
+	"probity/prober"
 	"probity/prober/wire"
 )
 
@@ -75,14 +76,21 @@ func (n *node) report() coordinator.ClusterReport {
 	if n.fleet != nil {
 		return n.fleet.Report()
 	}
-	s := n.prober.Status()
-	s.RowsPerSecond = n.pace.rate(s.Answered)
-	self := coordinator.NodeReport{Name: hostName(), Version: version, State: cluster.Alive.String(), Usable: true, Since: n.opened, Rows: s.Rows}
-	for _, id := range identitiesOf(n.prober) {
+	self := selfReport(n.prober, &n.pace)
+	self.Name, self.Since = hostName(), n.opened
+	return coordinator.ClusterReport{Coordinator: hostName(), Nodes: []coordinator.NodeReport{self}}
+}
+
+// selfReport is a prober as its own process sees it.
+func selfReport(p *prober.Prober, pace *pacer) coordinator.NodeReport {
+	s := p.Status()
+	s.RowsPerSecond = pace.rate(s.Answered)
+	self := coordinator.NodeReport{Version: version, State: cluster.Alive.String(), Usable: true, Rows: s.Rows}
+	for _, id := range identitiesOf(p) {
 		self.Identities = append(self.Identities, coordinator.IdentityReport{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO})
 	}
 	self.Fare(s)
-	return coordinator.ClusterReport{Coordinator: hostName(), Nodes: []coordinator.NodeReport{self}}
+	return self
 }
 
 // ownerOf says who asks about a domain, or an address, in words.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"probity/api"
+	"probity/coordinator"
 	"probity/coordinator/cluster"
 	"probity/engine"
 	"probity/engine/dns"
@@ -46,6 +48,8 @@ type worker struct {
 	cmd      *proberCmd
 	log      *slog.Logger
 	registry *prometheus.Registry
+	opened   time.Time
+	pace     pacer
 	table    atomic.Pointer[engine.Table]
 	cache    *cache.Cache
 	resolver *dns.Resolver
@@ -62,7 +66,7 @@ func (c *proberCmd) Run(ctx context.Context, con *console, root *cli) error {
 	if err := c.ready(); err != nil {
 		return err
 	}
-	w := &worker{cmd: c, log: serverLog(con, c.LogFormat, root.Verbose), registry: prometheus.NewRegistry()}
+	w := &worker{cmd: c, opened: time.Now(), log: serverLog(con, c.LogFormat, root.Verbose), registry: prometheus.NewRegistry()}
 	if err := w.open(); err != nil {
 		return errors.Join(err, w.close())
 	}
@@ -162,7 +166,7 @@ func (w *worker) run(ctx context.Context) error {
 func (w *worker) backstage() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", api.Backstage{Metrics: w.registry, Config: func() any { return w.cmd }}.Handler())
-	mux.HandleFunc("GET /debug/status", func(rw http.ResponseWriter, _ *http.Request) { writeJSON(rw, w.prober.Status()) })
+	mux.HandleFunc("GET /debug/cluster", func(rw http.ResponseWriter, _ *http.Request) { writeJSON(rw, w.report()) })
 	return mux
 }
 
@@ -180,6 +184,13 @@ func (w *worker) reload() error {
 	w.resolver.SetTable(table)
 	w.prober.SetTable(table)
 	return nil
+}
+
+// report is what probity cluster shows when it asks a prober: that one alone, and what it hears in gossip.
+func (w *worker) report() coordinator.ClusterReport {
+	self, view := selfReport(w.prober, &w.pace), w.cluster.View()
+	self.Name, self.Address, self.Since = w.cmd.Name, w.streams.Addr().String(), w.opened
+	return coordinator.ClusterReport{Coordinator: strings.Join(view.Rivals, ", "), Problem: view.Problem, Nodes: []coordinator.NodeReport{self}}
 }
 
 func (w *worker) close() error {

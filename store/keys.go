@@ -24,7 +24,7 @@ const (
 	tableAPIKey  = 'k' // account, 0, key id              apiKey as JSON        apikeys.go
 	tableKeyUsed = 't' // account, 0, key id              unix seconds uint64   apikeys.go
 	tableBalance = 'b' // account                         balance, fixed fields ledger.go
-	tableLedger  = 'l' // account, 0, number uint64       record as JSON        ledger_record.go
+	tableLedger  = 'l' // account, 0, number uint64       record                ledger_record.go
 	tableCause   = 'd' // account, 0, entry id            number uint64         ledger.go
 	tableReserve = 'r' // account, 0, j, reference        credits uint64        ledger_reserve.go
 	tableWindow  = 'w' // window name                     window, fixed fields  limits.go

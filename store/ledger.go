@@ -138,8 +138,10 @@ func entryByID(r pebble.Reader, account, id string) (Entry, error) {
 	if len(v) != 8 {
 		return Entry{}, fmt.Errorf("ledger entry %s of %s: its number has %d bytes", id, account, len(v))
 	}
-	var rec record
-	err = getJSON(r, keyNumber(tableLedger, account, binary.BigEndian.Uint64(v)), &rec)
+	if v, err = get(r, keyNumber(tableLedger, account, binary.BigEndian.Uint64(v))); err != nil {
+		return Entry{}, err
+	}
+	rec, err := readRecord(v)
 	return rec.Entry, err
 }
 

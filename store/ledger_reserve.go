@@ -30,7 +30,7 @@ func (w work) cause() string {
 	if w.kind == forJob {
 		return "job " + w.ref
 	}
-	return "single " + w.ref
+	return singleCause + w.ref
 }
 
 // id is the cause and the kind.
@@ -38,7 +38,7 @@ func (w work) id(kind Kind) string {
 	if w.kind == forJob {
 		return "job " + w.ref + " " + string(kind)
 	}
-	return "single " + w.ref + " " + string(kind)
+	return singleCause + w.ref + " " + string(kind)
 }
 
 func (w work) entry(kind Kind, credits int64, now time.Time) Entry {

@@ -43,6 +43,13 @@ func (c *Cache) Keyer() *Keyer {
 	return &Keyer{seed: c.seed, mac: hmac.New(sha256.New, c.secret)}
 }
 
+// Key is the key of an address, for whoever needs but one.
+func (c *Cache) Key(a engine.Address) Key {
+	k := c.keyers.Get().(*Keyer)
+	defer c.keyers.Put(k)
+	return k.Key(a)
+}
+
 // Key is the key of an address.
 func (k *Keyer) Key(a engine.Address) Key {
 	var key Key

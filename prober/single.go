@@ -18,7 +18,7 @@ func (p *Prober) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
 		return wire.Answer{}, ErrStopped
 	}
 	now := time.Now()
-	key := p.cfg.Cache.Keyer().Key(a.Address)
+	key := p.cfg.Cache.Key(a.Address)
 	if v, ok := p.cfg.Cache.Get(key, now); ok && fits(&v, a.Flags, a.Route, a.MaxAge, now) {
 		p.metrics.hits.Inc()
 		if now.Sub(v.VerifiedAt) > refreshAfter && !a.NoSMTP {

@@ -89,7 +89,7 @@ func (x *exchange) answerSingle(q singleRequest, keep *store.Request) error {
 	if err := x.reserve(); err != nil {
 		return err
 	}
-	a, err := x.verify(q, coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: x.who.Test})
+	a, err := x.verify(q, coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: x.who.Test, Brief: !q.details})
 	if err != nil {
 		return errors.Join(err, x.settle(0, nil))
 	}

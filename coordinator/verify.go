@@ -15,6 +15,7 @@ type Request struct {
 	MaxAge time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
 	Low    bool          // lowest priority
 	Test   bool          // of a test key: ask nobody
+	Brief  bool          // nobody will be told a suggestion: make none
 }
 
 // Answer is the outcome of a single verification.
@@ -43,7 +44,10 @@ func (c *Coordinator) single(ctx context.Context, q Request) (Answer, error) {
 		guess, _ := engine.Guess(q.Email)
 		return Answer{Verdict: engine.Judge(&engine.Evidence{SyntaxBad: true}, policy, now), Suggestion: guess}, nil
 	}
-	out := Answer{Address: addr, Suggestion: c.cfg.Lists.Suggest(addr)}
+	out := Answer{Address: addr}
+	if !q.Brief {
+		out.Suggestion = c.cfg.Lists.Suggest(addr)
+	}
 	flags := c.cfg.Lists.Flags(addr)
 	switch {
 	case q.Test && c.cfg.Pretend != nil:

@@ -24,10 +24,14 @@ check:
 	$(GO) vet ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 	$(GO) test -count=1 -run TestImportLaw .
+	sh tools/wire.sh check
 	$(GO) mod tidy -diff
 
+# The lists need Node; the description of the API is read from api/openapi.yaml.
 generate:
 	cd tools/lists && npm ci --silent && node generate.mjs
+	sh tools/wire.sh
+	$(GO) test ./api -run Description -rewrite
 
 # Every fuzz target of the project, one after another. make fuzz FUZZTIME=10m for a long run.
 fuzz:

@@ -1,10 +1,16 @@
 #!/bin/sh
 # Generates the Go code of the node's protocol from prober/wire/wire.proto. buf compiles it, so that no protoc is needed;
-# buf and both plugins are pinned in tools/go.mod.
+# buf and both plugins are pinned in tools/go.mod. With "check" it only tells whether the generated code, and what it is
+# generated from, are as the last run left them.
 set -eu
 cd "$(dirname "$0")/.."
 mod=$PWD/tools/go.mod
 cd prober/wire
+if [ "${1:-}" = check ]; then
+	sha256sum --check --quiet wire.sum || { echo "prober/wire: run make generate" >&2; exit 1; }
+	exit 0
+fi
 go tool -modfile="$mod" buf generate --template '{"version":"v2","plugins":[
 	{"local":["go","tool","-modfile='"$mod"'","protoc-gen-go"],"out":".","opt":["paths=source_relative"]},
 	{"local":["go","tool","-modfile='"$mod"'","protoc-gen-go-grpc"],"out":".","opt":["paths=source_relative"]}]}' .
+sha256sum wire.proto wire.pb.go wire_grpc.pb.go >wire.sum

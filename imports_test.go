@@ -1,3 +1,4 @@
+// Package probity_test holds the law of who may import whom, as a test over the whole module.
 package probity_test
 
 import (

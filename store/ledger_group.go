@@ -43,8 +43,6 @@ func (s *Store) settleTogether(one *single) error {
 			panic(groupLost)
 		}
 	}
-	// Others that are about to join do so now; without others this costs nothing.
-	runtime.Gosched()
 	all := s.group.take()
 	end := lost
 	defer func() { s.group.leave(all, end) }()
@@ -70,11 +68,23 @@ func (g *group) join(one *single) (leads bool) {
 	return false
 }
 
-// take is the next group. It stays in the queue until leave, so that nobody else leads.
+// take is the next group: all that wait, and those that are about to, as long as letting others run brings more. That
+// costs nothing where nobody comes, and spares syncs where many do. The group stays in the queue until leave, so that
+// nobody else leads.
 func (g *group) take() []*single {
+	for had, n := 0, 1; n > had && n < maxGroup; {
+		runtime.Gosched()
+		had, n = n, g.size()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append([]*single(nil), g.waiting[:min(len(g.waiting), maxGroup)]...)
+}
+
+func (g *group) size() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.waiting)
 }
 
 // leave ends a group, of which the caller is the first, and passes the lead on.

@@ -52,12 +52,25 @@ func (c *verifyCmd) verifyList(ctx context.Context, con *console, log *slog.Logg
 	if err != nil {
 		return err
 	}
+	if sameFile(file, c.Output) {
+		return fmt.Errorf("%w: --output %s is the list itself; name another file", errUsage, c.Output)
+	}
 	dir := c.Output + progressFolder
 	return c.verifyIn(ctx, con, log, file, dir, form, func(n *node, job string) error {
 		return writeFile(c.Output, func(w io.Writer) error {
 			return n.coordinator.Results(context.WithoutCancel(ctx), job, coordinator.Filter{Form: form}, w)
 		})
 	})
+}
+
+// sameFile reports that two names lead to one file.
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
 }
 
 // verifyToStdout keeps its progress in a folder of its own, which does not outlive it.

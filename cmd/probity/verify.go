@@ -41,6 +41,9 @@ func (c *verifyCmd) Run(ctx context.Context, con *console, root *cli) error {
 	if file, ok := c.list(); ok {
 		return c.verifyList(ctx, con, log, file)
 	}
+	if err := c.onlyAddresses(); err != nil {
+		return err
+	}
 	return c.verifyAddresses(ctx, con, log)
 }
 
@@ -59,6 +62,19 @@ func (c *verifyCmd) list() (string, bool) {
 	}
 	info, err := os.Stat(t)
 	return t, err == nil && info.Mode().IsRegular() || !strings.Contains(t, "@")
+}
+
+// onlyAddresses refuses what belongs to lists, and lists among addresses.
+func (c *verifyCmd) onlyAddresses() error {
+	if c.Output != "" {
+		return fmt.Errorf("%w: --output is for a list; give one file, or leave it out", errUsage)
+	}
+	for _, t := range c.Targets {
+		if info, err := os.Stat(t); t == "-" || err == nil && !info.IsDir() {
+			return fmt.Errorf("%w: %s is a list; give it alone, or give addresses only", errUsage, t)
+		}
+	}
+	return nil
 }
 
 // warnWithoutSender says once why public mail servers will not be asked.

@@ -16,6 +16,7 @@ import (
 
 	"probity/bench/sim"
 	"probity/coordinator"
+	"probity/engine"
 	"probity/store"
 )
 
@@ -46,12 +47,19 @@ func TestFleetOfProcesses(t *testing.T) {
 		t.Logf("%d rows in %s", rows, time.Since(began).Round(time.Millisecond))
 		y.judge(c, job, rows)
 		sources := sourcesOf(y.referee())
-		for _, wide := range []string{"google", "microsoft365", "outlook", "yahoo"} {
-			require.Len(t, sources[wide], 8, "%s: %v", wide, sources[wide])
+		narrow := 0
+		for id, seen := range sources {
+			p := engine.DefaultTable().Provider(id)
+			switch {
+			case p == nil: // a server of nobody we know
+			case p.ID == "google" || p.ID == "microsoft365" || p.ID == "outlook":
+				require.Len(t, seen, 8, "%s: %v", p.ID, seen)
+			case !p.Wide:
+				require.Len(t, seen, 1, "%s: %v", p.ID, seen)
+				narrow++
+			}
 		}
-		for _, narrow := range []string{"mimecast", "proofpoint", "gmx", "zoho"} {
-			require.Len(t, sources[narrow], 1, "%s: %v", narrow, sources[narrow])
-		}
+		require.Greater(t, narrow, 3, "%v", sources)
 		require.Less(t, c.probers[0].end(), 25*time.Second)
 		require.Less(t, c.hub.end(), 25*time.Second)
 	})

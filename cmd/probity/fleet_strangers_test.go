@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// talker is a process whose words can be waited for.
+type talker struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	mu   sync.Mutex // guards what it said
+	said bytes.Buffer
+}
+
+func (w *talker) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.said.Write(p)
+}
+
+func (w *talker) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.said.String()
+}
+
+// talk starts this program; it is told to end with the test.
+func talk(t *testing.T, args ...string) *talker {
+	t.Helper()
+	w := &talker{t: t, cmd: command(context.Background(), args...)}
+	w.cmd.Stderr = w
+	require.NoError(t, w.cmd.Start())
+	t.Cleanup(func() {
+		_ = w.cmd.Process.Signal(syscall.SIGTERM)
+		_ = w.cmd.Wait()
+	})
+	return w
+}
+
+// says waits for words.
+func (w *talker) says(words string) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool { return bytes.Contains([]byte(w.text()), []byte(words)) }, 30*time.Second, 100*time.Millisecond, "never said: %s\n%s", words, w)
+}
+
+func (w *talker) String() string { return w.text() }
+
+// certsFor makes the files of a cluster.
+func certsFor(t *testing.T, dir string, nodes ...string) {
+	t.Helper()
+	for _, line := range [][]string{{"init"}, {"coordinator", "hub"}, append([]string{"node"}, nodes...)} {
+		words, err := command(t.Context(), append(append([]string{"certs"}, line...), "--dir", dir)...).CombinedOutput()
+		require.NoError(t, err, "%s", words)
+	}
+}
+
+// TestStrangersStayOutside starts a coordinator and, one after another, nodes that are not its own: each joins nothing, and
+// both sides say why.
+func TestStrangersStayOutside(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seven processes; run without -short")
+	}
+	dir := t.TempDir()
+	at := func(name ...string) string { return filepath.Join(append([]string{dir}, name...)...) }
+	certsFor(t, at("ours"), "p1", "p2", "p3", "p4", "p5", "p6")
+	certsFor(t, at("theirs"), "p3")
+	require.NoError(t, os.WriteFile(at("other.toml"), []byte("[defaults.limits]\nconnections = 1\n"), 0o600))
+	hub := talk(t, "coordinator", "--name", "hub", "--data", at("hub"), "--certs", at("ours"), "--cluster-listen", "127.77.0.1:17946",
+		"--listen", "127.77.0.1:0", "--admin-listen", "127.77.0.1:0", "--dns", "127.77.0.1:53", "--disk-floor", "1")
+	hub.says("msg=serving")
+	node := func(name, ip string, flags ...string) *talker {
+		return talk(t, append([]string{"prober", "--name", name, "--data", at(name), "--certs", at("ours"), "--join", "127.77.0.1:17946", "--cluster-listen", ip + ":17946",
+			"--node-listen", ip + ":17947", "--admin-listen", ip + ":0", "--dns", "127.77.0.1:53", "--egress", ip + "=" + name + ".prober.example"}, flags...)...)
+	}
+
+	key := node("p1", "127.77.0.11", "--cluster-key", at("theirs", "cluster.key"))
+	key.says("no seed could be joined")
+	hub.says("no installed keys could decrypt")
+
+	label := node("p2", "127.77.0.12", "--cluster-label", "another")
+	label.says("no seed could be joined")
+	hub.says("unacceptable label")
+
+	cert := node("p3", "127.77.0.13", "--tls-cert", at("theirs", "p3.crt"), "--tls-key", at("theirs", "p3.key"), "--tls-ca", at("theirs", "ca.crt"))
+	cert.says("refused a connection to this node")
+	hub.says("certificate signed by unknown authority")
+
+	table := node("p4", "127.77.0.14", "--providers", at("other.toml"))
+	table.says("provider table")
+	hub.says("give all nodes one version and one --providers file")
+
+	posing := node("p5", "127.77.0.15", "--tls-cert", at("ours", "p6.crt"), "--tls-key", at("ours", "p6.key"))
+	posing.says("is not p5's")
+	require.Error(t, posing.cmd.Wait())
+
+	for _, n := range []*talker{key, label, cert, table} {
+		require.NotContains(t, n.text(), `msg="attached to a coordinator"`)
+	}
+	require.NotContains(t, hub.text(), `msg="attached to the node"`)
+	node("p6", "127.77.0.16").says("attached to a coordinator") // and one of ours is welcome
+	hub.says(`msg="attached to the node"`)
+}

@@ -24,10 +24,11 @@ type decoy struct {
 	state    decoyState
 	sighting engine.Sighting
 	waiting  list // accepted or greylisted probes that wait for it
-	tries    int  // times that it went unanswered
+	tries    int  // times that it was asked and not answered
+	asked    int  // times that it was sent
 }
 
-// maxDecoyTries is how often a decoy is sent without an answer before the domain is left unconfirmed.
+// maxDecoyTries is how often a decoy goes unanswered before the domain is left unconfirmed.
 const maxDecoyTries = 3
 
 // answers reports a sighting that may be used for a target. A decoy that was put off says nothing about a target that was
@@ -89,7 +90,11 @@ func (l *lane) awaitDecoy(p *probe, pl *place) {
 
 func (l *lane) wantDecoy(pl *place) {
 	pl.decoy.state = decoyWanted
-	pl.group.wanted.push(pl)
+	if pl.decoy.tries > 0 {
+		pl.group.cutoff.push(pl)
+	} else {
+		pl.group.wanted.push(pl)
+	}
 	l.ringGroup(pl.group, pl.decoy.who())
 }
 

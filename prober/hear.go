@@ -112,7 +112,7 @@ func (h *hearing) mailRefused() {
 	s.leave = true
 	for _, a := range s.asks {
 		if a.p == nil {
-			h.decoyUnanswered(a.place, f.Event)
+			h.decoyUnanswered(a.place, f.Event, !s.progress)
 		}
 	}
 	if s.progress || f.Event == engine.EventInternal {
@@ -194,15 +194,15 @@ func (h *hearing) mute() {
 }
 
 // notAnAnswer reports a reply that is about the transaction or the connection and not about its recipient, who is asked again:
-// a 421 behind answers (RFC 5321 section 3.8), too many recipients (section 4.5.3.1.10), too many domains.
+// a 421 behind answers on its connection (RFC 5321 section 3.8), too many recipients (section 4.5.3.1.10), too many domains.
 func (h *hearing) notAnAnswer(k int, a answer) bool {
 	s := h.s
-	if k == 0 || a.reply.Code/100 != 4 {
+	closing := a.reply.Code == 421
+	if a.reply.Code/100 != 4 || k == 0 && !(closing && s.progress) {
 		return false
 	}
 	switch {
-	case a.reply.Code == 421:
-		s.group.batch = k
+	case closing:
 		h.out = h.l.act(s, a.finding.Action, h.now, h.out)
 		return true
 	case tooMany(a.reply):
@@ -255,7 +255,7 @@ func (h *hearing) target(a ask, seen engine.Sighting) {
 
 // decoyShown gives a decoy's sighting to all who wait for it.
 func (h *hearing) decoyShown(pl *place, seen engine.Sighting) {
-	pl.decoy.state, pl.decoy.sighting, pl.decoy.tries = decoyKnown, seen, 0
+	pl.decoy.state, pl.decoy.sighting, pl.decoy.tries, pl.decoy.asked = decoyKnown, seen, 0, 0
 	for waiting := pl.decoy.waiting.n; waiting > 0; waiting-- {
 		p := pl.decoy.waiting.pop()
 		p.ev.Append(seen)
@@ -264,8 +264,11 @@ func (h *hearing) decoyShown(pl *place, seen engine.Sighting) {
 }
 
 // decoyUnanswered has a decoy asked again, boundedly; then those who wait are told that it was not answered.
-func (h *hearing) decoyUnanswered(pl *place, e engine.Event) {
-	if pl.decoy.tries++; pl.decoy.tries < maxDecoyTries {
+func (h *hearing) decoyUnanswered(pl *place, e engine.Event, wasAsked bool) {
+	if wasAsked {
+		pl.decoy.tries++
+	}
+	if pl.decoy.tries < maxDecoyTries && pl.decoy.asked < maxAsked {
 		h.l.wantDecoy(pl)
 		return
 	}
@@ -275,14 +278,15 @@ func (h *hearing) decoyUnanswered(pl *place, e engine.Event) {
 	h.decoyShown(pl, engine.Sighting{Subject: engine.SubjectDecoy, Event: e, Host: pl.host, At: h.now})
 }
 
-// unanswered puts back who got no reply. The first of them was asked, and so were all where a whole pipelined group came to
-// nothing: that is evidence. Who merely stood behind was not asked.
+// unanswered puts back who got no reply. The first of them was asked, and so were all where a pipelined group was the first of
+// its connection and came to nothing: that is evidence, and they come first on the next connection. Who merely stood behind
+// was not asked.
 func (h *hearing) unanswered(told []bool) {
 	s, f := h.s, h.o.Fault
-	whole := len(s.seen) == 0 && s.conn.Extensions().Pipelining
+	whole := len(s.seen) == 0 && !s.progress && s.conn.Extensions().Pipelining
 	silent := h.firstSilent(told)
-	if !f.None() && len(s.seen) > 0 {
-		s.group.batch = len(s.seen)
+	if n := h.answered(told); !f.None() && n > 0 {
+		s.group.batch = n
 	}
 	if f.Event == engine.EventOutOfStep {
 		s.group.batch = max(1, len(s.asks)/2)
@@ -292,16 +296,27 @@ func (h *hearing) unanswered(told []bool) {
 			continue
 		}
 		a := s.asks[i]
+		evidence := whole || i == silent
 		if a.p == nil {
-			h.decoyUnanswered(a.place, f.Event)
+			h.decoyUnanswered(a.place, f.Event, evidence)
 			continue
 		}
-		evidence := whole || i == silent
 		if evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal {
 			a.p.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: s.group.host, At: h.now})
+			a.p.cutOff(f.Event)
 		}
 		h.out = h.l.move(a.p, h.now, true, h.out)
 	}
+}
+
+// answered is how many replies were about their recipients.
+func (h *hearing) answered(told []bool) (n int) {
+	for _, a := range h.s.seen {
+		if told[a.i] {
+			n++
+		}
+	}
+	return n
 }
 
 // firstSilent is the first recipient that the server read and did not answer.

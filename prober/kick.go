@@ -45,11 +45,13 @@ func (l *lane) kick(now time.Time) {
 // needs reports work of a priority for which one session more is worth its connection. The first session is worth it always;
 // another one when those there are have more than one transaction each before them.
 func (g *group) needs(who priority, l *lane) bool {
-	work := g.queued[bulk] + g.queued[single] + g.wanted.n
+	work := g.queued[bulk] + g.queued[single] + g.decoys()
 	if who == single {
 		work = g.queued[single]
-		if g.wanted.n > 0 && g.wanted.peek().decoy.who() == single {
-			work++
+		for _, r := range [...]*ring[*place]{&g.cutoff, &g.wanted} {
+			if r.n > 0 && r.peek().decoy.who() == single {
+				work++
+			}
 		}
 	}
 	if work == 0 || g.blocked && who <= g.deny {

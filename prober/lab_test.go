@@ -47,6 +47,8 @@ type host struct {
 	down   bool                      // nobody listens
 	rset   string
 	noPipe bool
+	most   int    // recipients of a connection that are answered; 0 for all
+	last   string // what the next one hears before the connection is closed
 
 	mu sync.Mutex // guards records
 	records
@@ -224,7 +226,7 @@ func (h *host) serve(c net.Conn) {
 		return true
 	}
 	say(orText(h.banner, "220 hello"))
-	for {
+	for answered := 0; ; {
 		line, err := in.ReadString('\n')
 		if err != nil {
 			return
@@ -245,6 +247,13 @@ func (h *host) serve(c net.Conn) {
 			reply := "250 2.1.5 ok"
 			if h.rcpt != nil {
 				reply = h.rcpt(addr[:strings.IndexByte(addr, '@')])
+			}
+			if answered++; h.most > 0 && answered > h.most {
+				if h.last != "" {
+					say(h.last)
+				}
+				out.Flush()
+				return
 			}
 			h.note(func() {
 				h.log = append(h.log, "RCPT "+addr)

@@ -200,6 +200,13 @@ func (l *lane) emptyOut(g *group, now time.Time, out []ended) []ended {
 			}
 		}
 	}
+	for _, other := range l.groups {
+		for (g == nil || g == other) && other.again.n > 0 {
+			p := other.again.first
+			l.dequeue(p)
+			all = append(all, p)
+		}
+	}
 	for _, p := range all {
 		out = l.move(p, now, false, out)
 	}

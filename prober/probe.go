@@ -24,6 +24,7 @@ type probe struct {
 	in         *list  // that list; nil while it is being asked
 	who        priority
 	asked      int // RCPTs sent for it, answered or not
+	cut        int // how heavily its connections failed it, as engine.Next weighs that: see group.again
 
 	// Guarded by the flight shard of key.
 	askers []asker

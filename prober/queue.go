@@ -48,6 +48,7 @@ type place struct {
 	queues [2]list // by priority
 	ringed [2]bool // in the group's ring of that priority
 	flying int     // recipients being asked, the decoy counted
+	again  int     // probes in the group's list of that name
 	decoy  decoy
 }
 
@@ -57,7 +58,9 @@ type group struct {
 	host   string
 	rings  [2]ring[*place]
 	wanted ring[*place] // places whose decoy is wanted
-	queued [2]int       // probes in the queues, by priority
+	queued [2]int       // probes in the queues and in again, by priority
+	again  list         // probes whose connection was closed upon them: first on the next one
+	cutoff ring[*place] // places whose decoy met the same
 	places int
 	ready  [2]bool // in the lane's ring of that priority
 
@@ -112,13 +115,22 @@ func (l *lane) placeOf(ev *engine.Evidence, host string) *place {
 // enqueue puts a probe where it waits for its turn.
 func (l *lane) enqueue(p *probe, pl *place, front bool) {
 	p.place = pl
-	if q := &pl.queues[p.who]; front {
+	pl.group.queued[p.who]++
+	l.queued++
+	q := &pl.queues[p.who]
+	if p.cut > 0 {
+		q = &pl.group.again
+		pl.again++
+	}
+	if front {
 		q.unshift(p)
 	} else {
 		q.push(p)
 	}
-	pl.group.queued[p.who]++
-	l.queued++
+	if p.cut > 0 {
+		l.ringGroup(pl.group, p.who)
+		return
+	}
 	l.ringPlace(pl, p.who)
 }
 
@@ -139,8 +151,13 @@ func (l *lane) ringGroup(g *group, who priority) {
 
 // dequeue takes a probe out of its queue. Its place stays in the ring until the ring comes to it.
 func (l *lane) dequeue(p *probe) {
-	if p.in == &p.place.queues[p.who] {
-		p.place.group.queued[p.who]--
+	pl := p.place
+	switch p.in {
+	case &pl.group.again:
+		pl.again--
+		fallthrough
+	case &pl.queues[p.who]:
+		pl.group.queued[p.who]--
 		l.queued--
 	}
 	p.in.remove(p)
@@ -148,7 +165,7 @@ func (l *lane) dequeue(p *probe) {
 
 // tidy forgets a place that nothing needs, and its group with its last place.
 func (l *lane) tidy(pl *place) {
-	if pl.queues[bulk].n+pl.queues[single].n+pl.decoy.waiting.n+pl.flying > 0 || pl.ringed[bulk] || pl.ringed[single] || pl.decoy.state.busy() {
+	if pl.queues[bulk].n+pl.queues[single].n+pl.decoy.waiting.n+pl.flying+pl.again > 0 || pl.ringed[bulk] || pl.ringed[single] || pl.decoy.state.busy() {
 		return
 	}
 	k := placeKey{pl.domain, pl.host}

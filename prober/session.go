@@ -102,10 +102,10 @@ const (
 	maxHeard = 8 << 20
 )
 
-// yields reports that others find no connection, and that this one has served its turn.
+// yields reports that others find no connection, or wait to be first on a new one, and that this one has served its turn.
 func (s *session) yields() bool {
 	const turn = 8
-	return s.lane.starved && s.used.transactions >= turn
+	return (s.lane.starved || s.group.cutOff()) && s.used.transactions >= turn
 }
 
 // patience is how long it pays to wait: for work the linger, for a budget a little longer.
@@ -154,7 +154,7 @@ func (s *session) rest(ctx context.Context, wait time.Duration) bool {
 		<-s.wake // somebody has just given it work
 		return true
 	}
-	return s.group.queued[bulk]+s.group.queued[single]+s.group.wanted.n > 0 && ctx.Err() == nil
+	return s.group.queued[bulk]+s.group.queued[single]+s.group.decoys() > 0 && ctx.Err() == nil
 }
 
 // end gives the connection's place back and lets the others go on.

@@ -23,18 +23,22 @@ func (l *lane) take(s *session, now time.Time) denial {
 	roomy, d1 := s.room(single, now)
 	tight, d0 := s.room(bulk, now)
 	f := filler{l: l, s: s, oneDomain: l.provider.OneDomain || s.oneDomain || g.oneDomain}
-	f.probes(&g.rings[single], single, roomy)
-	f.decoys(roomy, tight, now)
-	f.probes(&g.rings[bulk], bulk, tight)
+	if !f.again(roomy, tight, now) {
+		f.probes(&g.rings[single], single, roomy)
+		f.decoys(&g.wanted, g.wanted.n, roomy, tight, now)
+		f.probes(&g.rings[bulk], bulk, tight)
+	}
 	if len(s.asks) > 0 {
 		s.reserve(len(s.asks))
 		return denial{}
 	}
 	switch {
-	case roomy == 0 && g.queued[single]+g.queued[bulk]+g.wanted.n > 0:
+	case roomy == 0 && g.queued[single]+g.queued[bulk]+g.decoys() > 0:
 		return s.spent(d1)
-	case tight == 0 && g.queued[bulk]+g.wanted.n > 0:
+	case tight == 0 && g.queued[bulk]+g.decoys() > 0:
 		return s.spent(d0)
+	case g.cutOff() && s.used.transactions > 0:
+		s.leave = true // what there is wants a new connection
 	}
 	return denial{}
 }
@@ -61,6 +65,13 @@ func (f *filler) put(p *probe, pl *place) {
 	}
 }
 
+// probe takes a probe out of its queue.
+func (f *filler) probe(p *probe) {
+	f.l.dequeue(p)
+	p.asked++
+	f.put(p, p.place)
+}
+
 // probes takes probes of one priority while the transaction holds fewer than room. A place that has more goes to the ring's end,
 // so that no domain keeps the others waiting.
 func (f *filler) probes(r *ring[*place], who priority, room int) {
@@ -68,10 +79,7 @@ func (f *filler) probes(r *ring[*place], who priority, room int) {
 		pl := r.pop()
 		q := &pl.queues[who]
 		for fits := f.fits(pl.domain); fits && q.n > 0 && len(f.s.asks) < room; {
-			p := q.first
-			f.l.dequeue(p)
-			p.asked++
-			f.put(p, pl)
+			f.probe(q.first)
 		}
 		if q.n > 0 {
 			r.push(pl)
@@ -82,10 +90,9 @@ func (f *filler) probes(r *ring[*place], who priority, room int) {
 	}
 }
 
-// decoys takes the decoys that are wanted.
-func (f *filler) decoys(roomy, tight int, now time.Time) {
-	r := &f.s.group.wanted
-	for looked := r.n; looked > 0 && len(f.s.asks) < roomy; looked-- {
+// decoys takes the decoys that are wanted, looking at so many at most.
+func (f *filler) decoys(r *ring[*place], look, roomy, tight int, now time.Time) {
+	for looked := min(look, r.n); looked > 0 && len(f.s.asks) < roomy; looked-- {
 		pl := r.pop()
 		if pl.decoy.waiting.n == 0 { // those who wanted it have gone
 			pl.decoy.state = decoyUnknown
@@ -97,6 +104,7 @@ func (f *filler) decoys(roomy, tight int, now time.Time) {
 			continue
 		}
 		pl.decoy.state = decoyAsking
+		pl.decoy.asked++
 		f.put(nil, pl)
 		f.s.rcpts = append(f.s.rcpts, smtp.Rcpt{Local: decoyLocal(f.s.keyer, pl.domain, now), Domain: pl.domain})
 	}

@@ -1,0 +1,58 @@
+package prober
+
+import (
+	"time"
+
+	"probity/engine"
+)
+
+// Who a connection was closed upon comes first on the next one, and when that has happened twice, first and alone. So a host
+// that answers at least one recipient of each connection answers everyone, whatever the order in which they come: else who
+// is cut off three times would be chance, and the same list would not give the same result twice.
+const aloneAfter = 2
+
+// cutOff notes that the probe was asked and the connection ended instead of answering.
+func (p *probe) cutOff(e engine.Event) {
+	p.cut++
+	if e == engine.EventTimeout {
+		p.cut++ // as it weighs in engine.Next
+	}
+}
+
+// cutOff reports that somebody waits to be first on a connection.
+func (g *group) cutOff() bool { return g.again.n+g.cutoff.n > 0 }
+
+// decoys is how many are wanted.
+func (g *group) decoys() int { return g.wanted.n + g.cutoff.n }
+
+// again fills the first transaction of a connection with those who were cut off on others. It reports one that goes alone.
+func (f *filler) again(roomy, tight int, now time.Time) (alone bool) {
+	g := f.s.group
+	if f.s.used.transactions > 0 {
+		return false
+	}
+	for g.again.n > 0 {
+		p := g.again.first
+		room, late := tight, p.cut >= aloneAfter
+		if p.who == single {
+			room = roomy
+		}
+		if len(f.s.asks) >= room || !f.fits(p.place.domain) || late && len(f.s.asks) > 0 {
+			break
+		}
+		if f.probe(p); late {
+			return true
+		}
+	}
+	for looked := g.cutoff.n; looked > 0; looked-- {
+		late := g.cutoff.peek().decoy.tries >= aloneAfter
+		if late && len(f.s.asks) > 0 {
+			break
+		}
+		before := len(f.s.asks)
+		if f.decoys(&g.cutoff, 1, roomy, tight, now); late && len(f.s.asks) > before {
+			return true
+		}
+	}
+	return false
+}

@@ -106,12 +106,9 @@ func (d *destination) may(who priority, now time.Time) denial {
 // awaitDestination blocks the group until the destination has room. It is blocked before it is known to wait, and asks once
 // more after, so that no word of the destination is missed.
 func (s *session) awaitDestination(d *destination, den denial, now time.Time) {
-	l, until := s.lane, den.until
-	if until.IsZero() {
-		until = now.Add(maxBlocked)
-	}
+	l := s.lane
 	l.mu.Lock()
-	l.block(s.group, s.who, until, now)
+	l.block(s.group, s.who, den.until, now)
 	l.mu.Unlock()
 	d.mu.Lock()
 	d.waiting[l] = s.group

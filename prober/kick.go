@@ -216,8 +216,12 @@ func (l *lane) pause(until time.Time) {
 	}
 }
 
-// block keeps a group from starting sessions for a priority until its destination has room, or until a time.
+// block keeps a group from starting sessions for a priority until its destination has room, or until a time; the zero time
+// where only the destination's word can say when.
 func (l *lane) block(g *group, who priority, until, now time.Time) {
+	if g.told = !until.IsZero(); !g.told {
+		until = now.Add(maxBlocked)
+	}
 	g.until, g.deny = until, who
 	if !g.blocked {
 		g.blocked = true

@@ -213,21 +213,5 @@ func (l *lane) emptyOut(g *group, now time.Time, out []ended) []ended {
 	return out
 }
 
-// later is when the lane's budgets may allow more, for rows that go home undone.
-func (l *lane) later(now time.Time) time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	due := now
-	if _, d := l.pace.room(&connPace{}, bulk, now); d.denied && !d.until.IsZero() {
-		due = d.until
-	}
-	for _, t := range [...]time.Time{l.notBefore, l.noConnect, l.timerAt} {
-		if t.After(due) && l.sessions == 0 {
-			due = t
-		}
-	}
-	return due
-}
-
 // idle reports a lane that holds nothing but its budgets. The mutex is held.
 func (l *lane) idle() bool { return l.held == 0 && l.sessions == 0 && l.pace.open == 0 && !l.asked }

@@ -73,6 +73,7 @@ type group struct {
 	blocked   bool       // its destination has no room: in the lane's list until then
 	deny      priority   // the highest that is blocked
 	until     time.Time
+	told      bool // until is a budget's word, not only the bound of the wait for one
 }
 
 // hostSet tells apart the groups of a lane: a connection serves one host of one MX set.

@@ -1,0 +1,52 @@
+package prober
+
+import (
+	"time"
+)
+
+// later is when the lane's budgets allow more, for rows that go home undone; the zero time where no budget says so, and the
+// rows may come again at once.
+func (l *lane) later(now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var due time.Time
+	put := func(t time.Time) {
+		if t.After(now) && t.After(due) {
+			due = t
+		}
+	}
+	if _, d := l.pace.room(&connPace{}, bulk, now); d.denied {
+		put(d.until)
+	}
+	if l.sessions > 0 {
+		return due
+	}
+	put(l.opens())
+	put(l.pace.mayConnect(bulk, now).until)
+	put(l.egress.health.canaryAt())
+	put(l.destinationsAt())
+	return due
+}
+
+// destinationsAt is when the first destination has room, where all that the lane waits for have said when. The mutex is held.
+func (l *lane) destinationsAt() (at time.Time) {
+	for _, g := range l.blocked {
+		if !g.told {
+			return time.Time{}
+		}
+		if at.IsZero() || g.until.Before(at) {
+			at = g.until
+		}
+	}
+	return at
+}
+
+// canaryAt is when a connection may be tried; the zero time where any may.
+func (h *health) canaryAt() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.sick() {
+		return time.Time{}
+	}
+	return h.canary
+}

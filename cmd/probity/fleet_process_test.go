@@ -40,7 +40,7 @@ func fleetRowsWanted(t *testing.T) int {
 func TestFleetOfProcesses(t *testing.T) {
 	inYard(t, fleetPatience, func(y *yard) {
 		rows := fleetRowsWanted(t)
-		c := y.open(rows, rows/10)
+		c := y.open(rows, rows/40)
 		began := time.Now()
 		job := c.upload(y.at("list.csv"))
 		c.follow(job, func(jobView) {})
@@ -69,7 +69,7 @@ func TestFleetOfProcesses(t *testing.T) {
 func TestFleetSurvives(t *testing.T) {
 	inYard(t, fleetPatience, func(y *yard) {
 		rows := fleetRowsWanted(t)
-		c := y.open(rows, rows/160)
+		c := y.open(rows, rows/250)
 		began := time.Now()
 		job := c.upload(y.at("list.csv"))
 		y.rest(8 * time.Second)
@@ -77,7 +77,7 @@ func TestFleetSurvives(t *testing.T) {
 		c.probers[1].kill()
 		t.Log("killed two probers")
 		var cuts sync.WaitGroup
-		cuts.Go(func() { y.cutOff(3, 30*time.Second, c) })
+		cuts.Go(func() { y.cutOff(3, cutBoth, false) })
 		y.rest(20 * time.Second)
 		c.probers[0] = y.prober(1)
 		t.Log("started one of them again")
@@ -86,23 +86,47 @@ func TestFleetSurvives(t *testing.T) {
 		y.rest(2 * time.Second)
 		c.hub = y.hub()
 		t.Log("killed the coordinator and started it again")
+		y.until("three nodes take work", func() bool { return y.usable(3) })
+		cuts.Go(func() { y.cutOff(4, cutStreams, false) })
+		cuts.Go(func() { y.cutOff(1, cutGossip, true) })
+		cuts.Wait()
 		c.follow(job, func(jobView) {})
 		t.Logf("%d rows in %s", rows, time.Since(began).Round(time.Millisecond))
 		y.judge(c, job, rows)
 	})
 }
 
-// cutOff takes a node's cable out for a time: it may probe for ten seconds more.
-func (y *yard) cutOff(n int, how time.Duration, c *yardCluster) {
-	y.ip("", fmt.Sprintf("link set v-p%d down", n))
-	y.rest(12 * time.Second)
+// What is cut of a node's way to the cluster; its way to mail servers stays.
+var (
+	cutBoth    = []string{"to 10.77.0.0/16"}
+	cutStreams = []string{"ipproto tcp sport 7947"}
+	cutGossip  = []string{"ipproto udp sport 7946", "ipproto tcp sport 7946", "ipproto tcp dport 7946"}
+)
+
+// cutTime is how long a node is cut off.
+const cutTime = 30 * time.Second
+
+// cutOff cuts a node off for a time. If that takes its coordinator, it probes for ten seconds more, and not after.
+func (y *yard) cutOff(n int, what []string, usable bool) {
+	machine := fmt.Sprintf("p%d", n)
+	for _, rule := range what {
+		y.ip(machine, "rule add "+rule+" prio 1 blackhole")
+	}
+	y.rest(11 * time.Second)
 	before := y.recipients(n)
-	y.rest(how - 12*time.Second)
-	if after := y.recipients(n); after != before {
+	y.rest(cutTime - 11*time.Second)
+	if after := y.recipients(n); !usable && after != before {
 		y.t.Errorf("node %d went on probing: %d, then %d recipients", n, before, after)
 	}
-	y.ip("", fmt.Sprintf("link set v-p%d up", n))
-	y.t.Logf("node %d was cut off for %s", n, how)
+	for _, node := range y.cluster().Nodes {
+		if node.Name == machine && node.Usable != usable {
+			y.t.Errorf("node %d while cut off: %+v", n, node)
+		}
+	}
+	for _, rule := range what {
+		y.ip(machine, "rule del "+rule+" prio 1 blackhole")
+	}
+	y.t.Logf("node %d was cut off for %s: %v", n, cutTime, what)
 }
 
 // recipients is how many a node has sent, by its own count: asked on its own machine, for it is cut off.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,36 +18,43 @@ const (
 	maxFeeds        = 512
 	feedsPerAccount = 16
 	feedEvery       = time.Second
-	feedAlive       = 15 // looks without news until a sign of life is sent
+	feedAlive       = 5  // looks without news until a sign of life is sent
 	feedJobs        = 20 // the newest jobs that a stream follows
 )
 
-// feeds counts the streams that are open.
+// feeds knows the streams that are open.
 type feeds struct {
 	mu   sync.Mutex // guards both
 	all  int
-	mine map[string]int
+	mine map[string][]*feed // by account, the oldest first
 }
 
-func (f *feeds) enter(account string) bool {
+// enter makes room for a stream. One too many of an account ends its oldest, which is most likely of a page that was
+// left: that a browser is gone shows only when something is written to it.
+func (f *feeds) enter(account string, one *feed) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.all >= maxFeeds || f.mine[account] >= feedsPerAccount {
+	if f.all >= maxFeeds {
 		return false
 	}
 	if f.mine == nil {
-		f.mine = make(map[string]int)
+		f.mine = make(map[string][]*feed)
+	}
+	open := f.mine[account]
+	if len(open) >= feedsPerAccount {
+		open[len(open)-feedsPerAccount].stop()
 	}
 	f.all++
-	f.mine[account]++
+	f.mine[account] = append(open, one)
 	return true
 }
 
-func (f *feeds) leave(account string) {
+func (f *feeds) leave(account string, one *feed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all--
-	if f.mine[account]--; f.mine[account] == 0 {
+	f.mine[account] = slices.DeleteFunc(f.mine[account], func(o *feed) bool { return o == one })
+	if len(f.mine[account]) == 0 {
 		delete(f.mine, account)
 	}
 }
@@ -57,6 +65,8 @@ type feed struct {
 	account string
 	token   string
 	w       io.Writer
+	ctx     context.Context
+	stop    context.CancelFunc
 	last    []byte
 	silent  int
 }
@@ -64,25 +74,28 @@ type feed struct {
 // getEvents serves a stream that ends with the session, the server or the page, whichever is first.
 func (x *exchange) getEvents() error {
 	s, account := x.srv, x.who.User.ID
-	if !s.dash.feeds.enter(account) {
+	r, w := io.Pipe()
+	f := &feed{srv: s, account: account, token: x.visit.token, w: w}
+	f.ctx, f.stop = context.WithCancel(s.leaving)
+	if !s.dash.feeds.enter(account, f) {
+		f.stop()
 		return busy("There are too many event streams open")
 	}
 	h := &x.ctx.Response.Header
 	h.SetContentType("text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // proxies that know it pass events on as they come
-	r, w := io.Pipe()
-	f := &feed{srv: s, account: account, token: x.visit.token, w: w}
 	s.streams.Go(func() {
-		defer s.dash.feeds.leave(account)
-		_ = w.CloseWithError(f.run(s.leaving))
+		defer s.dash.feeds.leave(account, f)
+		defer f.stop()
+		_ = w.CloseWithError(f.run())
 	})
 	x.ctx.Response.SetBodyStream(r, -1)
 	return nil
 }
 
-// run writes until ctx ends, the session has ended or nobody reads any more. It ends with io.EOF where the stream
+// run writes until it is stopped, the session has ended or nobody reads any more. It ends with io.EOF where the stream
 // should end well.
-func (f *feed) run(ctx context.Context) error {
+func (f *feed) run() error {
 	tick := time.NewTicker(feedEvery)
 	defer tick.Stop()
 	for {
@@ -94,7 +107,7 @@ func (f *feed) run(ctx context.Context) error {
 			return err
 		}
 		select {
-		case <-ctx.Done():
+		case <-f.ctx.Done():
 			return io.EOF
 		case <-tick.C:
 		}

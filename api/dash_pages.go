@@ -83,6 +83,7 @@ func (s *Server) pageRoutes() []*route {
 	return []*route{
 		s.on("GET /", (*exchange).getApp, anyone),
 		s.on("GET /app", (*exchange).getApp, anyone),
+		s.on("GET /app/", (*exchange).getApp, anyone),
 		s.on("GET /app/{page}", (*exchange).getApp, anyone),
 		s.on("GET /app/{page}/{item}", (*exchange).getApp, anyone),
 		s.on("GET /assets/{file}", (*exchange).getAsset, anyone),

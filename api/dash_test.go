@@ -287,14 +287,27 @@ func TestEvents(t *testing.T) {
 }
 
 func TestEventsAreBounded(t *testing.T) {
-	var f feeds
-	for range feedsPerAccount {
-		require.True(t, f.enter("a"))
+	var all feeds
+	open := func(account string) *feed {
+		f := new(feed)
+		f.ctx, f.stop = context.WithCancel(t.Context())
+		require.True(t, all.enter(account, f))
+		return f
 	}
-	require.False(t, f.enter("a"))
-	require.True(t, f.enter("b"))
-	f.leave("a")
-	require.True(t, f.enter("a"))
+	oldest, next := open("a"), open("a")
+	for range feedsPerAccount - 2 {
+		open("a")
+	}
+	other := open("b")
+	require.NoError(t, oldest.ctx.Err())
+	open("a")
+	require.Error(t, oldest.ctx.Err(), "one too many ends the oldest")
+	require.NoError(t, next.ctx.Err())
+	open("a")
+	require.Error(t, next.ctx.Err())
+	require.NoError(t, other.ctx.Err())
+	all.leave("b", other)
+	require.Len(t, all.mine, 1)
 }
 
 func TestOperatorPages(t *testing.T) {

@@ -257,7 +257,7 @@ func TestMalformedRequests(t *testing.T) {
 func TestPathsAreTakenAsSent(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, target := range []string{"//v1/credits", "/v1//credits", "/v1/./credits", "/healthz/../v1/credits", "/v1/credits/", "/v1/%63redits", "/V1/credits",
-		"/v1/verify%2fsingle", "/v1/credits%00", "/v1/credits;x", "/v1/verify/bulk/", "/v1/verify/bulk/../public", "/v1/verify/bulk/%2e%2e/results/x", "/app/", "/assets/"} {
+		"/v1/verify%2fsingle", "/v1/credits%00", "/v1/credits;x", "/v1/verify/bulk/", "/v1/verify/bulk/../public", "/v1/verify/bulk/%2e%2e/results/x", "/app//", "/assets/"} {
 		got := responses(t, w.raw("GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "+w.key+"\r\n\r\n"))
 		require.Len(t, got, 1, target)
 		require.Equal(t, 404, got[0].status, target)

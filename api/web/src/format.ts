@@ -21,7 +21,8 @@ export function bytes(n: number): string {
     n /= 1000;
     i++;
   }
-  return `${i === 0 ? whole.format(n) : one.format(n)} ${units[i]}`;
+  if (i === 0) return n === 1 ? "1 byte" : `${whole.format(n)} bytes`;
+  return `${one.format(n)} ${units[i]}`;
 }
 
 /** duration is a time span in its two largest units. */

@@ -3,7 +3,9 @@ import type { Schemas } from "../api/client";
 import { number } from "../format";
 import { statuses } from "../verdict";
 
-const colors = { VALID: "var(--valid)", RISKY: "var(--risky)", INVALID: "var(--invalid)", UNKNOWN: "var(--unknown)" };
+const colors = { VALID: "var(--fill-valid)", RISKY: "var(--fill-risky)", INVALID: "var(--fill-invalid)", UNKNOWN: "var(--fill-unknown)" };
+
+const order = [...statuses, "singles"];
 
 /** DayBars shows verifications by day and status. The table below it says the same to those who do not see it. */
 export default function DayBars({ days }: { days: Schemas["UsageDay"][] }) {
@@ -17,14 +19,16 @@ export default function DayBars({ days }: { days: Schemas["UsageDay"][] }) {
           <YAxis tick={{ fill: "var(--mantine-color-dimmed)", fontSize: 12 }} tickLine={false} axisLine={false} width={52} tickFormatter={short} />
           <Tooltip
             cursor={{ fill: "var(--unknown-soft)" }}
-            contentStyle={{ background: "var(--panel)", border: "1px solid var(--edge)", borderRadius: 8, color: "inherit" }}
+            contentStyle={{ background: "var(--panel)", border: "1px solid var(--edge)", borderRadius: 8, color: "inherit", fontSize: 13 }}
+            itemStyle={{ color: "var(--mantine-color-text)", padding: 0 }}
+            itemSorter={(item) => order.indexOf(String(item.dataKey))}
             formatter={(v) => number(Number(v))}
           />
-          <Legend iconType="circle" iconSize={9} formatter={(v) => <span style={{ color: "var(--mantine-color-text)", fontSize: 13 }}>{v}</span>} />
+          <Legend itemSorter={(item) => order.indexOf(String(item.dataKey))} iconType="circle" iconSize={9} formatter={(v) => <span style={{ color: "var(--mantine-color-text)", fontSize: 13 }}>{v}</span>} />
           {statuses.map((s) => (
             <Bar key={s} dataKey={s} stackId="a" fill={colors[s]} isAnimationActive={false} />
           ))}
-          <Bar dataKey="singles" name="Single" stackId="a" fill="var(--info)" isAnimationActive={false} />
+          <Bar dataKey="singles" name="Single" stackId="a" fill="var(--fill-single)" isAnimationActive={false} />
         </BarChart>
       </ResponsiveContainer>
     </div>

@@ -2,7 +2,7 @@ import { Cell, Pie, PieChart, ResponsiveContainer } from "recharts";
 import { share } from "../format";
 import { statuses } from "../verdict";
 
-const colors = { VALID: "var(--valid)", RISKY: "var(--risky)", INVALID: "var(--invalid)", UNKNOWN: "var(--unknown)" };
+const colors = { VALID: "var(--fill-valid)", RISKY: "var(--fill-risky)", INVALID: "var(--fill-invalid)", UNKNOWN: "var(--fill-unknown)" };
 
 /** Donut shows how a list divides. The legend beside it says the same in numbers. */
 export default function Donut({ counts }: { counts: Record<(typeof statuses)[number], number> }) {

@@ -254,8 +254,7 @@ function Sessions() {
                   <Table.Th>Browser</Table.Th>
                   <Table.Th>Signed in</Table.Th>
                   <Table.Th>Ends</Table.Th>
-                  <Table.Th>
-                    <span className="hide-narrow">End</span>
+                  <Table.Th><span className="unseen">End</span>
                   </Table.Th>
                 </Table.Tr>
               </Table.Thead>

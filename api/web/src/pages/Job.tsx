@@ -7,7 +7,7 @@ import { callback, isOver, job as jobQuery, jobProviders, reasons } from "../api
 import { bytes, decimal, duration, exactly, number, share } from "../format";
 import { Ask, Badge, Busy, CopyButton, Empty, Icon, JobBadge, Loaded, Moment, Page, Panel, Stat, Stats, StatusBadge, Trouble } from "../parts";
 import { pace, titleOf } from "../parts/JobTable";
-import { deferred, downloads, meaning, resultsPath, statuses } from "../verdict";
+import { deferred, downloads, resultsPath, statuses } from "../verdict";
 
 const Donut = lazy(() => import("../charts/Donut"));
 
@@ -179,9 +179,6 @@ function Outcome({ job: j }: { job: Job }) {
         {statuses.map((s) => (
           <li key={s}>
             <StatusBadge status={s} />
-            <Text component="span" size="sm" c="dimmed" className="hide-narrow">
-              {meaning[s].title}
-            </Text>
             <span className="num">
               <b>{number(j.counts[s])}</b>{" "}
               <Text component="span" size="sm" c="dimmed">
@@ -216,7 +213,7 @@ function Downloads({ job: j }: { job: Job }) {
             href={resultsPath(j.job_id, d.status, format, compress, !over)}
             download
             variant={d.name === "Safe to send" ? "filled" : "default"}
-            justify="space-between"
+            styles={{ label: { flex: 1, textAlign: "left" } }}
             leftSection={<Icon name="download" size={16} />}
             rightSection={
               <Text component="span" size="sm" inherit>
@@ -265,7 +262,7 @@ function Reasons({ job: j }: { job: Job }) {
               const k = known?.get(reason);
               return (
                 <Table.Tr key={reason}>
-                  <Table.Td className="mono">{reason}</Table.Td>
+                  <Table.Td className="mono word">{reason}</Table.Td>
                   <Table.Td>{k && <StatusBadge status={k.status} />}</Table.Td>
                   <Table.Td>{k?.meaning}</Table.Td>
                   <Table.Td className="num">{number(n)}</Table.Td>
@@ -398,7 +395,7 @@ function Search({ job: j }: { job: Job }) {
                   <Table.Td>
                     <StatusBadge status={r.status} />
                   </Table.Td>
-                  <Table.Td className="mono">{r.reason}</Table.Td>
+                  <Table.Td className="mono word">{r.reason}</Table.Td>
                   <Table.Td className="num">{r.score}</Table.Td>
                   <Table.Td>{r.smtp_provider}</Table.Td>
                 </Table.Tr>

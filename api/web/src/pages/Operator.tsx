@@ -34,7 +34,7 @@ export function meter(meters: Record<string, number>, name: string): number {
 export function labelled(meters: Record<string, number>, name: string): [string, number][] {
   return Object.entries(meters)
     .filter(([key, n]) => key.startsWith(name + "{") && n > 0)
-    .map(([key, n]): [string, number] => [key.slice(name.length + 1, -1), n])
+    .map(([key, n]): [string, number] => [key.slice(name.length + 1, -1).split(",").filter(Boolean).reverse().join(" "), n])
     .sort((a, b) => b[1] - a[1]);
 }
 
@@ -222,7 +222,7 @@ export function Providers() {
   const [open, setOpen] = useState<string | null>(null);
   return (
     <Page title="Providers" note="What each receiver tolerates from one of our addresses. Operators override it in a file; SIGHUP loads it.">
-      <Panel label="Providers">
+      <Panel>
         <TextInput aria-label="Find a provider" placeholder="Find by name or MX" value={find} onChange={(e) => setFind(e.currentTarget.value)} mb="sm" maw="22rem" leftSection={<Icon name="search" size={16} />} />
         <Loaded query={query} what="the table">
           {({ providers: list, in_force }) => {
@@ -247,8 +247,7 @@ export function Providers() {
                           <Table.Th className="num">Connections</Table.Th>
                           <Table.Th className="num">Refusals/h</Table.Th>
                           <Table.Th>Overridden</Table.Th>
-                          <Table.Th>
-                            <span className="hide-narrow">More</span>
+                          <Table.Th><span className="unseen">More</span>
                           </Table.Th>
                         </Table.Tr>
                       </Table.Thead>
@@ -326,7 +325,7 @@ export function Probes() {
   const query = useQuery(probes);
   return (
     <Page title="Probes" note="The newest single verifications of this server, from the verdict back to the reply and the rule that read it. Addresses are not kept, only their domains.">
-      <Panel label="Probes">
+      <Panel>
         <Loaded query={query} what="recent probes">
           {(list) =>
             list.length === 0 ? (
@@ -364,7 +363,7 @@ export function Probes() {
                         <Table.Td>
                           <Stack gap={2} align="flex-start">
                             <StatusBadge status={p.status} />
-                            <span className="mono">{p.reason}</span>
+                            <span className="mono word">{p.reason}</span>
                           </Stack>
                         </Table.Td>
                         <Table.Td style={{ maxWidth: "26rem" }}>
@@ -375,7 +374,7 @@ export function Probes() {
                             </Text>
                           )}
                         </Table.Td>
-                        <Table.Td className="mono">{p.rule ?? "—"}</Table.Td>
+                        <Table.Td className="mono word">{p.rule ?? "—"}</Table.Td>
                         <Table.Td className="num">
                           {number(p.duration_ms)} ms
                           <Text size="xs" c="dimmed">

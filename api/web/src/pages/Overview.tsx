@@ -33,6 +33,8 @@ export function lasting(balance: number, days: readonly Day[]): number | null {
   return used === 0 ? null : balance / (used / Math.min(7, days.length));
 }
 
+const lengthOf = (n: number) => (n < 2 ? duration(n * 86400) : `${number(Math.floor(n))} days`);
+
 export function Overview() {
   const [span, setSpan] = useState("30");
   const days = useQuery(usage(Number(span)));
@@ -60,14 +62,14 @@ export function Overview() {
       {low && balance.data && (
         <Alert color="yellow" icon={<Icon name="warn" />} title={balance.data.balance === 0 ? "There are no credits left" : "Credits run low"} styles={{ message: { color: "inherit" } }}>
           {lasts !== null && balance.data.balance > 0
-            ? `At the pace of the last seven days they last for about ${duration(lasts * 86400)}.`
+            ? `At the pace of the last seven days they last for about ${lengthOf(lasts)}.`
             : "Uploads and checks that need more than there is are refused."}{" "}
           Ask whoever runs this service for more.
         </Alert>
       )}
       <div className="panel">
         <Stats>
-          <Stat name="Credits" note={balance.data && balance.data.reserved > 0 ? `${number(balance.data.reserved)} more are set aside for jobs` : lasts !== null ? `about ${duration(lasts * 86400)} at this pace` : "1 a verdict, 0 for UNKNOWN"}>
+          <Stat name="Credits" note={balance.data && balance.data.reserved > 0 ? `${number(balance.data.reserved)} more are set aside for jobs` : lasts !== null ? `about ${lengthOf(lasts)} at this pace` : "1 a verdict, 0 for UNKNOWN"}>
             {balance.data ? number(balance.data.balance) : "…"}
           </Stat>
           <Stat name={`Rows verified, ${span} days`} note={all ? `${number(all.singles)} single checks beside` : undefined}>

@@ -27,7 +27,7 @@ export function Keys() {
       }
     >
       <Create opened={open} close={() => setOpen(false)} made={() => void refresh()} />
-      <Panel label="Keys">
+      <Panel>
         <Loaded query={query} what="your keys">
           {(list) =>
             list.length === 0 ? (
@@ -44,8 +44,7 @@ export function Keys() {
                       <Table.Th>Kind</Table.Th>
                       <Table.Th>Created</Table.Th>
                       <Table.Th>Last used</Table.Th>
-                      <Table.Th>
-                        <span className="hide-narrow">Revoke</span>
+                      <Table.Th><span className="unseen">Revoke</span>
                       </Table.Th>
                     </Table.Tr>
                   </Table.Thead>

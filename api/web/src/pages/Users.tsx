@@ -25,7 +25,7 @@ export function Users() {
       }
     >
       <Add opened={adding} close={() => setAdding(false)} />
-      <Panel label="Accounts">
+      <Panel>
         <TextInput aria-label="Find an account" placeholder="Find by e-mail address" value={find} onChange={(e) => setFind(e.currentTarget.value)} mb="sm" maw="22rem" leftSection={<Icon name="search" size={16} />} />
         <Loaded query={query} what="accounts">
           {(list) => {
@@ -42,8 +42,7 @@ export function Users() {
                       <Table.Th className="num">Balance</Table.Th>
                       <Table.Th>Own limits</Table.Th>
                       <Table.Th>Since</Table.Th>
-                      <Table.Th>
-                        <span className="hide-narrow">Actions</span>
+                      <Table.Th><span className="unseen">Actions</span>
                       </Table.Th>
                     </Table.Tr>
                   </Table.Thead>
@@ -355,8 +354,7 @@ export function Suppressions() {
                       <Table.Th>Name</Table.Th>
                       <Table.Th>Note</Table.Th>
                       <Table.Th>Since</Table.Th>
-                      <Table.Th>
-                        <span className="hide-narrow">Remove</span>
+                      <Table.Th><span className="unseen">Remove</span>
                       </Table.Th>
                     </Table.Tr>
                   </Table.Thead>

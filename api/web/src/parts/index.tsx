@@ -35,9 +35,9 @@ export function Page({ title, note, actions, children }: { title: string; note?:
   );
 }
 
-export function Panel({ title, actions, children, label }: { title?: ReactNode; actions?: ReactNode; children: ReactNode; label?: string }) {
+export function Panel({ title, actions, children }: { title?: ReactNode; actions?: ReactNode; children: ReactNode }) {
   return (
-    <section className="panel" aria-label={label}>
+    <section className="panel">
       {title && (
         <Group justify="space-between" mb="sm" gap="xs">
           <Title order={2}>{title}</Title>
@@ -273,7 +273,7 @@ export function Ask({ label, title, children, act, done, verb = label, color = "
 /** To is a link to another page of the dashboard. */
 export function To({ to, children, params }: { to: string; children: ReactNode; params?: Record<string, string> }) {
   return (
-    <Anchor renderRoot={(props) => <Link to={to} params={params as never} {...props} />} inherit>
+    <Anchor renderRoot={(props) => <Link to={to} params={params as never} {...props} />} inherit underline="always">
       {children}
     </Anchor>
   );

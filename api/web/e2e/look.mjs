@@ -1,0 +1,87 @@
+// Looks at every page: a screenshot in each size and colour scheme, and what axe finds. node e2e/look.mjs BASE EMAIL PASSWORD [DIR]
+import { readFile, mkdir } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { openBrowser, signIn } from "./browser.mjs";
+
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const sizes = [
+  [390, 844],
+  [1280, 800],
+  [1920, 1080],
+];
+const schemes = ["light", "dark"];
+export const places = [
+  "",
+  "verify",
+  "lists",
+  "docs",
+  "settings/keys",
+  "settings/callbacks",
+  "settings/usage",
+  "settings/account",
+  "operator/cluster",
+  "operator/providers",
+  "operator/users",
+  "operator/jobs",
+  "operator/suppressions",
+  "operator/probes",
+];
+
+/** findings are what axe has against the page as it is. */
+export async function findings(page) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() =>
+    globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
+  );
+  return violations.flatMap((v) => v.nodes.map((n) => `${v.id}: ${n.target.join(" ")}: ${n.failureSummary?.split("\n").slice(1).join(";").trim()}`));
+}
+
+/** settled waits until a page has what it asked for, and drew it. */
+export async function settled(page) {
+  await page.waitForFunction(() => ![...document.querySelectorAll("[role=status]")].some((e) => /^(Loading|Drawing|Counting)/.test(e.textContent ?? "")), null, { timeout: 15000 });
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+/** overflow is what is wider than the page. */
+export async function overflow(page) {
+  return page.evaluate(() => {
+    const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+    return wide > 1 ? wide : 0;
+  });
+}
+
+if (process.argv[1] === new URL(import.meta.url).pathname) {
+  const [base, email, password, dir = "shots"] = process.argv.slice(2);
+  await mkdir(dir, { recursive: true });
+  const { context, close } = await openBrowser();
+  let wrong = 0;
+  try {
+    const page = context.pages()[0];
+    page.on("pageerror", (e) => console.log("page error:", e.message, ++wrong));
+    page.on("console", (m) => m.type() === "error" && !m.text().includes("401") && console.log("console:", m.text(), ++wrong));
+    await signIn(page, base, email, password);
+    const jobs = await page.evaluate(() => fetch("/v1/verify/bulk?limit=1").then((r) => r.json()));
+    const all = [...places, ...(jobs.jobs[0] ? [`lists/${jobs.jobs[0].job_id}`] : [])];
+    for (const place of all) {
+      for (const scheme of schemes) {
+        await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
+        for (const [width, height] of sizes) {
+          await page.setViewportSize({ width, height });
+          await page.goto(`${base}/app/${place}`);
+          await page.locator("h1").waitFor();
+          await page.mouse.move(0, 0);
+          await settled(page);
+          const name = `${(place || "overview").replaceAll("/", "-").replace(/^lists-.*/, "job")}-${width}-${scheme}`;
+          await page.screenshot({ path: `${dir}/${name}.png`, fullPage: true });
+          const wide = await overflow(page);
+          if (wide) console.log(`${name}: ${wide} pixels too wide`, ++wrong);
+          if (width !== 1920) for (const f of await findings(page)) console.log(`${name}: ${f}`, ++wrong);
+        }
+      }
+    }
+  } finally {
+    await close();
+  }
+  console.log(wrong === 0 ? "nothing to mend" : `${wrong} things to mend`);
+  process.exitCode = wrong === 0 ? 0 : 1;
+}

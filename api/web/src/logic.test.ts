@@ -1,0 +1,135 @@
+import { describe, expect, it } from "vitest";
+import type { Result, Schemas } from "./api/client";
+import { ApiError, errorOf, take } from "./api/client";
+import { bytes, duration, share, when } from "./format";
+import { browserName } from "./pages/Account";
+import { examples, variableOf } from "./pages/examples";
+import { labelled, meter } from "./pages/Operator";
+import { lasting, sum } from "./pages/Overview";
+import { form } from "./upload/uploads";
+import { checks, curl, quote, resultsPath } from "./verdict";
+
+describe("format", () => {
+  it.each([
+    [0, 10, "0 %"],
+    [10, 10, "100 %"],
+    [1, 3, "33.3 %"],
+    [1, 100_000, "<0.1 %"],
+    [99_999, 100_000, "99.9 %"],
+    [0, 0, "0 %"],
+  ])("share(%i, %i) = %s", (n, of, want) => expect(share(n, of)).toBe(want));
+  it.each([
+    [0, "0 s"],
+    [59, "59 s"],
+    [60, "1 min"],
+    [90, "1 min 30 s"],
+    [3600, "1 h"],
+    [90_000, "1 d 1 h"],
+  ])("duration(%i) = %s", (s, want) => expect(duration(s)).toBe(want));
+  it.each([
+    [1, "1 byte"],
+    [1500, "1.5 KB"],
+    [5e9, "5 GB"],
+  ])("bytes(%i) = %s", (n, want) => expect(bytes(n)).toBe(want));
+  it("says moments", () => {
+    const now = Date.parse("2026-03-01T12:00:00Z");
+    expect(when("2026-03-01T11:59:58Z", now)).toBe("just now");
+    expect(when("2026-03-01T11:00:00Z", now)).toBe("1 h ago");
+    expect(when("2026-03-01T12:00:30Z", now)).toBe("in 30 s");
+    expect(when("2026-02-01T12:00:00Z", now)).toContain("2026");
+  });
+});
+
+const result: Result = {
+  email: "ann@example.com",
+  status: "VALID",
+  score: 98,
+  reason: null,
+  syntax_valid: true,
+  domain_exists: true,
+  smtp_valid: true,
+  is_disposable: false,
+  is_role_based: false,
+  is_free_email: false,
+  smtp_provider: "other",
+  mx_records: ["mx1.example.com"],
+  from_cache: false,
+  credits_used: 1,
+  verified_at: "2026-03-01T12:00:00Z",
+};
+
+describe("checks", () => {
+  const outcome = (r: Partial<Result>, name: string) => checks({ ...result, ...r }).find((c) => c.name === name)?.outcome;
+  it("ends where nothing more can be known", () => {
+    expect(checks({ ...result, syntax_valid: false }).map((c) => c.name)).toEqual(["Syntax"]);
+    expect(checks({ ...result, domain_exists: false }).map((c) => c.name)).toEqual(["Syntax", "Domain"]);
+  });
+  it("blames the mailbox only for what its server said", () => {
+    expect(outcome({}, "Mailbox")).toBe("good");
+    expect(outcome({ smtp_valid: false, status: "INVALID", reason: "mailbox_not_found" }, "Mailbox")).toBe("bad");
+    expect(outcome({ smtp_valid: false, status: "UNKNOWN", reason: "timeout" }, "Mailbox")).toBe("none");
+    expect(outcome({ smtp_valid: false, status: "RISKY", reason: "catch_all" }, "Mailbox")).toBe("fair");
+  });
+});
+
+describe("calls", () => {
+  it("quotes for a shell", () => expect(quote("it's")).toBe(`'it'\\''s'`));
+  it("says only what was chosen", () => {
+    expect(curl("https://v.example", "a@b.example", { check_smtp: true })).not.toContain("check_smtp");
+    expect(curl("https://v.example", "o'neil@b.example", { check_smtp: false, max_age: 0 })).toContain(`"max_age":0`);
+  });
+  it("names results", () => {
+    expect(resultsPath("j", [], "csv", "none")).toBe("/v1/verify/bulk/j/results");
+    expect(resultsPath("j", ["VALID", "RISKY"], "jsonl", "gzip", true)).toBe("/v1/verify/bulk/j/results?status=VALID%2CRISKY&format=jsonl&compress=gzip&partial=true");
+  });
+  it("makes variables of names", () => {
+    expect(variableOf("My shop!")).toBe("PROBITY_KEY_MY_SHOP");
+    expect(variableOf("!")).toBe("PROBITY_KEY");
+    for (const e of examples("https://v.example", "PROBITY_KEY_SHOP")) {
+      for (const c of e.code) expect(c.text, `${e.title} ${c.label}`).toContain("PROBITY_KEY_SHOP");
+    }
+  });
+  it("sends what changes the reading before the file", () => {
+    const f = form(new File(["email\n"], "l.csv"), { name: "n", column: "2", hasHeader: false, callbackUrl: "", callbackContent: "full", maxHours: 24, maxAgeDays: 7 });
+    const names = [...f.keys()];
+    expect(names.at(-1)).toBe("file");
+    expect(names).not.toContain("callback_url");
+    expect(f.get("email_column")).toBe("2");
+    expect(f.get("max_age")).toBe("604800");
+  });
+});
+
+describe("errors", () => {
+  it("are the server's own words", () => {
+    expect(errorOf(422, { detail: "email is missing." }, "r1", null)).toMatchObject({ message: "email is missing.", status: 422, requestId: "r1" });
+    expect(errorOf(502, "<html>", null, null).message).toContain("502");
+    expect(errorOf(429, { detail: "x" }, null, "12").retryAfter).toBe(12);
+  });
+  it("tell a lost connection from a refusal", async () => {
+    await expect(take(Promise.reject(new TypeError("x")))).rejects.toMatchObject({ status: 0 });
+    const response = new Response("{}", { status: 409 });
+    await expect(take(Promise.resolve({ error: { detail: "no" }, response }))).rejects.toBeInstanceOf(ApiError);
+  });
+});
+
+describe("sums", () => {
+  const day = (n: number): Schemas["UsageDay"] => ({ date: "2026-03-01", counts: { VALID: n, RISKY: 0, INVALID: 1, UNKNOWN: 0 }, singles: 2, credits_used: 7, credits_granted: 0 });
+  it("adds days", () => expect(sum([day(1), day(2)])).toEqual({ counts: { VALID: 3, RISKY: 0, INVALID: 2, UNKNOWN: 0 }, singles: 4, used: 14, rows: 5 }));
+  it("tells how long credits last", () => {
+    expect(lasting(70, Array(7).fill(day(1)))).toBe(10);
+    expect(lasting(70, [])).toBeNull();
+  });
+  it("reads meters", () => {
+    const m = { "p_total{VALID}": 3, "p_total{x,INVALID}": 5, p: 1, "p_total{none}": 0 };
+    expect(meter(m, "p_total")).toBe(8);
+    expect(labelled(m, "p_total")).toEqual([
+      ["INVALID x", 5],
+      ["VALID", 3],
+    ]);
+  });
+  it("knows browsers", () => {
+    expect(browserName("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36")).toBe("Chrome on Linux");
+    expect(browserName("curl/8")).toBe("curl");
+    expect(browserName("")).toBe("Unknown");
+  });
+});

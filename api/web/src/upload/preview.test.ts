@@ -1,0 +1,87 @@
+import { describe, expect, it } from "vitest";
+import { beginning, columnNamed, columnSeen, count, Counter, decode, packing, parse, preview } from "./preview";
+
+const utf8 = (s: string) => new TextEncoder().encode(s);
+
+describe("parse", () => {
+  it.each([
+    ["a,b\nc,d\n", ",", [["a", "b"], ["c", "d"]]],
+    ["a,b\r\nc,d", ",", [["a", "b"], ["c", "d"]]],
+    ['"x, y",2\n', ",", [["x, y", "2"]]],
+    ['"say ""hi""",2\n', ",", [['say "hi"', "2"]]],
+    ['"two\nlines",2\n', ",", [["two\nlines", "2"]]],
+    ['a"b,c\n', ",", [['a"b', "c"]]],
+    ["a;b\n", ";", [["a", "b"]]],
+    ["a,,\n", ",", [["a", "", ""]]],
+    ["\n\na\n", ",", [["a"]]],
+    ["", ",", []],
+  ])("%j", (text, delimiter, want) => expect(parse(text, delimiter, 10)).toEqual(want));
+
+  it("stops at the most", () => expect(parse("a\nb\nc\n", ",", 2)).toEqual([["a"], ["b"]]));
+});
+
+describe("columns", () => {
+  it.each([
+    [["name", "email"], 1],
+    [[" E Mail ", "email"], 1],
+    [["x", " E Mail "], 1],
+    [["e-mail"], -1],
+    [[], -1],
+  ])("%j is named %i", (header, want) => expect(columnNamed(header)).toBe(want));
+
+  it("sees addresses", () =>
+    expect(
+      columnSeen([
+        ["1", "ann@example.com", "x"],
+        ["2", "bo@example.com", "y@"],
+      ]),
+    ).toBe(1));
+});
+
+describe("preview", () => {
+  it("takes the delimiter that yields the column", () => {
+    const p = preview(utf8("id;email;city\n1;ann@example.com;Bonn, am Rhein\n"));
+    expect(p).toMatchObject({ delimiter: ";", column: 1, certain: true });
+    expect(p.rows).toEqual([["1", "ann@example.com", "Bonn, am Rhein"]]);
+  });
+  it("honours sep=", () => expect(preview(utf8("sep=|\nemail|x\na@b.example|1\n"))).toMatchObject({ delimiter: "|", column: 0 }));
+  it("sees that there is no header", () => {
+    const p = preview(utf8("ann@example.com,1\nbo@example.com,2\n"));
+    expect(p).toMatchObject({ header: null, column: 0, certain: false });
+    expect(p.rows).toHaveLength(2);
+  });
+  it("finds no column", () => expect(preview(utf8("a,b\n1,2\n")).column).toBe(-1));
+  it("of nothing is empty", () => expect(preview(utf8(""))).toMatchObject({ rows: [], column: -1 }));
+  it("reads marks", () => {
+    expect(decode(new Uint8Array([0xff, 0xfe, 0x61, 0]))).toBe("a");
+    expect(decode(new Uint8Array([0xfe, 0xff, 0, 0x61]))).toBe("a");
+    expect(decode(new Uint8Array([0xe4]))).toBe(""); // the beginning of a character that the cut parted
+    expect(decode(new Uint8Array([0xe4, 0x20]))).toBe("ä ");
+    expect(preview(utf8("\uFEFFemail\na@b.example\n")).column).toBe(0);
+  });
+});
+
+describe("files", () => {
+  it("tells packings", () => {
+    expect(packing(new Uint8Array([0x1f, 0x8b]))).toBe("gzip");
+    expect(packing(new Uint8Array([0x28, 0xb5, 0x2f, 0xfd]))).toBe("zstd");
+    expect(packing(utf8("PK\u0003\u0004"))).toBe("zip");
+    expect(packing(utf8("email"))).toBe("none");
+  });
+  it("counts records over pieces", () => {
+    const c = new Counter();
+    for (const piece of ["email,x\na@b,", '"two\nlines', '"\n\n', "c@d,1"]) c.add(utf8(piece));
+    expect(c.end()).toBe(3);
+  });
+  it("counts a file, and stops when told", async () => {
+    const blob = new Blob(["email\n", "a@b.example\n".repeat(1000)]);
+    expect(await count(blob, new AbortController().signal, () => {})).toBe(1001);
+    const stop = new AbortController();
+    stop.abort();
+    expect(await count(blob, stop.signal, () => {})).toBeNull();
+  });
+  it("takes the beginning alone", async () => {
+    const head = await beginning(new Blob(["x".repeat(1 << 20)]));
+    expect(head!.length).toBe(256 << 10);
+  });
+});

@@ -124,11 +124,11 @@ func (l *live) describe(s *Snapshot, now time.Time) {
 	if s.Rate > 0 {
 		s.ETA = time.Duration(float64(l.job.Unique-s.Answered) / s.Rate * float64(time.Second))
 	}
-	l.c.desk.describe(l, s)
+	l.c.desk.describe(l, s, now)
 }
 
 // describe adds what waits at the desk.
-func (d *desk) describe(l *live, s *Snapshot) {
+func (d *desk) describe(l *live, s *Snapshot, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.PendingRetry = l.waiting
@@ -139,6 +139,9 @@ func (d *desk) describe(l *live, s *Snapshot) {
 		}
 		if w.Rows == 0 {
 			continue
+		}
+		if q.until.After(now) {
+			s.PendingRetry += w.Rows // its budget allows none of them yet
 		}
 		s.Waiting = append(s.Waiting, w)
 		for i := len(s.Waiting) - 1; i > 0 && s.Waiting[i].Rows > s.Waiting[i-1].Rows; i-- {

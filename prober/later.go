@@ -50,3 +50,16 @@ func (h *health) canaryAt() time.Time {
 	}
 	return h.canary
 }
+
+// away is when a lane will ask anyone, if that is longer from now than rows are worth holding here: rows go home at once then,
+// and those who wait for them see what they wait for. The zero time otherwise.
+func (l *lane) away(now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.notBefore.Sub(now) > worthHolding {
+		return l.notBefore
+	}
+	return time.Time{}
+}
+
+const worthHolding = 5 * time.Second

@@ -50,3 +50,22 @@ func TestRowsWaitingForAnAddressComeHomeWithoutDue(t *testing.T) {
 		}
 	})
 }
+
+// A lane that asks nobody for a while keeps no rows: they go home at once, so that whoever waits sees for what.
+func TestRowsOfAPausedLaneGoHomeAtOnce(t *testing.T) {
+	h := &host{rcpt: knows("ann")}
+	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		row := b.rows(mxa, "ann@a.example")[0]
+		start := time.Now()
+		l := b.prober.laneOf(row.Route, b.prober.egress.list[0], start)
+		l.mu.Lock()
+		l.pause(start.Add(time.Minute))
+		l.mu.Unlock()
+		got := b.verify(30*time.Second, row)[row.Number]
+		require.Equal(t, wire.Later, got.Outcome)
+		require.Equal(t, start.Add(time.Minute), got.Due)
+		require.Less(t, time.Since(start), time.Second)
+		time.Sleep(time.Minute)
+		require.Equal(t, "VALID", spell(b.verify(30*time.Second, row)[row.Number].Verdict))
+	})
+}

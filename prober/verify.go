@@ -63,6 +63,7 @@ type sameRoute struct {
 	facts      []domainFact
 	egress     *egress
 	lane       *lane
+	away       time.Time // until when the lane asks nobody
 	suppressed bool
 }
 
@@ -132,6 +133,10 @@ func (v *verification) queue(o *keyed, row *wire.Row) {
 		v.put(o.row, &done)
 		return
 	}
+	if !v.same.away.IsZero() {
+		v.put(o.row, &outcome{later: true, due: v.same.away})
+		return
+	}
 	if v.p.rows.Add(1) > int64(v.p.cfg.MaxRows) || v.same.lane == nil {
 		v.p.rows.Add(-1)
 		v.put(o.row, &outcome{later: true, due: v.now.Add(fullWait)})
@@ -163,6 +168,9 @@ func (v *verification) route(row *wire.Row) {
 	s.suppressed = v.p.cfg.Suppressed(row.Address.Domain(), row.Route.Hosts)
 	if s.egress != nil {
 		s.lane = v.p.laneOf(row.Route, s.egress, v.now)
+	}
+	if s.lane != nil {
+		s.away = s.lane.away(v.now)
 	}
 	if s.lane != v.same.lane {
 		v.flushLane()

@@ -69,7 +69,7 @@ func (x *exchange) listJobs() error {
 		return err
 	}
 	cursor, err := base64.RawURLEncoding.DecodeString(x.query("cursor"))
-	if err != nil {
+	if err != nil || len(cursor) != 0 && len(cursor) != cursorSize {
 		return refuse(unacceptable, "cursor must be the next_cursor of the page before.")
 	}
 	state := store.JobState(x.query("status"))
@@ -199,3 +199,6 @@ func (x *exchange) queryFlag(name string) (bool, error) {
 	}
 	return readFlag(name, x.query(name))
 }
+
+// cursorSize is the length of a cursor: the time of a job in eight bytes, and its id.
+const cursorSize = 8 + 32

@@ -71,6 +71,9 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 		return n, err
 	}
 	if n.store, err = store.Open(cfg.fs, filepath.Join(cfg.dir, "state")); err != nil {
+		if errors.Is(err, syscall.EAGAIN) {
+			err = fmt.Errorf("another probity is at work in %s: wait for it, stop it, or name another folder: %w", cfg.dir, err)
+		}
 		return n, err
 	}
 	if n.resolver, err = f.resolver(n.table); err != nil {
@@ -215,9 +218,24 @@ func (f *probingFlags) identities() ([]prober.Identity, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := bindable(spec.local); err != nil {
+			return nil, fmt.Errorf("%w: --egress %s: %v; give an address of this machine, and what receivers see behind a slash", errUsage, s, err)
+		}
 		ids = append(ids, prober.Identity{Local: spec.local, Public: spec.public, EHLO: spec.ehlo})
 	}
 	return ids, nil
+}
+
+// bindable tries whether connections can leave from an address.
+func bindable(local netip.Addr) error {
+	if !local.IsValid() {
+		return nil
+	}
+	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(local, 0)))
+	if err != nil {
+		return err
+	}
+	return l.Close()
 }
 
 // hostName is what this machine calls itself.

@@ -27,6 +27,24 @@ type probingFlags struct {
 	SOCKS5              string           `name:"socks5" help:"Connect through this SOCKS5 proxy." placeholder:"HOST:PORT"`
 }
 
+// Validate is called by the parser.
+func (f *probingFlags) Validate() error {
+	if f.MailFrom != "" {
+		if _, err := engine.Parse(f.MailFrom); err != nil {
+			return fmt.Errorf("--mail-from %q: %w", f.MailFrom, err)
+		}
+	}
+	if f.Concurrency < 0 {
+		return fmt.Errorf("--concurrency %d: give the number of sessions, or leave it out", f.Concurrency)
+	}
+	for _, d := range f.RetrySchedule {
+		if d <= 0 {
+			return fmt.Errorf("--retry-schedule: a wait of %s is none", d)
+		}
+	}
+	return nil
+}
+
 // table is the shipped provider table with the operator's overrides.
 func (f *probingFlags) table() (*engine.Table, error) {
 	table := engine.DefaultTable()

@@ -64,6 +64,14 @@ func (c *verifyCmd) list() (string, bool) {
 	return t, err == nil && info.Mode().IsRegular() || !strings.Contains(t, "@")
 }
 
+// Validate is called by the parser.
+func (c *verifyCmd) Validate() error {
+	if c.Timeout <= 0 || c.MaxAge < 0 {
+		return errors.New("--timeout must be above zero, and --max-age not below it")
+	}
+	return c.probingFlags.Validate()
+}
+
 // onlyAddresses refuses what belongs to lists, and lists among addresses.
 func (c *verifyCmd) onlyAddresses() error {
 	if c.Output != "" {

@@ -182,7 +182,7 @@ func (y *yard) customer() string {
 	s, err := store.Open(vfs.Default, y.at("hub/state"))
 	require.NoError(y.t, err)
 	defer func() { require.NoError(y.t, s.Close()) }()
-	u, _, err := s.AddUser(y.ctx, store.NewUser{Email: "yard@example.com", Credits: yardCredits, Role: store.Admin}, "test", time.Now())
+	u, _, err := s.AddUser(y.ctx, store.NewUser{Email: "yard@example.com", Credits: yardCredits, Role: store.Admin, Limits: store.Limits{SinglePerMinute: 100_000, BulkPerHour: 1000}}, "test", time.Now())
 	require.NoError(y.t, err)
 	key, _, err := s.CreateKey(u.ID, "first", false, "test", time.Now())
 	require.NoError(y.t, err)

@@ -17,7 +17,8 @@
 //  3. The target is asked before the decoy; the decoy only where a target was accepted or greylisted, once per domain and host,
 //     in a session with that host. A decoy's clear answer is kept for a week.
 //  4. A probe belongs to exactly one holder: its lane's queue, a session, or the goroutine that moves it. It ends once.
-//  5. Each row of a batch gets exactly one Result. What is not finished at the hold is Later, and its probe goes on or is dropped.
+//  5. Each row of a batch gets exactly one Result. What is not finished at the hold, or when nearly all else is, is Later, and its
+//     probe goes on or is dropped.
 //  6. Bulk leaves to singles a fifth of each budget of a lane and the last transaction of each connection; singles are taken first.
 //  7. No lock is held across I/O. The order of locks is flight, lane, destination; a run's lock is taken last and alone.
 //  8. Bounds: Config.MaxRows probes, Config.MaxLanes lanes, Config.MaxSessions sessions, Config.MaxRetries retries of singles.

@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -67,5 +68,27 @@ func TestRowsOfAPausedLaneGoHomeAtOnce(t *testing.T) {
 		require.Less(t, time.Since(start), time.Second)
 		time.Sleep(time.Minute)
 		require.Equal(t, "VALID", spell(b.verify(30*time.Second, row)[row.Number].Verdict))
+	})
+}
+
+// Rows that were put off are not kept by one that a silent host keeps.
+func TestOneSlowHostDoesNotHoldAChunk(t *testing.T) {
+	slow, quick := &host{rcpt: func(string) string { return "-" }}, &host{rcpt: grey(knows())}
+	inLab(t, labTable, nil, map[string]*host{"mx.s.example": slow, "mx.a.example": quick}, func(b *lab) {
+		var addrs []string
+		for i := range 30 {
+			addrs = append(addrs, fmt.Sprintf("ann%d@a.example", i))
+		}
+		rows := append(b.rows([]string{"mx.s.example"}, "ann@s.example"), b.rows(mxa, addrs...)...)
+		start := time.Now()
+		got := b.verify(time.Minute, rows...)
+		require.Less(t, time.Since(start), 6*time.Second)
+		require.Equal(t, wire.Later, got[rows[0].Number].Outcome)
+		require.Zero(t, got[rows[0].Number].Due)
+		require.Equal(t, wire.Deferred, got[rows[1].Number].Outcome)
+
+		alone := time.Now()
+		b.verify(time.Minute, rows[0])
+		require.GreaterOrEqual(t, time.Since(alone), 30*time.Second, "alone it is held")
 	})
 }

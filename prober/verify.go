@@ -46,6 +46,7 @@ type verification struct {
 	order  []keyed  // until all are admitted
 	probes []*probe // by row; nil where none was needed or it is over
 	left   int      // rows without a result
+	putOff int      // rows that are to be tried again
 
 	same  sameRoute
 	batch []*probe // for same.lane, not yet added
@@ -202,6 +203,9 @@ func (v *verification) collect(ctx context.Context, hold time.Duration) {
 		case <-flush.C:
 			v.drain()
 			v.send(false)
+			if v.straggles(time.Now()) {
+				v.abandon()
+			}
 			flush.Reset(v.p.cfg.Flush)
 		case <-holding.C:
 			v.abandon()
@@ -213,6 +217,14 @@ func (v *verification) collect(ctx context.Context, hold time.Duration) {
 	}
 	v.r.close()
 	v.send(true)
+}
+
+// straggles reports that few rows keep many: those that were put off are planned only when the batch is home, so a few at slow
+// hosts shall not hold them. What came home so comes again as a batch of its own, of which it is not a small part: a row
+// comes home early three times at the most.
+func (v *verification) straggles(now time.Time) bool {
+	const few = 20 // less than a twentieth
+	return v.putOff > 0 && now.Sub(v.now) >= worthHolding && few*v.left < len(v.b.Rows)
 }
 
 // drain takes what sessions have handed over.
@@ -247,6 +259,7 @@ func (v *verification) put(row int, o *outcome) {
 	case o.later:
 		r.Outcome, r.Due, r.Egress = wire.Later, o.due, v.b.Egress
 	case o.deferred:
+		v.putOff++
 		r.Outcome, r.Due, r.Egress, r.Attempt = wire.Deferred, o.due, o.egress, uint8(min(o.attempt, 255))
 	}
 	if r.Outcome == wire.Settled {

@@ -75,6 +75,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 func (x *exchange) run() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
+			if lost, ok := p.(store.Lost); ok {
+				panic(lost) // nobody knows what is on the disk: the process ends, and the next start finds out
+			}
 			x.srv.log.Error("handler panicked", "request", x.id, "route", x.route.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = &refusal{kind: failed, detail: failedDetail, hangUp: true}
 		}

@@ -31,7 +31,7 @@ type group struct {
 	scribe scribe // the leader's
 }
 
-const groupLost = "state store cannot go on: a settlement was lost"
+const groupLost = Lost("a settlement was lost")
 
 // settleTogether returns when the settlement is durable, or with the error for which it was not made.
 func (s *Store) settleTogether(one *single) error {
@@ -47,7 +47,7 @@ func (s *Store) settleTogether(one *single) error {
 	end := lost
 	defer func() { s.group.leave(all, end) }()
 	if err := s.commitGroup(all); err != nil {
-		panic("state store cannot go on: " + err.Error())
+		panic(Lost(err.Error()))
 	}
 	end = settledNow
 	return one.err

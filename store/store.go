@@ -101,7 +101,7 @@ func (s *Store) commit(account string, claimed int64, parts []Part) error {
 		return err
 	}
 	if err := b.SyncWait(); err != nil {
-		panic("state store cannot go on: " + err.Error())
+		panic(Lost(err.Error()))
 	}
 	return nil
 }
@@ -220,11 +220,17 @@ func (s *Store) checkFormat() error {
 	return nil
 }
 
+// Lost is what the store panics with when nobody can tell any more what is on the disk: a sync failed under a commit.
+// Whoever recovers from panics must let this one end the process; the next start knows what is there.
+type Lost string
+
+func (l Lost) Error() string { return "state store cannot go on: " + string(l) }
+
 // quiet keeps the database from writing to the terminal: its errors come back from the calls that met them.
 type quiet struct{}
 
 func (quiet) Infof(string, ...any)  {}
 func (quiet) Errorf(string, ...any) {}
 func (quiet) Fatalf(format string, args ...any) {
-	panic("state store cannot go on: " + fmt.Sprintf(format, args...))
+	panic(Lost(fmt.Sprintf(format, args...)))
 }

@@ -3,9 +3,9 @@ import { useDisclosure } from "@mantine/hooks";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useRouterState } from "@tanstack/react-router";
 import { useEffect, type ReactNode } from "react";
-import { api, take, type Visit } from "../api/client";
+import { api, signedOut, take, type Visit } from "../api/client";
 import { follow, useLiveness } from "../api/events";
-import { credits, session } from "../api/queries";
+import { credits } from "../api/queries";
 import { number } from "../format";
 import { UploadPanel } from "../upload/UploadPanel";
 import { Icon, type IconName } from "./Icon";
@@ -169,11 +169,9 @@ function Theme() {
 }
 
 function Me({ visit }: { visit: Visit }) {
-  const client = useQueryClient();
   async function leave() {
     await take(api.POST("/v1/dash/logout")).catch(() => {});
-    client.clear();
-    client.setQueryData(session.queryKey, null);
+    signedOut();
   }
   return (
     <Menu position="bottom-end" width={240}>

@@ -21,6 +21,7 @@ func (p *Prober) finish(l *lane, out []ended, now time.Time) {
 			o = e.p.conclude(now)
 		}
 		p.metrics.outcome(&o)
+		p.recent.note(e.p, &o, l.key.egress, now)
 		p.deliver(e.p, &o, now)
 	}
 }

@@ -24,6 +24,7 @@ type Prober struct {
 	dests   destinations
 	metrics *metrics
 	spare   *spare
+	recent  *recent
 	tls     *tls.Config  // of all sessions
 	rows    atomic.Int64 // probes in memory
 	warned  sync.Once
@@ -48,7 +49,7 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), tls: newTLS(),
+	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(), tls: newTLS(),
 		dests: destinations{all: map[destinationKey]*destination{}}, lanes: map[laneKey]*lane{}, stop: make(chan struct{})}
 	p.table.Store(c.Table)
 	if p.egress, err = newEgresses(c.Identities, c.MailFrom); err != nil {

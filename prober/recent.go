@@ -1,0 +1,155 @@
+package prober
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"probity/engine"
+	"probity/store/cache"
+)
+
+// The bounds of what is remembered for people who look: about 600 bytes a probe, 4 MB in all.
+const (
+	maxRecent   = 1000 // probes of any outcome
+	maxUnknowns = 5000 // those that ended UNKNOWN
+	seenEach    = 100  // a second, of those that went well
+	unknownEach = 1000 // a second, of those that ended UNKNOWN
+)
+
+// recent remembers probes. What comes faster than its bounds is passed over without a lock.
+type recent struct {
+	well, ill gate
+
+	mu       sync.Mutex // guards what follows
+	any      memory
+	unknowns memory
+}
+
+func newRecent() *recent {
+	return &recent{well: gate{most: seenEach}, ill: gate{most: unknownEach}, any: memory{size: maxRecent}, unknowns: memory{size: maxUnknowns}}
+}
+
+// trace is one probe as it is remembered: no address, but a key that only this node can derive from one. Immutable.
+type trace struct {
+	key cache.Key
+
+	At       time.Time `json:"time"`
+	Provider string    `json:"provider"` // id
+	Host     string    `json:"mx"`
+	Stage    string    `json:"stage,omitempty"`
+	Event    string    `json:"event"` // what was seen last of what decided
+	Code     int       `json:"code,omitempty"`
+	Enhanced string    `json:"enhanced,omitempty"`
+	Meaning  string    `json:"meaning,omitempty"`
+	Rule     string    `json:"rule,omitempty"`
+	Source   string    `json:"source,omitempty"` // of the rule; found when it is shown
+	Status   string    `json:"status"`           // DEFERRED for one that will be asked again
+	Reason   string    `json:"reason,omitempty"`
+	Message  string    `json:"message,omitempty"` // redacted
+	Attempts int       `json:"attempts"`          // this one included
+	Egress   string    `json:"egress"`
+}
+
+// note remembers a probe that is over. The caller owns the probe.
+func (r *recent) note(p *probe, o *outcome, egress string, now time.Time) {
+	unknown := !o.deferred && o.verdict.Status == engine.Unknown
+	if unknown && !r.ill.pass(now) || !unknown && !r.well.pass(now) {
+		return
+	}
+	t := traceOf(p, o, now)
+	t.Egress = egress
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.any.put(t)
+	if unknown {
+		r.unknowns.put(t)
+	}
+}
+
+func traceOf(p *probe, o *outcome, now time.Time) *trace {
+	v := &o.verdict
+	t := &trace{key: p.key, At: now, Provider: p.ev.Route.Provider.ID, Host: v.Details.Host, Rule: v.Rule, Status: v.Status.String(),
+		Reason: v.Reason.String(), Attempts: p.ev.Attempts + 1}
+	if o.deferred {
+		t.Status = "DEFERRED"
+	}
+	if s := deciding(p.ev.Seen, &v.Details); s != nil {
+		t.Host, t.Event = s.Host, s.Event.String()
+		if s.Event == engine.EventReply {
+			t.Stage, t.Code, t.Meaning = s.Reply.Stage.String(), s.Reply.Code, s.Finding.Meaning.String()
+			t.Enhanced = enhancedText(s.Reply.Enhanced)
+			t.Message = engine.Redact(s.Reply.Text(), p.ev.Address)
+		}
+	}
+	return t
+}
+
+// deciding is the sighting that a verdict rests on: the last reply that its details name, else what was seen last.
+func deciding(seen []engine.Sighting, d *engine.Details) *engine.Sighting {
+	for i := len(seen) - 1; i >= 0; i-- {
+		if s := &seen[i]; s.Subject != engine.SubjectDecoy && s.Host == d.Host && s.Reply.Code == d.Code && s.Reply.Stage == d.Stage {
+			return s
+		}
+	}
+	if len(seen) == 0 {
+		return nil
+	}
+	return &seen[len(seen)-1]
+}
+
+// all lists what is remembered, each once, the newest first.
+func (r *recent) all() []*trace {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list, old := r.any.newest(), r.unknowns.newest()
+	if len(list) == 0 {
+		return nil
+	}
+	oldest := list[len(list)-1]
+	for i, t := range old {
+		if t.At.Before(oldest.At) {
+			return append(list, old[i:]...)
+		}
+	}
+	return list
+}
+
+// gate lets about so many a second through.
+type gate struct {
+	most   int64
+	second atomic.Int64
+	n      atomic.Int64
+}
+
+func (g *gate) pass(now time.Time) bool {
+	if s := now.Unix(); g.second.Load() != s {
+		g.second.Store(s)
+		g.n.Store(0)
+	}
+	return g.n.Load() < g.most && g.n.Add(1) <= g.most
+}
+
+// memory is a ring of the last few.
+type memory struct {
+	size  int
+	items []*trace
+	next  int // the oldest, once it is full
+}
+
+func (m *memory) put(t *trace) {
+	if len(m.items) < m.size {
+		m.items = append(m.items, t)
+		return
+	}
+	m.items[m.next] = t
+	m.next = (m.next + 1) % m.size
+}
+
+func (m *memory) newest() []*trace {
+	list := make([]*trace, 0, len(m.items))
+	for i := range m.items {
+		list = append(list, m.items[(m.next+len(m.items)-1-i)%len(m.items)])
+	}
+	return list
+}

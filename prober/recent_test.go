@@ -1,0 +1,79 @@
+package prober
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+)
+
+func (b *lab) recent(query, accept string) string {
+	r, w := httptest.NewRequest(http.MethodGet, "/debug/probes"+query, nil), httptest.NewRecorder()
+	r.Header.Set("Accept", accept)
+	b.prober.Recent().ServeHTTP(w, r)
+	return w.Body.String()
+}
+
+func TestRecentProbesShowNoAddress(t *testing.T) {
+	h := &host{rcpt: func(local string) string {
+		switch local {
+		case "zed":
+			return "550 5.1.1 <zed@a.example>: no mailbox of zed here"
+		case "bob":
+			return "451 4.3.0 try <b>later</b>"
+		}
+		return knows("ann")(local)
+	}}
+	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		b.verify(time.Minute, b.rows(mxa, "ann@a.example", "zed@a.example", "bob@a.example")...)
+		all := b.recent("", "*/*")
+		require.Equal(t, 3, strings.Count(all, "\n"))
+		require.NotContains(t, all, "zed")
+		require.NotContains(t, all, "@")
+
+		var got trace
+		require.NoError(t, json.Unmarshal([]byte(b.recent("?email=Zed@A.example", "")), &got))
+		require.NotZero(t, got.At)
+		require.NotEmpty(t, got.Rule)
+		require.NotEmpty(t, got.Source)
+		got.At, got.Rule, got.Source = time.Time{}, "", ""
+		require.Equal(t, trace{Host: "mx.a.example", Stage: "rcpt", Event: "reply", Code: 550, Enhanced: "5.1.1", Meaning: "no_mailbox", Status: "INVALID",
+			Reason: "mailbox_not_found", Message: "5.1.1 <address>: no mailbox of <address> here", Attempts: 1, Egress: "mail.us.example", Provider: got.Provider}, got)
+
+		page := b.recent("?email=bob@a.example", "text/html,*/*")
+		require.Contains(t, page, "<td>DEFERRED<td>temporary_error<td>4.3.0 try &lt;b&gt;later&lt;/b&gt;")
+		require.Equal(t, 2, strings.Count(page, "<tr>"))
+		require.Empty(t, b.recent("?email=nobody@a.example", ""))
+		require.Equal(t, "email is no address\n", b.recent("?email=nobody", ""))
+	})
+}
+
+func TestRecentIsBounded(t *testing.T) {
+	r, start := newRecent(), time.Unix(1_800_000_000, 0)
+	route := engine.Route{Provider: &engine.Provider{}}
+	put := func(s engine.Status, at time.Time) {
+		r.note(&probe{ev: engine.Evidence{Route: route}}, &outcome{verdict: engine.Verdict{Status: s}}, "e", at)
+	}
+	for i := range 3 * seenEach {
+		put(engine.Valid, start.Add(time.Duration(i)))
+	}
+	require.Len(t, r.all(), seenEach, "of one second")
+	for i := range maxUnknowns + maxRecent {
+		put(engine.Unknown, start.Add(time.Duration(i)*10*time.Millisecond))
+	}
+	later := start.Add(time.Hour)
+	for i := range maxRecent + 10 {
+		put(engine.Valid, later.Add(time.Duration(i)*time.Second))
+	}
+	all := r.all()
+	require.Len(t, all, maxRecent+maxUnknowns)
+	for i := range all[1:] {
+		require.False(t, all[i+1].At.After(all[i].At), "the newest first")
+	}
+}

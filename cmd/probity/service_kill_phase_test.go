@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/coordinator"
+	"probity/engine"
+	"probity/engine/lists"
+	"probity/store"
+)
+
+// phase is how far a job had come when the server was killed.
+type phase int
+
+const (
+	phaseNothing   phase = iota // no byte of the list is on disk
+	phaseSpool                  // bytes of the list are, but no job exists
+	phaseAccepted               // the job exists, and nothing is ready to be asked
+	phaseSealed                 // chunks exist, of which nothing is answered
+	phaseSynced                 // the log has answers of rows whose chunk still exists
+	phaseDone                   // chunks have ended
+	phaseAssembled              // all is answered, and the result file is not whole
+	phaseRenamed                // it is, but the job has not ended
+	phaseSettled                // the job has ended, and its receiver does not know
+	phaseCalled                 // the receiver does, but not the job
+	phaseOver
+	phases
+)
+
+// wantedPhases are those that a kill must have hit; the others are beside them.
+var wantedPhases = []phase{phaseSpool, phaseAccepted, phaseSealed, phaseSynced, phaseDone, phaseRenamed, phaseSettled, phaseCalled}
+
+func (g phase) String() string {
+	return [phases]string{"nothing", "spool sync", "accept", "chunk sealed", "log synced", "Done", "assembly", "rename", "settle", "callback sent", "over"}[g]
+}
+
+// mark is what shows from outside that a phase has come: callbacks that were taken, or the size of a file of the round's job.
+type mark struct {
+	goal  phase
+	calls int32
+	grown int64 // the file must be larger
+}
+
+// goal is the mark of a phase in the life that is about to begin.
+func (h *hunt) goal(g phase, calls int32) mark {
+	const logHead, answer = 20, 36 // bytes before the first answer, and of one
+	s := mark{goal: g, calls: calls}
+	switch g {
+	case phaseAccepted:
+		s.grown = -1
+	case phaseSealed:
+		s.grown = max(0, h.size("chunks"))
+	case phaseSynced:
+		s.grown = max(logHead, h.size("log")) + h.random.Int64N(huntRows*answer/4)
+	case phaseDone: // some part of all answers later
+		s.grown = max(logHead, h.size("log")) + h.random.Int64N(huntRows*answer)
+	}
+	return s
+}
+
+func (h *hunt) reached(s mark) bool {
+	switch s.goal {
+	case phaseSpool:
+		return h.size("spool") > s.grown
+	case phaseAccepted:
+		return h.size("names") > s.grown
+	case phaseSealed:
+		return h.size("chunks") > s.grown
+	case phaseSynced, phaseDone:
+		return h.size("log") > s.grown
+	case phaseRenamed:
+		return h.size("results") > 0
+	case phaseSettled:
+		return h.size("results") > 0 && h.size("chunks") < 0
+	}
+	return h.answered.Load() > s.calls
+}
+
+// size is of a file of the round's job, -1 when there is none.
+func (h *hunt) size(name string) int64 {
+	for _, id := range h.folders() {
+		if info, err := os.Stat(filepath.Join(h.data, "jobs", id, name)); err == nil {
+			return info.Size()
+		}
+	}
+	return -1
+}
+
+// folders are those of jobs that are neither over nor broken.
+func (h *hunt) folders() []string {
+	return slices.DeleteFunc(jobsIn(h.data), func(id string) bool { return h.past[id] })
+}
+
+// jobsIn names the folders of jobs.
+func jobsIn(data string) (ids []string) {
+	found, err := os.ReadDir(filepath.Join(data, "jobs"))
+	if err != nil {
+		return nil // not made yet
+	}
+	for _, f := range found {
+		ids = append(ids, f.Name())
+	}
+	return ids
+}
+
+// examine opens a copy of the dead server's folder: the next server must find the folder as the dead one left it.
+func (h *hunt) examine(t *testing.T, answered int32) (at []phase) {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS(h.data)))
+	atRest(t, dir, func(s *store.Store) {
+		require.NoError(t, s.CheckLedger(h.c.account))
+		j := h.record(t, s)
+		h.requireBalance(t, s, j)
+		at = h.phasesOf(t, s, dir, j, h.answered.Load() > answered)
+	})
+	return at
+}
+
+// record is the round's job, nil while there is none. Folders without one are of uploads that broke.
+func (h *hunt) record(t *testing.T, s *store.Store) *store.Job {
+	t.Helper()
+	jobs, _, err := s.JobsOf(h.c.account, "", store.MaxPage, "")
+	require.NoError(t, err)
+	jobs = slices.DeleteFunc(jobs, func(j *store.Job) bool { return h.past[j.ID] })
+	require.LessOrEqual(t, len(jobs), 1, "one list, several jobs")
+	if len(jobs) == 0 {
+		return nil
+	}
+	return jobs[0]
+}
+
+// requireBalance counts the credits at the moment of the kill.
+func (h *hunt) requireBalance(t *testing.T, s *store.Store, j *store.Job) {
+	t.Helper()
+	want := store.Credits{Balance: huntGranted - h.spent}
+	switch {
+	case j == nil:
+	case j.State.Finished():
+		want.Balance -= j.Charged
+	default:
+		want.Balance -= j.Unique
+		want.Reserved = j.Unique
+	}
+	now, err := s.Credits(h.c.account)
+	require.NoError(t, err)
+	require.Equal(t, want, now)
+}
+
+// phasesOf tells what a kill has hit, the latest last.
+func (h *hunt) phasesOf(t *testing.T, s *store.Store, dir string, j *store.Job, called bool) []phase {
+	t.Helper()
+	if j == nil {
+		return []phase{h.phaseOfUpload(dir)}
+	}
+	switch j.State {
+	case store.JobQueued, store.JobRunning:
+		return phasesOfWork(t, s, dir, j)
+	case store.JobFinalizing:
+		_, err := os.Stat(filepath.Join(dir, "jobs", j.ID, "results"))
+		if err != nil {
+			return []phase{phaseAssembled}
+		}
+		return []phase{phaseRenamed}
+	}
+	require.Equal(t, store.JobCompleted, j.State, j.Error)
+	c, err := s.Callback(j.ID)
+	require.NoError(t, err)
+	switch {
+	case c.State == store.CallbackDelivered:
+		return []phase{phaseOver}
+	case called:
+		return []phase{phaseCalled}
+	}
+	return []phase{phaseSettled}
+}
+
+// phaseOfUpload tells an upload that was broken off from one that had not begun. What it left behind is no job's.
+func (h *hunt) phaseOfUpload(dir string) phase {
+	at := phaseNothing
+	for _, id := range h.folders() {
+		if info, err := os.Stat(filepath.Join(dir, "jobs", id, "spool")); err == nil && info.Size() > 0 {
+			at = phaseSpool
+		}
+		h.past[id] = true
+	}
+	return at
+}
+
+// phasesOfWork counts chunks, whose numbers have a gap where some have ended, and rows in chunks and in the log: together they
+// are more than there are where a chunk still exists although answers of its rows are safe.
+func phasesOfWork(t *testing.T, s *store.Store, dir string, j *store.Job) (hit []phase) {
+	t.Helper()
+	var waiting, chunks int64
+	last := uint64(0)
+	require.NoError(t, s.Chunks(j.ID, func(c store.Chunk) error {
+		waiting += int64(c.Rows)
+		last = max(last, c.Number)
+		chunks++
+		return nil
+	}))
+	answered := int64(0)
+	if j.Term > 0 {
+		answered = answeredAtRest(t, s, dir, j.ID)
+	}
+	if answered+waiting > j.Unique {
+		hit = append(hit, phaseSynced)
+	}
+	if uint64(chunks) < last || chunks == 0 && j.SplitDone && answered > 0 {
+		hit = append(hit, phaseDone)
+	}
+	switch {
+	case len(hit) > 0:
+	case chunks > 0:
+		hit = append(hit, phaseSealed)
+	default:
+		hit = append(hit, phaseAccepted)
+	}
+	return hit
+}
+
+// answeredAtRest counts the distinct addresses that the log has an answer for.
+func answeredAtRest(t *testing.T, s *store.Store, dir, id string) int64 {
+	t.Helper()
+	domains, err := lists.Default()
+	require.NoError(t, err)
+	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: dir, Table: engine.DefaultTable(), Lists: domains})
+	if _, err := os.Stat(filepath.Join(dir, "jobs", id, "log")); err != nil {
+		return 0 // killed before there was one
+	}
+	var known bytes.Buffer
+	require.NoError(t, c.Results(t.Context(), id, coordinator.Filter{Partial: true}, &known))
+	rows, err := csv.NewReader(&known).ReadAll()
+	require.NoError(t, err)
+	email, status := slices.Index(rows[0], "email"), slices.Index(rows[0], "verify_status")
+	distinct := map[string]bool{}
+	for _, row := range rows[1:] {
+		if row[status] != "" {
+			distinct[folded(row[email])] = true
+		}
+	}
+	return int64(len(distinct))
+}
+
+// listed are the account's jobs, the newest first.
+func (h *hunt) listed(t *testing.T) []bulkJob {
+	t.Helper()
+	r, err := h.c.ask(http.MethodGet, "/v1/verify/bulk?limit=100", "", nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, r.status, "%s", r.body)
+	var page struct{ Jobs []bulkJob }
+	require.NoError(t, json.Unmarshal(r.body, &page))
+	return page.Jobs
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+	"probity/store"
+)
+
+// The most that all stories may take together, by themselves and with an upload of a size that was asked for.
+const (
+	serviceDeadline       = 3 * time.Minute
+	serviceDeadlineByHand = 2 * time.Hour
+)
+
+// play is what the tests of the service share: one pretend internet, and a folder.
+type play struct {
+	internet
+	lives context.Context // of processes
+	ctx   context.Context // of what is waited for
+	dir   string
+	seen  *sim.World // what the internet is made of
+}
+
+// TestService runs `probity serve` as a process against `sim serve`, and asks it as its customers do.
+func TestService(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes real processes and some 20 s; run without -short")
+	}
+	// Processes outlive the deadline, so that one that is late can be asked why; t.Context() ends before they are told to.
+	lives, end := context.WithCancel(context.Background())
+	t.Cleanup(end)
+	deadline := serviceDeadline
+	if _, byHand := uploadRows(t); byHand {
+		deadline = serviceDeadlineByHand
+	}
+	ctx, cancel := context.WithTimeout(lives, deadline)
+	t.Cleanup(cancel)
+	p := &play{lives: lives, ctx: ctx, dir: t.TempDir(), seen: sim.NewWorld(sim.Config{Seed: 1}), internet: startInternet(lives, t)}
+	produce(ctx, t, p.at("providers.toml"), "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
+	for name, story := range map[string]func(*testing.T, *play){
+		"ledger": ledgerStory, "same key": sameKeyStory, "callbacks": callbackStory, "revoked": revokedStory,
+		"upload": uploadStory, "killed": killedStory,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			story(t, p)
+		})
+	}
+	t.Cleanup(func() { requirePolite(t, p.referee(lives, t)) }) // after the stories, which run beside each other
+}
+
+func (p *play) at(name string) string { return filepath.Join(p.dir, name) }
+
+// serve is the command line of a server over a folder of data. Each asks from an address of its own, so that the referee can
+// tell them apart: the budgets of two servers add up.
+func (p *play) serve(data, egress string, flags ...string) []string {
+	return append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns", p.dns, "--smtp-port", p.smtp,
+		"--allow-private-targets", "--providers", p.at("providers.toml"), "--mail-from", "probe@prober.example", "--egress", egress + "=mx.prober.example",
+		"--allow-private-callbacks", "127.0.0.0/8", "--disk-floor", "1"}, flags...)
+}
+
+// atRest opens the store of a server that is not running.
+func atRest(t *testing.T, data string, do func(*store.Store)) {
+	t.Helper()
+	s, err := store.Open(vfs.Default, filepath.Join(data, "state"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	do(s)
+}
+
+// serving is `probity serve` in a process of its own.
+type serving struct {
+	process *exec.Cmd
+	base    string // URL of the public listener
+	ended   chan struct{}
+	err     error // of its end; read after ended
+
+	mu    sync.Mutex // guards words
+	words bytes.Buffer
+}
+
+var servingAddress = regexp.MustCompile(`msg=serving public=(\S+) admin=\S+`)
+
+// startServing returns once the server listens. Whoever starts one stops or kills it; if a test fails before, it is killed.
+func startServing(t *testing.T, p *play, data, egress string, flags ...string) *serving {
+	t.Helper()
+	s := &serving{process: command(p.lives, p.serve(data, egress, flags...)...), ended: make(chan struct{})}
+	lines, err := s.process.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, s.process.Start())
+	t.Cleanup(s.kill)
+	listens := make(chan string, 1)
+	go func() {
+		defer close(s.ended)
+		in := bufio.NewScanner(lines)
+		in.Buffer(nil, 1<<20)
+		for in.Scan() {
+			s.note(in.Text())
+			if found := servingAddress.FindStringSubmatch(in.Text()); found != nil {
+				listens <- found[1]
+			}
+		}
+		s.err = s.process.Wait()
+	}()
+	select {
+	case address := <-listens:
+		s.base = "http://" + address
+	case <-s.ended:
+		require.Fail(t, "the server ended before it listened", "%v: %s", s.err, s.said())
+	}
+	return s
+}
+
+func (s *serving) note(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.words.WriteString(line + "\n")
+}
+
+// said is what the server has written to its log.
+func (s *serving) said() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.words.String()
+}
+
+// stop ends the server as an operator does, and wants it to end well.
+func (s *serving) stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, s.process.Process.Signal(syscall.SIGTERM))
+	<-s.ended
+	require.NoError(t, s.err, s.said())
+	s.requireCalm(t)
+}
+
+// kill ends it with SIGKILL. To kill the dead does nothing.
+func (s *serving) kill() {
+	_ = s.process.Process.Kill()
+	<-s.ended
+}
+
+// requireCalm demands that nothing went wrong on the server's side.
+func (s *serving) requireCalm(t *testing.T) {
+	t.Helper()
+	for _, bad := range []string{"DATA RACE", "panic", "BUG:", "level=ERROR"} {
+		require.NotContains(t, s.said(), bad)
+	}
+}
+
+// resident is the memory that the server has now, and the most that it ever had, in bytes.
+func (s *serving) resident(t *testing.T) (now, peak int64) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))
+	if err != nil {
+		t.Skipf("this system does not tell what memory a process has: %v", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		kilobytes, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		switch name {
+		case "VmRSS":
+			now = kilobytes << 10
+		case "VmHWM":
+			peak = kilobytes << 10
+		}
+	}
+	require.Positive(t, peak)
+	return now, peak
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+	"probity/store"
+)
+
+const (
+	uploadRowsEnv  = "PROBITY_UPLOAD_ROWS"
+	uploadGrowth   = 250 << 20 // bytes that the server may grow by, from the first byte to the last download
+	uploadSource   = "127.0.1.5"
+	uploadSeed     = 25
+	raceOfMemory   = 2 // how many times the memory that the watch for data races takes
+	uploadReceiver = "127.0.2.2"
+)
+
+// uploadRows is how many rows are uploaded: by default as many as the watch for data races leaves time for. It is still twice
+// the 100,000 rows whose callback must stream. By hand: PROBITY_UPLOAD_ROWS=5000000 go test -timeout 2h -run TestService/^upload
+func uploadRows(t *testing.T) (rows int, byHand bool) {
+	text := os.Getenv(uploadRowsEnv)
+	if text == "" {
+		return 200_000, false
+	}
+	rows, err := strconv.Atoi(text)
+	require.NoError(t, err, uploadRowsEnv)
+	return rows, true
+}
+
+// uploadStory sends a long list in chunks, with the callback's URL after the file, and follows it to the last download. The
+// server's memory must not grow with it. By default the key is a test key, which asks no mail server: all else is the same.
+func uploadStory(t *testing.T, p *play) {
+	rows, byHand := uploadRows(t)
+	data := t.TempDir()
+	var c *customer
+	atRest(t, data, func(s *store.Store) {
+		c = p.hire(t, s, "big@customer.example", int64(rows), wide)
+		if !byHand {
+			key, _, err := s.CreateKey(c.account, "test", true, "test", time.Now())
+			require.NoError(t, err)
+			c.key = key
+		}
+	})
+	s := startServing(t, p, data, uploadSource)
+	c.base = s.base
+	receiver := newReceiver(t, uploadReceiver, answerWith(http.StatusOK))
+	c.warmUp(t, p)
+	before, _ := s.resident(t)
+	grown := func(when string) {
+		t.Helper()
+		now, peak := s.resident(t)
+		t.Logf("%s: resident %d MB, peak %d MB, at first %d MB", when, now>>20, peak>>20, before>>20)
+		most := int64(uploadGrowth)
+		if raceEnabled {
+			most *= raceOfMemory
+		}
+		require.Less(t, peak-before, most, when)
+	}
+
+	began := time.Now()
+	took := func(what string) {
+		t.Logf("%s after %s", what, time.Since(began).Round(time.Millisecond))
+	}
+	list := p.pour(rows)
+	j := c.upload(t, formPart{"file", "big.csv", list}, field("callback_url", receiver.url), field("callback_content", "full"))
+	took("accepted " + strconv.FormatInt(list.n>>20, 10) + " MB")
+	grown("accepted")
+	require.EqualValues(t, rows, j.TotalRows)
+	j = c.follow(t, j.ID)
+	took("finished")
+	grown("finished")
+	require.Equal(t, "completed", j.Status, j.Error)
+	e := receiver.next(t, p)
+	took("called back")
+	grown("called back")
+	require.EqualValues(t, rows, e.rows)
+
+	score := c.judgeDownload(t, p, j.ID, rows)
+	took("downloaded")
+	require.EqualValues(t, rows, score.Rows)
+	require.Zero(t, score.MissingRows+score.ExtraRows+score.OrderErrors+score.ChangedCells, "%+v", score)
+	if byHand {
+		requireScore(t, score)
+	}
+	require.Equal(t, j.Counts["VALID"]+j.Counts["RISKY"], c.countFiltered(t, j.ID))
+	took("downloaded with a filter")
+	grown("downloaded")
+	s.stop(t)
+	atRest(t, data, func(s *store.Store) { require.NoError(t, s.CheckLedger(c.account)) })
+}
+
+// warmUp has the server do everything once, so that what is measured next is not what is there once and for all.
+func (c *customer) warmUp(t *testing.T, p *play) {
+	list, _ := p.drawn(t, 100, 26)
+	j := c.follow(t, c.upload(t, fileOf(list)).ID)
+	require.Equal(t, "completed", j.Status, j.Error)
+	c.results(t, j.ID, "")
+}
+
+// poured is a list that is made while it is read.
+type poured struct {
+	*io.PipeReader
+	n int64
+}
+
+func (f *poured) Read(b []byte) (int, error) {
+	n, err := f.PipeReader.Read(b)
+	f.n += int64(n)
+	return n, err
+}
+
+func (p *play) pour(rows int) *poured {
+	out, in := io.Pipe()
+	go func() { // ends with the list, or with its reader
+		in.CloseWithError(sim.WriteList(in, p.seen, rows, uploadSeed))
+	}()
+	return &poured{PipeReader: out}
+}
+
+// judgeDownload holds the result file against the truth, row by row as both come.
+func (c *customer) judgeDownload(t *testing.T, p *play, id string, rows int) sim.Scores {
+	t.Helper()
+	truth, in := io.Pipe()
+	list := p.pour(rows)
+	go func() {
+		in.CloseWithError(errors.Join(sim.WriteTruth(in, p.seen, list), list.Close()))
+	}()
+	defer truth.Close()
+	resp, err := c.open(http.MethodGet, "/v1/verify/bulk/"+id+"/results", "", nil)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	score, err := sim.Score(truth, resp.Body)
+	require.NoError(t, err)
+	return score
+}
+
+// countFiltered downloads the good rows as lines of JSON, compressed.
+func (c *customer) countFiltered(t *testing.T, id string) (n int64) {
+	t.Helper()
+	resp, err := c.open(http.MethodGet, "/v1/verify/bulk/"+id+"/results?status=VALID,RISKY&format=jsonl&compress=gzip", "", nil, "Accept-Encoding", "identity")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	packed, err := gzip.NewReader(resp.Body)
+	require.NoError(t, err)
+	lines := bufio.NewScanner(packed)
+	lines.Buffer(nil, 1<<20)
+	for ; lines.Scan(); n++ {
+		if n == 0 {
+			require.True(t, json.Valid(lines.Bytes()), "%s", lines.Bytes())
+		}
+		require.False(t, bytes.Contains(lines.Bytes(), []byte(`"INVALID"`)), "%s", lines.Bytes())
+	}
+	require.NoError(t, lines.Err())
+	return n
+}

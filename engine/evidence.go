@@ -185,13 +185,13 @@ func failureRank(s Sighting) int {
 	switch s.Event {
 	case EventReply:
 		if s.Finding.Meaning.deferral() {
-			return 8
+			return 7
 		}
 		return 9
 	case EventSourceBlocked:
 		return 10
-	case EventNoSMTPUTF8:
-		return 7
+	case EventNoSMTPUTF8: // it ends the asking, whatever another host put off
+		return 8
 	case EventHostServFail:
 		return 6
 	case EventOutOfStep:

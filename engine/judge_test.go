@@ -140,6 +140,7 @@ func TestJudge(t *testing.T) {
 		"silence":                        {[]Sighting{saw(EventTimeout, SubjectSession, "a")}, 0, Unknown, "timeout", 40},
 		"out of step":                    {[]Sighting{saw(EventOutOfStep, SubjectSession, "a")}, 0, Unknown, "protocol_error", 30},
 		"no SMTPUTF8":                    {[]Sighting{saw(EventNoSMTPUTF8, SubjectTarget, "a")}, 0, Unknown, "smtputf8_unsupported", 35},
+		"no SMTPUTF8 behind a busy host": {[]Sighting{atBanner("a", 421, Temporary), saw(EventNoSMTPUTF8, SubjectTarget, "b")}, 0, Unknown, "smtputf8_unsupported", 35},
 		"private addresses only":         {[]Sighting{saw(EventRefusedHost, SubjectSession, "a"), saw(EventNoAddress, SubjectSession, "b")}, 0, Invalid, "unroutable_mx", 4},
 		"one host not looked up":         {[]Sighting{saw(EventRefusedHost, SubjectSession, "a"), saw(EventHostServFail, SubjectSession, "b")}, 0, Unknown, "dns_error", 30},
 		"IPv6 only, and we have none":    {[]Sighting{saw(EventNoEgress, SubjectSession, "a")}, 0, Unknown, "connection_failed", 30},

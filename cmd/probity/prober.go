@@ -165,7 +165,7 @@ func (w *worker) run(ctx context.Context) error {
 
 func (w *worker) backstage() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", api.Backstage{Metrics: w.registry, Config: func() any { return w.cmd }}.Handler())
+	mux.Handle("/", api.Backstage{Metrics: w.registry, Config: func() any { return w.cmd }, Probes: w.prober.Recent()}.Handler())
 	mux.HandleFunc("GET /debug/cluster", func(rw http.ResponseWriter, _ *http.Request) { writeJSON(rw, w.report()) })
 	return mux
 }

@@ -135,6 +135,14 @@ func (s *service) newCallbacks() (*coordinator.Callbacks, error) {
 		PublicURL: s.publicURL(), Dial: dialFrom, Lookup: lookup, Source: source, Allow: s.cmd.AllowPrivateCallbacks, Log: s.log, Metrics: s.registry})
 }
 
+// recent shows recent probes; a coordinator alone has none to show.
+func (s *service) recent() http.Handler {
+	if s.node.prober == nil {
+		return nil
+	}
+	return s.node.prober.Recent()
+}
+
 // publicURL is how receivers of callbacks reach the server: as told, else the listener's own address.
 func (s *service) publicURL() string {
 	if s.cmd.PublicURL != "" {
@@ -201,7 +209,7 @@ func (s *service) serveAdmin(ctx context.Context) error {
 // backstage is what the operator's own listener shows.
 func (s *service) backstage() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", api.Backstage{Metrics: s.registry, Config: s.shown, Server: s.server}.Handler())
+	mux.Handle("/", api.Backstage{Metrics: s.registry, Config: s.shown, Server: s.server, Probes: s.recent()}.Handler())
 	mux.HandleFunc("GET /debug/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.node.report()) })
 	mux.HandleFunc("GET /debug/owner", s.showOwner)
 	return mux

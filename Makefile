@@ -1,15 +1,19 @@
 # make demo    the main job: a pretend mail internet, a sample list, its verdicts
 # make test    the whole test suite
 # make check   format, vet, staticcheck, import law, generated code
+# make web     the dashboard, into the tree from where the next build embeds it; needs Node
 GO ?= go
 RACE := ./coordinator/... ./engine/dns ./engine/smtp ./prober/... ./store/... ./bench/sim ./cmd/...
 FUZZTIME ?= 3s
 ROWS ?= 20000
 
-.PHONY: demo test check build generate fuzz clean
+.PHONY: demo test check build web generate fuzz clean
 
 build:
 	$(GO) build -o bin/probity ./cmd/probity
+
+web:
+	sh api/web/build.sh
 
 demo: build
 	./bin/probity demo --rows $(ROWS) --exit --listen 127.0.0.1:0

@@ -4,7 +4,7 @@
 # make web     the dashboard, into the tree from where the next build embeds it; needs Node
 GO ?= go
 RACE := ./coordinator/... ./engine/dns ./engine/smtp ./prober/... ./store/... ./bench/sim ./cmd/...
-FUZZTIME ?= 3s
+FUZZTIME ?= 1s
 ROWS ?= 20000
 
 .PHONY: demo test check build web generate fuzz clean

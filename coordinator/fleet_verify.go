@@ -17,6 +17,19 @@ type part struct {
 	owner  owner
 	pinned bool
 	keys   []shard.Key // of the narrow routes among the rows
+	most   int         // rows
+}
+
+// leastPiece is the fewest rows that are worth a batch of their own.
+const leastPiece = 64
+
+// pieceOf is how many rows are sent together: no more than a wide provider takes from one source in half a minute, so that
+// the rows of two jobs take turns. Rows of other routes are many routes' or wait for their own alone.
+func pieceOf(p *engine.Provider) int {
+	if p == nil || !p.Wide || p.Limits.RecipientsPerMinute == 0 {
+		return wire.MaxRows
+	}
+	return min(wire.MaxRows, max(leastPiece, p.Limits.RecipientsPerMinute/2))
 }
 
 // moved reports that a narrow route of the part has another owner now.
@@ -41,7 +54,7 @@ func (f *Fleet) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, e
 	c := &collecting{b: b, emit: emit}
 	c.take(s.home)
 	var parts sync.WaitGroup
-	for _, p := range s.parts {
+	for _, p := range s.all {
 		parts.Go(func() { f.ask(ctx, p, hold, c) })
 	}
 	parts.Wait()
@@ -127,7 +140,8 @@ type spreading struct {
 	b     *wire.Batch
 	r     *roster
 	now   time.Time
-	parts map[string]*part
+	parts map[string]*part // by identity: the last, while it has room
+	all   []*part
 	home  []wire.Result
 
 	// What need not be found out again while rows of one domain follow each other.
@@ -179,11 +193,12 @@ func (s *spreading) look(row *wire.Row) {
 
 func (s *spreading) add(row *wire.Row) {
 	p := s.part
-	if p == nil {
-		p = &part{batch: *s.b, owner: s.by, pinned: s.by.identity == s.b.Egress}
-		p.batch.Egress, p.batch.Class = s.by.identity, s.b.Class+"@"+s.by.identity // each has a window of its own
-		p.batch.Rows = make([]wire.Row, 0, 1+len(s.b.Rows)/max(1, s.r.set.Len()))
-		s.parts[s.by.identity] = p
+	if p == nil || len(p.batch.Rows) >= p.most {
+		p = &part{most: pieceOf(row.Route.Provider), batch: *s.b, owner: s.by, pinned: s.by.identity == s.b.Egress}
+		// Each identity has a window of its own, and each job in it: no job waits for another's credit.
+		p.batch.Egress, p.batch.Class = s.by.identity, s.b.Class+"@"+s.by.identity+"#"+s.b.Job
+		p.batch.Rows = make([]wire.Row, 0, min(p.most, 1+len(s.b.Rows)/max(1, s.r.set.Len())))
+		s.parts[s.by.identity], s.all = p, append(s.all, p)
 		s.part = p
 	}
 	if n := len(p.keys); s.narrow && (n == 0 || p.keys[n-1] != s.key) {

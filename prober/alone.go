@@ -45,12 +45,12 @@ func (p *Prober) Asks() []Identity {
 
 // The bounds of a window: less would starve sessions, more would only wait here.
 const (
-	leastWindow = wire.MaxRows / 8
+	leastWindow = wire.MaxRows / 64
 	mostWindow  = 8 * wire.MaxRows
 )
 
-// Window is how many rows of a class are worth having here: about what its budgets allow in a minute, were half of them
-// refused. A class is a provider, a route, or many routes with few rows each, and after an @ the identity that asks.
+// Window is how many rows of a class are worth having here: about what its budgets allow in half a minute, were half of them
+// refused. A class is a provider, a route, or many routes with few rows each, and after an @ the identity that asks and the job.
 func (p *Prober) Window(class string) int {
 	table := p.table.Load()
 	class, _, one := strings.Cut(class, "@")
@@ -66,7 +66,7 @@ func (p *Prober) Window(class string) int {
 	}
 	rows := mostWindow
 	if n := prov.Limits.RecipientsPerMinute; n > 0 {
-		rows = min(rows, n*sources)
+		rows = min(rows, n/2*sources)
 	}
 	if n := prov.Limits.RefusalsPerHour; n > 0 {
 		rows = min(rows, 2*n*sources) // an hour's budget may be spent in a burst

@@ -65,11 +65,11 @@ func (l *labLog) logger(who string) *slog.Logger {
 
 const fleetSeed = 12
 
-func newFleetLab(t *testing.T, ctx context.Context, speedup float64) *fleetLab {
+func newFleetLab(t *testing.T, ctx context.Context, speedup float64, latency string) *fleetLab {
 	f := &fleetLab{t: t, network: sim.NewMemNet(), log: &labLog{}}
 	f.lan = newLAN(f.network)
 	var err error
-	f.internet, err = sim.Start(ctx, sim.Config{Seed: fleetSeed, Speedup: speedup, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, f.network)
+	f.internet, err = sim.Start(ctx, sim.Config{Seed: fleetSeed, Speedup: speedup, Latency: latency, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, f.network)
 	require.NoError(t, err)
 	var overrides bytes.Buffer
 	require.NoError(t, sim.WriteProviders(&overrides, speedup))

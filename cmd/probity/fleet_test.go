@@ -34,11 +34,15 @@ func keepRows(t *testing.T, list []byte, f func(email string) bool) []byte {
 
 // inFleet runs f with a coordinator and nodes in a bubble.
 func inFleet(t *testing.T, speedup float64, nodes, identities int, do func(ctx context.Context, f *fleetLab, spokes []*spoke)) {
+	inFleetAt(t, speedup, "none", nodes, identities, do)
+}
+
+func inFleetAt(t *testing.T, speedup float64, latency string, nodes, identities int, do func(ctx context.Context, f *fleetLab, spokes []*spoke)) {
 	began := time.Now()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		f := newFleetLab(t, ctx, speedup)
+		f := newFleetLab(t, ctx, speedup, latency)
 		f.hub = f.startHub(hubIP, "hub")
 		var spokes []*spoke
 		for n := range nodes {

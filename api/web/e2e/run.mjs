@@ -159,6 +159,18 @@ step("one address is verified, with its evidence", async ({ page, list }) => {
   await page.getByLabel("The call as a curl command").getByText("/v1/verify/single").waitFor();
 });
 
+step("dialogs and answers are right for axe too", async ({ page, base }) => {
+  assert.deepEqual(await findings(page), [], "a verdict");
+  await page.goto(base + "/app/settings/keys");
+  await page.getByRole("button", { name: "Create a key" }).click();
+  await page.getByRole("dialog").getByLabel("Name").waitFor();
+  await page.waitForTimeout(400); // until it has faded in: half of a fade has half of the contrast
+  assert.deepEqual(await findings(page), [], "a dialog");
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
+  assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Create a key", "the focus is where it was");
+});
+
 step("a list is shown before it is sent", async ({ page, file }) => {
   await nav(page, "Lists");
   await page.locator("input[type=file]").setInputFiles(file);

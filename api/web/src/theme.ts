@@ -4,6 +4,7 @@ export const theme = createTheme({
   primaryColor: "ink",
   primaryShade: { light: 7, dark: 7 },
   colors: {
+    dark: ["#dfe3ea", "#c0c6d0", "#a9b0bd", "#7a828f", "#3d4552", "#2e343e", "#232831", "#1b1f26", "#14171c", "#0e1115"],
     ink: ["#eef3ff", "#dbe4f8", "#b4c6ee", "#8ba6e5", "#7c9be4", "#527ad7", "#4571d5", "#3560bd", "#2b55aa", "#1d4997"],
   },
   fontFamily: "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif",
@@ -12,6 +13,8 @@ export const theme = createTheme({
   defaultRadius: "md",
   cursorType: "pointer",
   respectReducedMotion: true,
+  // A dialog's heading line is no banner of the page.
+  components: { ModalHeader: { defaultProps: { role: "presentation" } } },
 });
 
 // The greys and the red of the library do not have the contrast that WCAG 2.2 AA asks of text.

@@ -109,7 +109,7 @@ function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean
             <Group justify="space-between">
               <StatusBadge status={r.status} />
               <Text size="sm" c="dimmed">
-                Confidence <b>{r.score}</b> of 100
+                Score <b>{r.score}</b> of 100
               </Text>
             </Group>
             <Title order={2} className={`ink-${toneOf(r.status)}`} fz="1.5rem">

@@ -59,7 +59,7 @@ export function JobTable({ jobs, owner, link = true }: { jobs: Job[]; owner?: (j
         <Table.Tbody>
           {jobs.map((j) => (
             <Table.Tr key={j.job_id}>
-              <Table.Td style={{ overflowWrap: "anywhere" }}>
+              <Table.Td className="first">
                 {link ? (
                   <Link to="/lists/$jobId" params={{ jobId: j.job_id }} className="row-link">
                     {titleOf(j)}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
@@ -67,7 +68,7 @@ func uploadStory(t *testing.T, p *play) {
 		if raceEnabled {
 			most *= raceOfMemory
 		}
-		require.Less(t, peak-before, most, when)
+		assert.Less(t, (peak-before)>>20, most>>20, "megabytes of growth when "+when) // and on, to see the rest
 	}
 
 	began := time.Now()

@@ -12,9 +12,11 @@
 //	names          strings that records refer to: providers, rules, MX sets, suggestions; append-only
 //	log            (row, 32-byte record) in checksummed groups; append-only, the only truth about answers
 //	results        the finished file
-//	callback       the rows of a callback's body, between attempts
 //	erasing        there while an erasure gives new files the names of old ones; see erase.go
 //	callback       rows as they are sent to the callback's receiver; dropped when no attempt is due any more
+//
+// Who asks is a wire.Prober: one in this process, or a Fleet, which is the nodes of a cluster as one. The coordinator does not
+// know which.
 //
 // Invariants:
 //  1. Accept returns a job only after its files and its record are durable; a refused or broken upload leaves nothing.

@@ -106,8 +106,31 @@ func (c *Coordinator) Snapshot(id string) (Snapshot, error) {
 	}
 	if l := c.liveOf(id); l != nil {
 		l.describe(&s, time.Now())
+		return s, nil
 	}
+	c.describeResting(&s)
 	return s, nil
+}
+
+// describeResting tells of a job that is not worked on at this moment what was known when it was: it pauses, or its
+// result is being written. After a restart nothing is known until work goes on.
+func (c *Coordinator) describeResting(s *Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.runners[s.ID]
+	if r == nil {
+		return
+	}
+	for i, n := range r.seen {
+		s.ByStatus[engine.Status(i)] = n
+		s.Answered += n
+	}
+	if s.Answered > 0 {
+		s.Processed = s.Answered + s.Blank
+	}
+	if s.State == store.JobFinalizing && !s.Cancelled {
+		s.Processed = s.Rows
+	}
 }
 
 func (l *live) describe(s *Snapshot, now time.Time) {

@@ -17,7 +17,8 @@ type runner struct {
 	c    *Coordinator
 	id   string
 	bell chan struct{}
-	live *live // guarded by Coordinator.mu; set while the job is worked on
+	live *live    // guarded by Coordinator.mu; set while the job is worked on
+	seen [4]int64 // guarded by Coordinator.mu; what was answered, by status, when it was worked on last
 }
 
 const maxPaused = 7 * 24 * time.Hour // then a paused job is cancelled
@@ -210,6 +211,11 @@ func (r *runner) workLive(ctx context.Context, j *store.Job) error {
 func (r *runner) setLive(l *live) {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
+	if l == nil && r.live != nil {
+		for i := range r.seen {
+			r.seen[i] = r.live.progress.counts[i].Load()
+		}
+	}
 	r.live = l
 }
 

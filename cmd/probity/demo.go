@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/netip"
 	"os"
@@ -113,6 +114,9 @@ type demoFiles struct{ list, truth, result, overrides, data string }
 func (c demoCmd) prepare(w *sim.World) (f demoFiles, err error) {
 	at := func(name string) string { return filepath.Join(c.Dir, name) }
 	f = demoFiles{list: at("list.csv"), truth: at("truth.csv"), result: at("result.csv"), overrides: at("providers.toml"), data: at("data")}
+	if err = c.claim(); err != nil {
+		return f, err
+	}
 	if err = errors.Join(os.RemoveAll(f.data), os.MkdirAll(f.data, 0o755)); err != nil {
 		return f, err
 	}
@@ -128,6 +132,32 @@ func (c demoCmd) prepare(w *sim.World) (f demoFiles, err error) {
 	}
 	defer in.Close()
 	return f, writeFile(f.truth, func(out io.Writer) error { return sim.WriteTruth(out, w, in) })
+}
+
+// demoMark is a file in the folder of a demo: what stands beside it may be replaced by the next one.
+const demoMark = ".probity-demo"
+
+// claim makes the demo's folder, or takes one that an earlier demo made; anybody else's is left alone.
+func (c demoCmd) claim() error {
+	entries, err := os.ReadDir(c.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(c.Dir, demoMark)); err != nil && len(entries) > 0 {
+		return fmt.Errorf("%w: --dir %s holds other things than a demo's; name a new folder", errUsage, c.Dir)
+	}
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(c.Dir, demoMark), nil, 0o644)
+}
+
+// Validate is called by the parser.
+func (c *demoCmd) Validate() error {
+	if c.Rows < 1 {
+		return errors.New("--rows must be above zero")
+	}
+	return nil
 }
 
 // judgeDemo holds the result against the truth, and the prober against the receivers' limits.

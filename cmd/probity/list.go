@@ -52,6 +52,9 @@ func (c *verifyCmd) verifyList(ctx context.Context, con *console, log *slog.Logg
 	if err != nil {
 		return err
 	}
+	if info, err := os.Stat(filepath.Dir(c.Output)); err != nil || !info.IsDir() {
+		return fmt.Errorf("%w: --output %s: there is no such folder; make it first, or name another", errUsage, c.Output)
+	}
 	if sameFile(file, c.Output) {
 		return fmt.Errorf("%w: --output %s is the list itself; name another file", errUsage, c.Output)
 	}
@@ -92,8 +95,10 @@ func (c *verifyCmd) verifyIn(ctx context.Context, con *console, log *slog.Logger
 	if err != nil {
 		return err
 	}
+	var ended *store.Job
 	err = withNode(ctx, n, func(ctx context.Context) error {
-		return c.runList(ctx, con, n, file, deliver)
+		ended, err = c.runList(ctx, con, n, file, deliver)
+		return err
 	})
 	if err = errors.Join(err, n.Close()); err != nil {
 		var refused *refusedList
@@ -105,26 +110,27 @@ func (c *verifyCmd) verifyIn(ctx context.Context, con *console, log *slog.Logger
 		}
 		return err
 	}
-	return os.RemoveAll(dir)
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return printSummary(con, ended, c.Output)
 }
 
-func (c *verifyCmd) runList(ctx context.Context, con *console, n *node, file string, deliver func(*node, string) error) error {
+// runList verifies a list and delivers its result.
+func (c *verifyCmd) runList(ctx context.Context, con *console, n *node, file string, deliver func(*node, string) error) (*store.Job, error) {
 	job, err := c.jobOf(ctx, con, n, file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	bar := newProgress(con)
 	ended, err := bar.follow(ctx, n.coordinator, job.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if ended.State != store.JobCompleted {
-		return fmt.Errorf("%s: %s %s", file, ended.State, ended.Error)
+		return nil, fmt.Errorf("%s: %s %s", file, ended.State, ended.Error)
 	}
-	if err := deliver(n, job.ID); err != nil {
-		return err
-	}
-	return printSummary(con, ended, c.Output)
+	return ended, deliver(n, job.ID)
 }
 
 // jobOf is the job that an earlier run left in the folder, if it is of this very list; else a new one.

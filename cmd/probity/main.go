@@ -49,6 +49,7 @@ var errUsage = errors.New("wrong usage")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	signal.Ignore(syscall.SIGPIPE) // a reader that goes away is an error of the write, so that what is open is closed in order
 	unsetEmpty()
 	con := &console{in: os.Stdin, out: os.Stdout, err: os.Stderr, terminal: isTerminal(os.Stderr)}
 	os.Exit(run(ctx, os.Args[1:], con))
@@ -82,13 +83,33 @@ func run(ctx context.Context, args []string, con *console) int {
 		fmt.Fprintf(con.err, "probity: %v\nSee probity --help.\n", err)
 		return 2
 	}
+	if name, twice := givenTwice(parsed); twice {
+		fmt.Fprintf(con.err, "probity: --%s is given twice; give it once\n", name)
+		return 2
+	}
 	return exitCode(parsed.Run(&c), con)
+}
+
+// givenTwice finds a flag that takes one value and was given more: which of them was meant is not for us to choose.
+func givenTwice(parsed *kong.Context) (string, bool) {
+	seen := map[string]int{}
+	for _, p := range parsed.Path {
+		if p.Flag == nil || p.Flag.IsCumulative() || p.Flag.IsBool() {
+			continue
+		}
+		if seen[p.Flag.Name]++; seen[p.Flag.Name] > 1 {
+			return p.Flag.Name, true
+		}
+	}
+	return "", false
 }
 
 func exitCode(err error, con *console) int {
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, syscall.EPIPE):
+		return 1 // whoever read went away, and knows
 	case errors.Is(err, errUsage):
 		fmt.Fprintln(con.err, "probity:", err)
 		return 2

@@ -101,7 +101,10 @@ func parseEgress(s string) (egressSpec, error) {
 	}
 	local, public, natted := strings.Cut(addrs, "/")
 	spec := egressSpec{ehlo: ehlo}
-	var err error
+	_, err := engine.ParseDomain(ehlo)
+	if err != nil && !strings.HasPrefix(ehlo, "[") {
+		return egressSpec{}, fmt.Errorf("%w: --egress %q: the EHLO name: %v; give this address's host name, e.g. mx.example.org", errUsage, s, err)
+	}
 	if local != "" {
 		if spec.local, err = netip.ParseAddr(local); err != nil {
 			return egressSpec{}, fmt.Errorf("%w: --egress %q: %v", errUsage, s, err)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -99,10 +100,7 @@ func (s *service) open() (err error) {
 	if s.node.cache != nil { // a coordinator alone has none
 		s.registry.MustRegister(s.node.cache)
 	}
-	if s.callbacks, err = s.newCallbacks(); err != nil {
-		return err
-	}
-	if s.server, err = s.newServer(); err != nil {
+	if err := os.RemoveAll(s.scratch()); err != nil {
 		return err
 	}
 	if s.public, err = net.Listen("tcp", c.Listen); err != nil {
@@ -111,7 +109,26 @@ func (s *service) open() (err error) {
 	if s.admin, err = net.Listen("tcp", c.AdminListen); err != nil {
 		return fmt.Errorf("--admin-listen: %w", err)
 	}
-	return nil
+	if s.callbacks, err = s.newCallbacks(); err != nil {
+		return err
+	}
+	s.warn()
+	s.server, err = s.newServer()
+	return err
+}
+
+// warn says at the start what would surprise later.
+func (s *service) warn() {
+	c := s.cmd
+	if s.node.prober != nil && !c.AllowPrivateTargets && (c.MailFrom == "" || len(c.Egress) == 0) {
+		s.log.Warn("no public mail server is asked without --mail-from and --egress: what only it can tell stays UNKNOWN (smtp_not_checked)")
+	}
+	if at := s.public.Addr().(*net.TCPAddr); c.PublicURL == "" && at.IP.IsUnspecified() {
+		s.log.Warn("links in callbacks lead nowhere without --public-url: --listen names no address of this machine", "listen", c.Listen)
+	}
+	if c.CallbackSource == "" {
+		s.log.Info("receivers of callbacks cannot check where they come from without --callback-source")
+	}
 }
 
 // firstAdmin gives an empty store its admin, and says its password, this once.
@@ -148,7 +165,7 @@ func (s *service) publicURL() string {
 	if s.cmd.PublicURL != "" {
 		return s.cmd.PublicURL
 	}
-	return "http://" + s.cmd.Listen
+	return "http://" + s.public.Addr().String()
 }
 
 func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -160,12 +177,15 @@ func parseSource(s string) (local netip.Addr, published []string, err error) {
 	if s == "" {
 		return local, nil, nil
 	}
-	spec, err := parseEgress(s + "=callbacks")
+	spec, err := parseEgress(s + "=callbacks.invalid")
 	if err != nil {
 		return local, nil, fmt.Errorf("%w: --callback-source %q; write LOCAL[/PUBLIC], e.g. 192.0.2.10", errUsage, s)
 	}
 	return spec.local, []string{spec.public.String()}, nil
 }
+
+// scratch is where uploads are kept until their last part is read. What a crash left there is nobody's.
+func (s *service) scratch() string { return filepath.Join(s.cmd.Data, "scratch") }
 
 func (s *service) newServer() (*api.Server, error) {
 	c := s.cmd
@@ -177,7 +197,7 @@ func (s *service) newServer() (*api.Server, error) {
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor},
 		api.Rooms{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: vfs.Default,
 			Operator: api.Operator{Table: s.node.current.Load, Cluster: func() any { return s.node.report() }},
-			Scratch:  filepath.Join(c.Data, "scratch"), Log: s.log, Metrics: s.registry,
+			Scratch:  s.scratch(), Log: s.log, Metrics: s.registry,
 			Erase: eraseEverywhere(s.node.coordinator, s.node.store, s.node.cache)})
 }
 

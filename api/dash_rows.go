@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"probity/coordinator"
-	"probity/engine"
 	"probity/store"
 )
 
@@ -29,12 +28,11 @@ var errEnough = errors.New("enough was found")
 
 // search is one look through the results of a job, line by line.
 type search struct {
-	words  []byte // in lower case; empty matches all
-	after  int64  // rows up to this one were looked at before
-	limit  int
-	found  []json.RawMessage
-	last   int64 // row of the last line that was looked at
-	failed error
+	words []byte // in lower case; empty matches all
+	after int64  // rows up to this one were looked at before
+	limit int
+	found []json.RawMessage
+	last  int64 // the row that was looked at last
 }
 
 // findRows serves the rows of a job whose address has some letters in it.
@@ -106,28 +104,37 @@ func eachLine(r io.Reader, visit func([]byte) error) error {
 	return lines.Err()
 }
 
-// line looks at a row. What is searched for stands in the address, which is the second key of each line.
+// line looks at a row.
 func (s *search) line(b []byte) error {
-	var head struct {
-		Row    int64         `json:"row"`
-		Email  string        `json:"email"`
-		Status engine.Status `json:"-"`
-	}
-	if len(s.words) > 0 && !bytes.Contains(bytes.ToLower(b), s.words) {
+	if s.last = rowOf(b); s.last <= s.after || (len(s.words) > 0 && !bytes.Contains(bytes.ToLower(b), s.words)) {
 		return nil
 	}
-	if err := json.Unmarshal(b, &head); err != nil {
+	var row struct {
+		Email string `json:"email"`
+	}
+	if err := json.Unmarshal(b, &row); err != nil {
 		return err
 	}
-	if head.Row <= s.after || head.Email == "" || !strings.Contains(strings.ToLower(head.Email), string(s.words)) {
+	if row.Email == "" || !strings.Contains(strings.ToLower(row.Email), string(s.words)) {
 		return nil
 	}
-	s.last = head.Row
 	s.found = append(s.found, append(json.RawMessage(nil), b...))
 	if len(s.found) >= s.limit {
 		return errEnough
 	}
 	return nil
+}
+
+// rowOf is the number that each line begins with.
+func rowOf(b []byte) (n int64) {
+	digits, _ := bytes.CutPrefix(b, []byte(`{"row":`))
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			break
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n
 }
 
 // providerTable counts the rows of a job by provider and status.
@@ -190,7 +197,7 @@ func (x *exchange) countProviders() error {
 
 // line counts a row.
 func (t providerTable) line(b []byte) error {
-	status, provider := member1(b, `,"status":"`), member1(b, `,"smtp_provider":"`)
+	status, provider := textBehind(b, `,"status":"`), textBehind(b, `,"smtp_provider":"`)
 	if status == "" {
 		return nil
 	}
@@ -201,9 +208,9 @@ func (t providerTable) line(b []byte) error {
 	return nil
 }
 
-// member1 is the string that stands behind a key of our own making, as it is written: names of statuses and providers
+// textBehind is the string that stands behind a key of our own making, as it is written: names of statuses and providers
 // have no character that JSON escapes. An address before it cannot be taken for the key, since its quotes are escaped.
-func member1(b []byte, key string) string {
+func textBehind(b []byte, key string) string {
 	_, rest, ok := bytes.Cut(b, []byte(key))
 	if !ok {
 		return ""

@@ -351,3 +351,17 @@ func TestDashboardPages(t *testing.T) {
 		require.NotEmpty(t, r.header.Get("Content-Type"))
 	}
 }
+
+func TestRowOf(t *testing.T) {
+	for line, want := range map[string]int64{`{"row":12,"email":"a@b.c"}`: 12, `{"row":5000000,"x":1}`: 5000000, `{}`: 0, ``: 0} {
+		require.Equal(t, want, rowOf([]byte(line)), line)
+	}
+}
+
+// An address can hold what looks like a key: its quotes are escaped, so that it is not taken for one.
+func TestTextBehind(t *testing.T) {
+	line := []byte(`{"row":1,"email":"\",\"status\":\"VALID\"@x","status":"INVALID","smtp_provider":"GMX / WEB.DE"}`)
+	require.Equal(t, "INVALID", textBehind(line, `,"status":"`))
+	require.Equal(t, "GMX / WEB.DE", textBehind(line, `,"smtp_provider":"`))
+	require.Empty(t, textBehind(line, `,"none":"`))
+}

@@ -85,7 +85,7 @@ func NewFleet(cfg FleetConfig) (*Fleet, error) {
 	f := &Fleet{cfg: cfg, members: map[string]*member{}, parts: map[*part]context.CancelFunc{}}
 	f.roster.Store(newRoster(&cluster.View{}, nil, nil, time.Time{}))
 	if cfg.Metrics != nil {
-		if err := cfg.Metrics.Register(fleetMetrics{f}); err != nil {
+		if err := cfg.Metrics.Register(newFleetMetrics(f)); err != nil {
 			return nil, fmt.Errorf("fleet metrics: %w", err)
 		}
 	}

@@ -87,45 +87,62 @@ func (f *Fleet) member(name string) *member {
 }
 
 // fleetMetrics are the nodes as Prometheus sees them; node names are no addresses of anybody's mail.
-type fleetMetrics struct{ f *Fleet }
+type fleetMetrics struct {
+	f      *Fleet
+	gauges []nodeGauge
+}
 
-var (
-	nodeUp       = nodeGauge("up", "Whether the node takes work.")
-	nodeLanes    = nodeGauge("lanes", "Lanes at the node.")
-	nodeSessions = nodeGauge("sessions", "SMTP connections of the node.")
-	nodeRows     = nodeGauge("rows", "Rows sent to the node and not answered.")
-	nodePace     = nodeGauge("rows_per_second", "Rows that the node answers a second.")
-	nodeResting  = nodeGauge("resting_lanes", "Lanes of the node whose receiver wants no more for a time.")
-	nodeSpent    = nodeGauge("spent_lanes", "Lanes of the node whose budget is used up for now.")
-)
+// nodeGauge is one figure of a node.
+type nodeGauge struct {
+	desc *prometheus.Desc
+	of   func(*NodeReport) float64
+}
 
-func nodeGauge(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("probity_node_"+name, help, []string{"node"}, nil)
+func newFleetMetrics(f *Fleet) *fleetMetrics {
+	m := &fleetMetrics{f: f}
+	add := func(name, help string, of func(*NodeReport) float64) {
+		m.gauges = append(m.gauges, nodeGauge{prometheus.NewDesc("probity_node_"+name, help, []string{"node"}, nil), of})
+	}
+	add("up", "Whether the node takes work.", func(n *NodeReport) float64 {
+		if n.Usable {
+			return 1
+		}
+		return 0
+	})
+	add("lanes", "Lanes at the node.", func(n *NodeReport) float64 { return float64(n.Lanes) })
+	add("sessions", "SMTP connections of the node.", func(n *NodeReport) float64 { return float64(n.Sessions) })
+	add("rows", "Rows sent to the node and not answered.", func(n *NodeReport) float64 { return float64(n.Rows) })
+	add("rows_per_second", "Rows that the node answers a second.", func(n *NodeReport) float64 { return n.RowsPerSecond })
+	add("resting_lanes", "Lanes of the node whose receiver wants no more for a time.", func(n *NodeReport) float64 {
+		return n.sum(func(id *IdentityReport) int { return id.Resting })
+	})
+	add("spent_lanes", "Lanes of the node whose budget is used up for now.", func(n *NodeReport) float64 {
+		return n.sum(func(id *IdentityReport) int { return id.Spent })
+	})
+	return m
+}
+
+// sum adds up a figure of the node's identities.
+func (n *NodeReport) sum(of func(*IdentityReport) int) (all float64) {
+	for i := range n.Identities {
+		all += float64(of(&n.Identities[i]))
+	}
+	return all
 }
 
 // Describe implements prometheus.Collector.
-func (m fleetMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range [...]*prometheus.Desc{nodeUp, nodeLanes, nodeSessions, nodeRows, nodePace, nodeResting, nodeSpent} {
-		to <- d
+func (m *fleetMetrics) Describe(to chan<- *prometheus.Desc) {
+	for _, g := range m.gauges {
+		to <- g.desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (m fleetMetrics) Collect(to chan<- prometheus.Metric) {
-	for _, n := range m.f.Report().Nodes {
-		up, resting, spent := 0.0, 0, 0
-		if n.Usable {
-			up = 1
-		}
-		for _, id := range n.Identities {
-			resting, spent = resting+id.Resting, spent+id.Spent
-		}
-		for _, g := range [...]struct {
-			desc  *prometheus.Desc
-			value float64
-		}{{nodeUp, up}, {nodeLanes, float64(n.Lanes)}, {nodeSessions, float64(n.Sessions)}, {nodeRows, float64(n.Rows)}, {nodePace, n.RowsPerSecond},
-			{nodeResting, float64(resting)}, {nodeSpent, float64(spent)}} {
-			to <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value, n.Name)
+func (m *fleetMetrics) Collect(to chan<- prometheus.Metric) {
+	nodes := m.f.Report().Nodes
+	for i := range nodes {
+		for _, g := range m.gauges {
+			to <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.of(&nodes[i]), nodes[i].Name)
 		}
 	}
 }

@@ -132,3 +132,16 @@ func TestRowsOfNobodyComeHome(t *testing.T) {
 	require.Equal(t, wire.Settled, got[0].Rows[0].Outcome)
 	require.Equal(t, engine.ReasonSMTPNotChecked, got[0].Rows[0].Verdict.Reason)
 }
+
+func TestWhereNodesAreReached(t *testing.T) {
+	for listen, want := range map[string]string{
+		"10.0.0.2:7947":   "10.0.0.2:7947",
+		"p1.example:7947": "p1.example:7947",
+		"0.0.0.0:7947":    "10.0.0.9:7947",
+		"[::]:7947":       "10.0.0.9:7947",
+		"":                "",
+	} {
+		require.Equal(t, want, reachOf(&cluster.Node{Listen: listen, Gossip: "10.0.0.9:7946"}), listen)
+	}
+	require.Empty(t, reachOf(&cluster.Node{Listen: "0.0.0.0:7947"}), "what was known before holds")
+}

@@ -22,5 +22,7 @@
 //  6. Bulk leaves to singles a fifth of each budget of a lane and the last transaction of each connection; singles are taken first.
 //  7. No lock is held across I/O. The order of locks is flight, lane, destination; a run's lock is taken last and alone.
 //  8. Bounds: Config.MaxRows probes, Config.MaxLanes lanes, Config.MaxSessions sessions, Config.MaxRetries retries of singles.
-//  9. When Run has returned, every session has taken its leave and no goroutine of this package is left.
+//  9. A node that is told to stand alone (SetAlone) opens no connection and begins no transaction until it is told otherwise,
+//     not even for a retry of its own. A source that cannot connect anywhere sends one canary in a while and nothing else.
+//  10. When Run has returned, every session has taken its leave and no goroutine of this package is left.
 package prober

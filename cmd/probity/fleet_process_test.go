@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -46,6 +47,7 @@ func TestFleetOfProcesses(t *testing.T) {
 		c.follow(job, func(jobView) {})
 		t.Logf("%d rows in %s", rows, time.Since(began).Round(time.Millisecond))
 		y.judge(c, job, rows)
+		c.requireShown()
 		sources := sourcesOf(y.referee())
 		narrow := 0
 		for id, seen := range sources {
@@ -187,6 +189,39 @@ func (y *yard) customer() string {
 	key, _, err := s.CreateKey(u.ID, "first", false, "test", time.Now())
 	require.NoError(y.t, err)
 	return key
+}
+
+// requireShown looks at the cluster in every way there is.
+func (c *yardCluster) requireShown() {
+	t, y := c.y.t, c.y
+	admin := []string{"--admin", hubAddress + ":9090"}
+	table, err := y.inside("hub", append([]string{"cluster"}, admin...)...)
+	require.NoError(t, err)
+	t.Logf("%s", table)
+	body, err := c.api.call(y.ctx, http.MethodGet, "/v1/admin/cluster", "", nil)
+	require.NoError(t, err)
+	defer body.Close()
+	var r coordinator.ClusterReport
+	require.NoError(t, json.NewDecoder(body).Decode(&r))
+	require.Len(t, r.Nodes, 4)
+	for _, n := range r.Nodes {
+		require.Equal(t, "alive", n.State)
+		require.Len(t, n.Identities, 2)
+		require.Equal(t, "ok", n.Identities[0].State)
+		require.Contains(t, string(table), n.Identities[1].Name)
+	}
+	flags := append(admin, "--dns", simDNS, "--json")
+	for domain, owner := range map[string]string{"gmail.com": "each address has its own", "mailinator.com": "10.77."} {
+		facts, err := y.inside("hub", append([]string{"explain", "route", domain}, flags...)...)
+		require.NoError(t, err)
+		require.Contains(t, string(facts), `"owner":"`+owner)
+	}
+	metrics, err := http.Get("http://" + hubAddress + ":9090/metrics")
+	require.NoError(t, err)
+	defer metrics.Body.Close()
+	text, err := io.ReadAll(metrics.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `probity_node_up{node="p1"} 1`)
 }
 
 func (c *yardCluster) upload(list string) string {

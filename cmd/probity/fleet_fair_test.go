@@ -25,6 +25,9 @@ const (
 // TestFleetIsFair asks single addresses and a short list while a long list is under way: neither waits for its end. All are of
 // one wide provider, so that they want the same budgets, and receivers take as long to answer as the real ones do.
 func TestFleetIsFair(t *testing.T) {
+	if raceEnabled {
+		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")
+	}
 	inFleetAt(t, 1, "realistic", 4, 2, func(ctx context.Context, f *fleetLab, _ []*spoke) {
 		fresh := f.mailboxes(2*fairSingles+2*fairShort+fairLong, 99)
 		next := func(n int) (some []string) {

@@ -17,6 +17,9 @@ const scaleRows = 3000
 // TestThroughputIsLinearInIdentities gives each identity the same work at one wide provider, in real time as receivers feel
 // it, so that politeness alone is the bottleneck: with more identities it takes as long.
 func TestThroughputIsLinearInIdentities(t *testing.T) {
+	if raceEnabled {
+		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")
+	}
 	pace := map[int]float64{}
 	for _, shape := range []struct{ nodes, identities int }{{1, 1}, {1, 2}, {2, 2}, {4, 2}} {
 		n := shape.nodes * shape.identities

@@ -20,7 +20,7 @@ demo: build
 
 test: build
 	$(GO) test $$($(GO) list ./... | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/)
-	$(GO) test -race -timeout 15m $(RACE)
+	$(GO) test -race -timeout 40m $(RACE)
 	sh tools/fuzz.sh $(FUZZTIME)
 
 check:

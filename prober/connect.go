@@ -170,7 +170,7 @@ func (s *session) fail(f smtp.Fault) {
 func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []ended) []ended {
 	g := s.group
 	switch {
-	case f.RetryPlain && !g.plain:
+	case f.RetryPlain: // also of a session that had begun before another learnt it: the next ones ask for no TLS
 		g.plain = true
 		return out
 	case f.Event == engine.EventInternal:

@@ -36,7 +36,6 @@ const (
 type hunt struct {
 	p           *play
 	data        string
-	overrides   string // of the provider table
 	c           *customer
 	list, truth []byte
 	undisturbed []byte // the result of a job that nobody disturbed
@@ -68,13 +67,8 @@ func killedStory(t *testing.T, p *play) {
 }
 
 func newHunt(t *testing.T, p *play) *hunt {
-	dir := t.TempDir()
-	h := &hunt{p: p, data: filepath.Join(dir, "data"), overrides: filepath.Join(dir, "providers.toml"), random: rand.New(rand.NewPCG(killSeed(t), 1)), past: map[string]bool{}}
+	h := &hunt{p: p.withoutRefusals(t), data: t.TempDir(), random: rand.New(rand.NewPCG(killSeed(t), 1)), past: map[string]bool{}}
 	atRest(t, h.data, func(s *store.Store) { h.c = p.hire(t, s, "patient@customer.example", huntGranted, wide) })
-	text, err := os.ReadFile(p.at("providers.toml"))
-	require.NoError(t, err)
-	text = regexp.MustCompile(`(?m)^refusals_per_hour = \d+$`).ReplaceAll(text, []byte("refusals_per_hour = 0"))
-	require.NoError(t, os.WriteFile(h.overrides, text, 0o600))
 	h.list = certainList(t, p.seen)
 	var truth bytes.Buffer
 	require.NoError(t, sim.WriteTruth(&truth, p.seen, bytes.NewReader(h.list)))
@@ -143,11 +137,21 @@ func (h *hunt) aim(t *testing.T, goals []phase) {
 	h.past[h.job] = true
 }
 
-// start begins a life. Refusals are not budgeted in it: a crash counts what it had leased of the hour's budget as used, and some
+// withoutRefusals has servers that budget no refusals: a crash counts what it had leased of the hour's budget as used, and some
 // eight of them would keep a receiver waiting for that hour.
+func (p *play) withoutRefusals(t *testing.T) *play {
+	text, err := os.ReadFile(p.overrides)
+	require.NoError(t, err)
+	text = regexp.MustCompile(`(?m)^refusals_per_hour = \d+$`).ReplaceAll(text, []byte("refusals_per_hour = 0"))
+	other := *p
+	other.overrides = filepath.Join(t.TempDir(), "providers.toml")
+	require.NoError(t, os.WriteFile(other.overrides, text, 0o600))
+	return &other
+}
+
 func (h *hunt) start(t *testing.T) *serving {
 	t.Helper()
-	s := startServing(t, h.p, h.data, "127.0.1.6", "--providers", h.overrides)
+	s := startServing(t, h.p, h.data, "127.0.1.6")
 	h.c.base = s.base
 	return s
 }

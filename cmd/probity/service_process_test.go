@@ -29,13 +29,14 @@ const (
 	serviceDeadlineByHand = 2 * time.Hour
 )
 
-// play is what the tests of the service share: one pretend internet, and a folder.
+// play is what the tests of the service share: one pretend internet, and what was made for it.
 type play struct {
 	internet
 	lives context.Context // of processes
 	ctx   context.Context // of what is waited for
-	dir   string
-	seen  *sim.World // what the internet is made of
+	seen  *sim.World      // what the internet is made of
+
+	overrides string // of the provider table
 }
 
 // TestService runs `probity serve` as a process against `sim serve`, and asks it as its customers do.
@@ -52,8 +53,9 @@ func TestService(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(lives, deadline)
 	t.Cleanup(cancel)
-	p := &play{lives: lives, ctx: ctx, dir: t.TempDir(), seen: sim.NewWorld(sim.Config{Seed: 1}), internet: startInternet(lives, t)}
-	produce(ctx, t, p.at("providers.toml"), "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
+	p := &play{lives: lives, ctx: ctx, seen: sim.NewWorld(sim.Config{Seed: 1}), internet: startInternet(lives, t),
+		overrides: filepath.Join(t.TempDir(), "providers.toml")}
+	produce(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 	for name, story := range map[string]func(*testing.T, *play){
 		"ledger": ledgerStory, "same key": sameKeyStory, "callbacks": callbackStory, "revoked": revokedStory,
 		"upload": uploadStory, "killed": killedStory,
@@ -66,13 +68,11 @@ func TestService(t *testing.T) {
 	t.Cleanup(func() { requirePolite(t, p.referee(lives, t)) }) // after the stories, which run beside each other
 }
 
-func (p *play) at(name string) string { return filepath.Join(p.dir, name) }
-
 // serve is the command line of a server over a folder of data. Each asks from an address of its own, so that the referee can
 // tell them apart: the budgets of two servers add up.
 func (p *play) serve(data, egress string, flags ...string) []string {
 	return append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns", p.dns, "--smtp-port", p.smtp,
-		"--allow-private-targets", "--providers", p.at("providers.toml"), "--mail-from", "probe@prober.example", "--egress", egress + "=mx.prober.example",
+		"--allow-private-targets", "--providers", p.overrides, "--mail-from", "probe@prober.example", "--egress", egress + "=mx.prober.example",
 		"--allow-private-callbacks", "127.0.0.0/8", "--disk-floor", "1"}, flags...)
 }
 

@@ -63,6 +63,9 @@ func killedStory(t *testing.T, p *play) {
 	t.Logf("%d jobs, kills: %s", h.rounds, h.tally())
 	require.Empty(t, h.missed(), "phases that no kill has hit; repeat, or look at the moments")
 	require.GreaterOrEqual(t, h.rounds, 2)
+	scratch, err := os.ReadDir(filepath.Join(h.data, "scratch"))
+	require.NoError(t, err)
+	require.Empty(t, scratch, "copies of uploads that broke")
 	atRest(t, h.data, func(s *store.Store) { requireLedger(t, s, h.c, huntGranted, h.spent, h.rounds) })
 }
 

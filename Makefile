@@ -21,6 +21,7 @@ demo: build
 test: build
 	$(GO) test $$($(GO) list ./... | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/)
 	$(GO) test -race -timeout 40m $(RACE)
+	$(GO) test -run '^(TestThroughputIsLinearInIdentities|TestFleetIsFair)$$' ./cmd/probity # their paces are not the race detector's
 	sh tools/fuzz.sh $(FUZZTIME)
 
 check:

@@ -68,7 +68,11 @@ func TestNext(t *testing.T) {
 		"never past a recipient reply":       {[]Sighting{said(SubjectTarget, "a", 554, PolicyRefused, BlameSite)}, Step{}},
 		"temporary is retried":               {[]Sighting{said(SubjectTarget, "a", 451, Temporary, BlameSite)}, wait(time.Minute)},
 		"no SMTPUTF8 ends":                   {[]Sighting{saw(EventNoSMTPUTF8, SubjectTarget, "a")}, Step{}},
-		"unanswered, then the door is shut":  {[]Sighting{saw(EventClosed, SubjectTarget, "a"), saw(EventConnectFailed, SubjectSession, "a")}, Step{}},
+		"unanswered, then the door is shut":  {[]Sighting{saw(EventClosed, SubjectTarget, "a"), saw(EventConnectFailed, SubjectSession, "a")}, ask("b")},
+		"unanswered at two hosts":            {[]Sighting{saw(EventClosed, SubjectTarget, "a"), atBanner("a", 421, RateLimited), saw(EventClosed, SubjectTarget, "b")}, ask("b")},
+		"unanswered at too many hosts":       {[]Sighting{saw(EventClosed, SubjectTarget, "a"), atBanner("a", 421, RateLimited), saw(EventTimeout, SubjectTarget, "b")}, Step{}},
+		"unanswered, then every door shut":   {[]Sighting{saw(EventClosed, SubjectTarget, "a"), atBanner("a", 421, RateLimited), atBanner("b", 421, RateLimited), atBanner("c", 421, RateLimited)}, wait(time.Minute)},
+		"unanswered, then no source left":    {[]Sighting{saw(EventClosed, SubjectTarget, "a"), saw(EventSourceBlocked, SubjectSession, "a")}, Step{}},
 		"a blocked source does not try more": {[]Sighting{saw(EventSourceBlocked, SubjectSession, "a")}, Step{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -70,15 +70,17 @@ func breaksMailboxRule(ev *Evidence) bool {
 }
 
 // nextAsk finds the host to ask while the target has no answer: the same again after an unanswered RCPT, the next
-// one after a failure before RCPT (RFC 5321 section 5.1), never one after a recipient reply.
+// one after a failure before RCPT (RFC 5321 section 5.1), never one after a recipient reply. A host that cut the target
+// off and then let no session begin has failed as any other has; what went unanswered is counted over all hosts.
 func nextAsk(ev *Evidence, p Policy) Step {
-	if host, weight := ev.unanswered(); weight > 0 {
-		if weight >= maxUnanswered || ev.failed(host) || ev.has(EventNoSMTPUTF8) {
-			return Step{}
-		}
+	host, weight := ev.unanswered()
+	if weight >= maxUnanswered || ev.has(EventNoSMTPUTF8) {
+		return Step{}
+	}
+	if weight > 0 && !ev.failed(host) {
 		return Step{Kind: StepAsk, Host: host}
 	}
-	if ev.has(EventNoSMTPUTF8) || ev.has(EventSourceBlocked) || ev.has(EventInternal) {
+	if ev.has(EventSourceBlocked) || ev.has(EventInternal) {
 		return Step{}
 	}
 	tried := 0

@@ -66,10 +66,9 @@ func (c Config) check() error {
 		return fmt.Errorf("smtp port %d: want 1 to 65535", c.SMTPPort)
 	case c.Speedup < 0:
 		return fmt.Errorf("speed-up %g: want 0 or more", c.Speedup)
-	case c.Latency != "" && c.Latency != "none" && c.Latency != "realistic":
-		return fmt.Errorf("latency %q: want none or realistic", c.Latency)
 	}
-	return nil
+	_, err := c.fixedLatency()
+	return err
 }
 
 // Close ends every listener and connection and waits for them. It returns what
@@ -137,18 +136,34 @@ func (s *Server) listen(addr netip.Addr) (net.Listener, error) {
 
 // startDNS listens on one port for UDP and TCP.
 func (s *Server) startDNS(ctx context.Context) error {
-	packets, err := s.network.ListenPacket(s.World.config.DNS)
+	packets, listener, err := s.listenTwice(s.World.config.DNS)
 	if err != nil {
 		return fmt.Errorf("dns: %w", err)
 	}
 	s.DNS = addrPort(packets.LocalAddr())
-	listener, err := s.network.Listen(s.DNS)
-	if err != nil {
-		_ = packets.Close()
-		return fmt.Errorf("dns: %w", err)
-	}
 	s.done.Go(func() { s.fail(newNameServer(s.World).serve(ctx, packets, listener)) })
 	return nil
+}
+
+// twinTries bounds the search for a port that is free for UDP and TCP alike.
+const twinTries = 20
+
+// listenTwice opens a port for UDP and TCP. The system gives a port that is free for UDP; somebody may have its twin, and
+// then another is asked for.
+func (s *Server) listenTwice(at netip.AddrPort) (packets net.PacketConn, listener net.Listener, err error) {
+	for range twinTries {
+		if packets, err = s.network.ListenPacket(at); err != nil {
+			return nil, nil, err
+		}
+		if listener, err = s.network.Listen(addrPort(packets.LocalAddr())); err == nil {
+			return packets, listener, nil
+		}
+		_ = packets.Close()
+		if at.Port() != 0 {
+			break
+		}
+	}
+	return nil, nil, err
 }
 
 // addrPort reads an address that a listener gave: AddrPort's own form.

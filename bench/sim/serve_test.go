@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/textproto"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -236,6 +237,38 @@ func TestServerOnLoopback(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// crowded is a loopback on which others have the TCP twins of the first free UDP ports.
+type crowded struct {
+	Loopback
+	taken int
+}
+
+func (c *crowded) Listen(at netip.AddrPort) (net.Listener, error) {
+	if c.taken--; c.taken >= 0 {
+		return nil, syscall.EADDRINUSE
+	}
+	return c.Loopback.Listen(at)
+}
+
+func TestListenTwiceLooksForAFreeTwin(t *testing.T) {
+	for _, c := range []struct {
+		taken int
+		port  uint16
+		ok    bool
+	}{{0, 0, true}, {3, 0, true}, {twinTries, 0, false}, {1, 53535, false}} {
+		s := &Server{network: &crowded{taken: c.taken}}
+		packets, listener, err := s.listenTwice(netip.AddrPortFrom(netip.MustParseAddr("127.80.0.1"), c.port))
+		if !c.ok {
+			require.ErrorIs(t, err, syscall.EADDRINUSE)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, packets.LocalAddr().(*net.UDPAddr).Port, listener.Addr().(*net.TCPAddr).Port)
+		require.NoError(t, packets.Close())
+		require.NoError(t, listener.Close())
+	}
+}
+
 func TestStartRefuses(t *testing.T) {
 	for what, c := range map[string]Config{
 		"a small network":     {Network: netip.MustParsePrefix("127.1.0.0/24")},
@@ -243,6 +276,8 @@ func TestStartRefuses(t *testing.T) {
 		"a port out of range": {SMTPPort: 70000},
 		"negative speed":      {Speedup: -1},
 		"an unknown latency":  {Latency: "some"},
+		"a negative latency":  {Latency: "-1s"},
+		"an endless latency":  {Latency: "1h"},
 		"no loopback":         {Network: netip.MustParsePrefix("10.0.0.0/8"), SMTPPort: AnyPort},
 	} {
 		_, err := Start(t.Context(), c, Loopback{})

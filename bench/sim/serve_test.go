@@ -237,13 +237,13 @@ func TestServerOnLoopback(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// crowded is a loopback on which others have the TCP twins of the first free UDP ports.
-type crowded struct {
+// busyPorts is a loopback on which others have the TCP twins of the first free UDP ports.
+type busyPorts struct {
 	Loopback
 	taken int
 }
 
-func (c *crowded) Listen(at netip.AddrPort) (net.Listener, error) {
+func (c *busyPorts) Listen(at netip.AddrPort) (net.Listener, error) {
 	if c.taken--; c.taken >= 0 {
 		return nil, syscall.EADDRINUSE
 	}
@@ -256,7 +256,7 @@ func TestListenTwiceLooksForAFreeTwin(t *testing.T) {
 		port  uint16
 		ok    bool
 	}{{0, 0, true}, {3, 0, true}, {twinTries, 0, false}, {1, 53535, false}} {
-		s := &Server{network: &crowded{taken: c.taken}}
+		s := &Server{network: &busyPorts{taken: c.taken}}
 		packets, listener, err := s.listenTwice(netip.AddrPortFrom(netip.MustParseAddr("127.80.0.1"), c.port))
 		if !c.ok {
 			require.ErrorIs(t, err, syscall.EADDRINUSE)

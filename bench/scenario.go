@@ -18,7 +18,7 @@ type Options struct {
 	Binary  string        // our own executable
 	Dir     string        // where files of a run go; below it each scenario has its own folder, removed at its end
 	Rows    int           // 0: each scenario's own
-	Latency string        // none or realistic: how long the pretend internet takes to answer
+	Latency string        // none, or how long a mail host of the pretend internet takes over each batch of replies
 	Seed    uint64        // which internet, which list
 	Timeout time.Duration // of one scenario; 0 is none
 	Load    time.Duration // of each load of the single scenario; 0 is defaultLoad

@@ -117,6 +117,9 @@ const (
 
 // latency is how long each batch of replies of a host takes.
 func (s *smtpServer) latency(host *Host) time.Duration {
+	if fixed, err := s.world.config.fixedLatency(); err == nil && fixed > 0 {
+		return fixed
+	}
 	if s.world.config.Latency != "realistic" {
 		return 0
 	}

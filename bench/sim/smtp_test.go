@@ -318,6 +318,18 @@ func TestLatency(t *testing.T) {
 	})
 }
 
+func TestFixedLatencyIsNotScaled(t *testing.T) {
+	inBubble(t, Config{Speedup: 0, Latency: "50ms"}, func(h *harness) {
+		_, host := h.domainOf("postfix", Primary)
+		c := h.call(host)
+		start := time.Now()
+		c.reply()
+		if once := time.Since(start); once != 50*time.Millisecond {
+			t.Errorf("banner after %v", once)
+		}
+	})
+}
+
 func TestOneDomainATransaction(t *testing.T) {
 	inBubble(t, Config{}, func(h *harness) {
 		d, host := h.domainOf("google", Primary)

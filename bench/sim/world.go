@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"fmt"
 	"net/netip"
+	"time"
 )
 
 // Config is everything that makes one pretend internet. The zero value of each
@@ -12,8 +14,9 @@ type Config struct {
 	// Speedup divides waiting times and multiplies per-minute and per-hour
 	// limits; 1 is real time, 0 is no waits and no limits.
 	Speedup float64
-	// Latency is "none" (also "") or "realistic": answers take as long as the
-	// real ones do, divided by Speedup.
+	// Latency is "none" (also ""), "realistic": answers take as long as the
+	// real ones do, divided by Speedup; or a duration: each batch of replies of
+	// a mail host takes that long, whatever Speedup is.
 	Latency string
 	// Network is where host addresses are drawn; the zero value is 127.16.0.0/12.
 	Network netip.Prefix
@@ -44,6 +47,22 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
+
+// fixedLatency is the duration in Latency; 0 when it is one of the words.
+func (c Config) fixedLatency() (time.Duration, error) {
+	switch c.Latency {
+	case "", "none", "realistic":
+		return 0, nil
+	}
+	d, err := time.ParseDuration(c.Latency)
+	if err != nil || d <= 0 || d > maxLatency {
+		return 0, fmt.Errorf("latency %q: want none, realistic, or a duration up to %s", c.Latency, maxLatency)
+	}
+	return d, nil
+}
+
+// maxLatency is less than clients wait for any reply.
+const maxLatency = 5 * time.Second
 
 // Oddity is what a persona's names do in the DNS.
 type Oddity uint8

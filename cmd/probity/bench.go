@@ -15,7 +15,7 @@ type benchCmd struct {
 	Scenarios []string      `arg:"" optional:"" name:"scenario" help:"Which scenarios; default: all. --list names them."`
 	List      bool          `help:"List the scenarios with their bars and end."`
 	Rows      int           `help:"Rows of each scenario's list; default: the scenario's own." placeholder:"N"`
-	Latency   string        `help:"How long the pretend internet takes to answer: none or realistic." enum:"none,realistic" default:"none"`
+	Latency   string        `help:"How long a mail host of the pretend internet takes over each batch of replies: none, or a duration such as 50ms." default:"none"`
 	Nodes     int           `help:"How many nodes serve; scenarios of this build take 1." default:"1"`
 	Seed      uint64        `help:"Which internet and which list." default:"1"`
 	Timeout   time.Duration `help:"How long one scenario may take." default:"30m"`

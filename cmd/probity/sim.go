@@ -31,7 +31,7 @@ type simServeCmd struct {
 	DNS      netip.AddrPort `name:"dns" help:"Where the name server listens." default:"127.0.0.1:5353"`
 	SMTPPort int            `name:"smtp-port" help:"The port of all mail hosts." default:"2525"`
 	HTTP     netip.AddrPort `name:"http" help:"Where GET /referee reports."`
-	Latency  string         `help:"none or realistic." enum:"none,realistic" default:"none"`
+	Latency  string         `help:"How long mail hosts take over each batch of replies: none, realistic, or a duration such as 50ms." default:"none"`
 	Network  netip.Prefix   `help:"Take the mail hosts' addresses from this private prefix, in a network namespace that leads nowhere; default: loopback." placeholder:"CIDR"`
 	Speedup  float64        `help:"Divides every waiting time, multiplies every hourly or per-minute limit; 1 is real time, 0 no limits." default:"1"`
 }
@@ -84,6 +84,14 @@ type simListCmd struct {
 	seedFlag
 	Rows     int    `help:"How many rows." default:"1000"`
 	ListSeed uint64 `help:"Which list of that internet; by default the same number." default:"0"`
+}
+
+// Validate is called by the parser.
+func (c simListCmd) Validate() error {
+	if c.Rows < 1 {
+		return errors.New("--rows must be above zero")
+	}
+	return nil
 }
 
 // Run prints CSV.

@@ -135,7 +135,7 @@ func checkDotString(s string) error {
 		case c >= 0x80:
 			ascii = false
 		case !isAtext(c) && c != '.':
-			return localCharError(c)
+			return localCharError(s, c)
 		}
 		before = c
 	}
@@ -161,8 +161,11 @@ func isAtext(c byte) bool {
 	return c < 128 && atextHigh>>(c-64)&1 == 1
 }
 
-func localCharError(c byte) error {
+// localCharError says what is wrong with c, the first octet of s that may not be there.
+func localCharError(s string, c byte) error {
 	switch {
+	case c == ' ' && strings.IndexByte(s, '<') > 0:
+		return bad(KindSpace, "there is a name before the address; give only what is between the angle brackets")
 	case c == ' ':
 		return bad(KindSpace, "there is a space before the @; take it out")
 	case c < ' ' || c == 0x7f:

@@ -52,13 +52,10 @@ func (c *verifyCmd) verifyList(ctx context.Context, con *console, log *slog.Logg
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(filepath.Dir(c.Output)); err != nil || !info.IsDir() {
-		return fmt.Errorf("%w: --output %s: there is no such folder; make it first, or name another", errUsage, c.Output)
-	}
-	if sameFile(file, c.Output) {
-		return fmt.Errorf("%w: --output %s is the list itself; name another file", errUsage, c.Output)
-	}
 	dir := c.Output + progressFolder
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("what is known so far is kept beside the result: %w; name another --output", err)
+	}
 	return c.verifyIn(ctx, con, log, file, dir, form, func(n *node, job string) error {
 		return writeFile(c.Output, func(w io.Writer) error {
 			return n.coordinator.Results(context.WithoutCancel(ctx), job, coordinator.Filter{Form: form}, w)

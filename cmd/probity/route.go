@@ -12,18 +12,20 @@ import (
 
 // routeFacts is what explain route tells. Limits of zero mean none.
 type routeFacts struct {
-	Domain    string        `json:"domain"`
-	Fact      string        `json:"fact"`
-	MX        []string      `json:"mx"`
-	Key       string        `json:"key"`
-	Provider  string        `json:"provider"`
-	Wide      bool          `json:"wide"`
-	AcceptAll bool          `json:"accept_all"`
-	Probe     bool          `json:"probe"`
-	Owner     string        `json:"owner"`
-	Limits    engine.Limits `json:"limits"`
-	Source    string        `json:"source"`
-	Date      string        `json:"date"`
+	Domain    string         `json:"domain"`
+	Fact      string         `json:"fact"`
+	MX        []string       `json:"mx"`
+	Key       string         `json:"key"`
+	Provider  string         `json:"provider"`
+	Wide      bool           `json:"wide"`
+	AcceptAll bool           `json:"accept_all"`
+	Probe     bool           `json:"probe"`
+	Owner     string         `json:"owner"`
+	Limits    map[string]int `json:"limits"`
+	Source    string         `json:"source"`
+	Date      string         `json:"date"`
+
+	limits engine.Limits
 }
 
 func explainRoute(ctx context.Context, con *console, c *explainRouteCmd) error {
@@ -69,7 +71,7 @@ func explainRoute(ctx context.Context, con *console, c *explainRouteCmd) error {
 func factsOf(domain string, r engine.Route) routeFacts {
 	p := r.Provider
 	f := routeFacts{Domain: domain, Fact: r.Fact.String(), MX: r.MX, Key: r.Key, Provider: p.Name, Wide: p.Wide, AcceptAll: p.AcceptAll,
-		Probe: p.Probe, Limits: p.Limits, Source: p.Source, Date: p.Date}
+		Probe: p.Probe, Limits: limitMap(p.Limits), limits: p.Limits, Source: p.Source, Date: p.Date}
 	if f.Provider == "" && r.Fact.Routable() {
 		f.Provider = "other"
 	}
@@ -81,7 +83,7 @@ func factsOf(domain string, r engine.Route) routeFacts {
 
 func printRoute(con *console, f *routeFacts) error {
 	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
-	l := f.Limits
+	l := f.limits
 	for _, row := range []struct {
 		name  string
 		value any

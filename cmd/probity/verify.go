@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"text/tabwriter"
@@ -37,12 +38,17 @@ func (c *verifyCmd) Run(ctx context.Context, con *console, root *cli) error {
 	}
 	log := newLog(con, root.Verbose)
 	c.Warm = true // there is no memory here of how old a source is
-	c.warnWithoutSender(con)
-	if file, ok := c.list(); ok {
-		return c.verifyList(ctx, con, log, file)
+	file, isList := c.list()
+	check := c.onlyAddresses
+	if isList {
+		check = func() error { return c.onlyList(file) }
 	}
-	if err := c.onlyAddresses(); err != nil {
+	if err := check(); err != nil {
 		return err
+	}
+	c.warnWithoutSender(con)
+	if isList {
+		return c.verifyList(ctx, con, log, file)
 	}
 	return c.verifyAddresses(ctx, con, log)
 }
@@ -69,6 +75,9 @@ func (c *verifyCmd) Validate() error {
 	if c.Timeout <= 0 || c.MaxAge < 0 {
 		return errors.New("--timeout must be above zero, and --max-age not below it")
 	}
+	if c.Details && !c.JSON {
+		return errors.New("--details are shown as JSON: give --json with it")
+	}
 	return c.probingFlags.Validate()
 }
 
@@ -81,6 +90,26 @@ func (c *verifyCmd) onlyAddresses() error {
 		if info, err := os.Stat(t); t == "-" || err == nil && !info.IsDir() {
 			return fmt.Errorf("%w: %s is a list; give it alone, or give addresses only", errUsage, t)
 		}
+	}
+	return nil
+}
+
+// onlyList refuses a list that cannot be read, and a result that cannot be written, before anything else is said or done.
+func (c *verifyCmd) onlyList(file string) error {
+	if _, err := os.Stat(file); file != "-" && err != nil {
+		return fmt.Errorf("%w: %v; give a CSV file, - for standard input, or addresses", errUsage, err)
+	}
+	if c.Output == "" {
+		return nil
+	}
+	if _, err := formOf(c.Output); err != nil {
+		return err
+	}
+	if info, err := os.Stat(filepath.Dir(c.Output)); err != nil || !info.IsDir() {
+		return fmt.Errorf("%w: --output %s: there is no such folder; make it first, or name another", errUsage, c.Output)
+	}
+	if sameFile(file, c.Output) {
+		return fmt.Errorf("%w: --output %s is the list itself; name another file", errUsage, c.Output)
 	}
 	return nil
 }

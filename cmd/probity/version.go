@@ -1,26 +1,51 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 )
 
 // version is set by the linker for releases; a build from a checkout says "devel" and its revision.
 var version = "devel"
 
-type versionCmd struct{}
+type versionCmd struct {
+	JSON bool `name:"json" help:"One JSON object."`
+}
+
+// build is what version tells.
+type build struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision"` // empty where the build did not know it
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
 
 // Run prints the version, the revision it was built from where known, and the Go release.
-func (versionCmd) Run(con *console) error {
-	revision := ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				revision = " " + s.Value[:min(12, len(s.Value))]
-			}
+func (c versionCmd) Run(con *console) error {
+	b := build{Version: version, Revision: revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if c.JSON {
+		return json.NewEncoder(con.out).Encode(b)
+	}
+	words := []string{"probity", b.Version, b.Revision, b.Go, b.Platform}
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
+	_, err := fmt.Fprintln(con.out, strings.Join(words, " "))
+	return err
+}
+
+// revision is that of the checkout, shortened.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value[:min(12, len(s.Value))]
 		}
 	}
-	_, err := fmt.Fprintf(con.out, "probity %s%s %s %s/%s\n", version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
+	return ""
 }

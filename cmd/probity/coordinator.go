@@ -31,7 +31,7 @@ func (c *coordinatorCmd) Run(ctx context.Context, con *console, root *cli) error
 	if err := c.ready(); err != nil {
 		return err
 	}
-	s := &service{cmd: &c.serveCmd, flags: c, log: serverLog(con, c.LogFormat, root.Verbose), registry: prometheus.NewRegistry(), members: &c.memberFlags}
+	s := &service{cmd: &c.serveCmd, flags: c, log: serverLog(con, c.LogFormat, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry(), members: &c.memberFlags}
 	return s.serve(ctx, con)
 }
 

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // cli is the whole command line. Flags win over PROBITY_* variables, those over the file of --config, that over defaults.
@@ -40,7 +41,16 @@ type cli struct {
 type console struct {
 	in       io.Reader
 	out, err io.Writer
-	terminal bool // err is a terminal: progress bars and colour
+	terminal bool   // err is a terminal: progress bars and colour
+	disk     vfs.FS // where a server keeps its things; nil is this machine's
+}
+
+// files are those of this machine, unless a test gives others.
+func (c *console) files() vfs.FS {
+	if c.disk != nil {
+		return c.disk
+	}
+	return vfs.Default
 }
 
 // errUsage marks errors of the command line itself: exit status 2.

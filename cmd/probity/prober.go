@@ -47,6 +47,7 @@ const stopProbing = 6 * time.Second
 type worker struct {
 	cmd      *proberCmd
 	log      *slog.Logger
+	disk     vfs.FS
 	registry *prometheus.Registry
 	opened   time.Time
 	pace     pacer
@@ -66,7 +67,7 @@ func (c *proberCmd) Run(ctx context.Context, con *console, root *cli) error {
 	if err := c.ready(); err != nil {
 		return err
 	}
-	w := &worker{cmd: c, opened: time.Now(), log: serverLog(con, c.LogFormat, root.Verbose), registry: prometheus.NewRegistry()}
+	w := &worker{cmd: c, opened: time.Now(), log: serverLog(con, c.LogFormat, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry()}
 	if err := w.open(); err != nil {
 		return errors.Join(err, w.close())
 	}
@@ -86,7 +87,7 @@ func (w *worker) open() (err error) {
 	if w.resolver, err = c.resolver(table); err != nil {
 		return err
 	}
-	if w.cache, err = cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(c.Data, "cache"), Log: w.log}); err != nil {
+	if w.cache, err = cache.Open(cache.Config{FS: w.disk, Dir: filepath.Join(c.Data, "cache"), Log: w.log}); err != nil {
 		return err
 	}
 	cfg, err := c.proberConfig(table)

@@ -50,6 +50,7 @@ type service struct {
 	flags     any          // of the command, as /debug/config shows them; nil for those of cmd
 	members   *memberFlags // the cluster to coordinate; nil to probe in this process
 	log       *slog.Logger
+	disk      vfs.FS
 	registry  *prometheus.Registry
 	node      *node
 	callbacks *coordinator.Callbacks
@@ -60,7 +61,7 @@ type service struct {
 
 // Run serves until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, con *console, root *cli) (err error) {
-	s := &service{cmd: c, log: serverLog(con, c.LogFormat, root.Verbose), registry: prometheus.NewRegistry()}
+	s := &service{cmd: c, log: serverLog(con, c.LogFormat, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry()}
 	return s.serve(ctx, con)
 }
 
@@ -99,7 +100,7 @@ func serverLog(con *console, format string, verbose bool) *slog.Logger {
 func (s *service) open() (err error) {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := s.cmd
-	s.node, err = openNode(&c.probingFlags, nodeConfig{fs: vfs.Default, dir: c.Data, log: s.log, metrics: s.registry, service: true, members: s.members,
+	s.node, err = openNode(&c.probingFlags, nodeConfig{fs: s.disk, dir: c.Data, log: s.log, metrics: s.registry, service: true, members: s.members,
 		stored: coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Zstd}})
 	if err != nil {
 		return err
@@ -203,7 +204,7 @@ func (s *service) newServer() (*api.Server, error) {
 	}
 	return api.New(api.Config{PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxy, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor},
-		api.Rooms{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: vfs.Default,
+		api.Rooms{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: s.disk,
 			Operator: api.Operator{Table: s.node.current.Load, Cluster: func() any { return s.node.report() }},
 			Scratch:  s.scratch(), Log: s.log, Metrics: s.registry,
 			Erase: eraseEverywhere(s.node.coordinator, s.node.store, s.node.cache)})

@@ -56,7 +56,7 @@ func (t *Table) refusal(p *Provider, r *Reply, asker Asker) Finding {
 	}
 	enhanced := r.Enhanced
 	if enhanced == (Enhanced{}) {
-		enhanced = enhancedOf(r.Lines, r.Code)
+		enhanced = EnhancedOf(r.Lines, r.Code)
 	}
 	best := t.bare(p, r, enhanced)
 	best = t.scan.run(&search{text: words, provider: p, reply: r, enhanced: enhanced, best: best, rank: rankOf(best)})

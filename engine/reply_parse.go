@@ -39,7 +39,7 @@ func ParseReply(stage Stage, raw string) (Reply, error) {
 	if r.Code == 0 {
 		return Reply{}, errNoCode
 	}
-	r.Enhanced = enhancedOf(r.Lines, r.Code)
+	r.Enhanced = EnhancedOf(r.Lines, r.Code)
 	return r, nil
 }
 
@@ -55,22 +55,29 @@ func (r *Reply) keep(text string) {
 
 // splitCode takes the code and its separator off a line; code 0 and the whole line where there is none.
 func splitCode(line string) (code int, text string) {
-	if len(line) < 3 || line[0] < '2' || line[0] > '5' || !isDigit(line[1]) || !isDigit(line[2]) {
+	code, _, ok := ReplyCode(line)
+	if !ok {
 		return 0, line
 	}
-	code = int(line[0]-'0')*100 + int(line[1]-'0')*10 + int(line[2]-'0')
-	switch {
-	case len(line) == 3:
-		return code, ""
-	case line[3] == ' ' || line[3] == '-' || line[3] == '\t':
-		return code, line[4:]
-	}
-	return 0, line
+	return code, line[min(len(line), 4):]
 }
 
-// enhancedOf finds the enhanced status code of a reply (RFC 2034 section 4): at the start of a line where it belongs, else where
+// ReplyCode reads the code that a line of a reply begins with, and whether its separator promises more lines (RFC 5321
+// section 4.2). A tab counts as the space that some servers mean by it. The text begins behind the fourth byte.
+func ReplyCode[T string | []byte](line T) (code int, more, ok bool) {
+	if len(line) < 3 || line[0] < '2' || line[0] > '5' || !isDigit(line[1]) || !isDigit(line[2]) {
+		return 0, false, false
+	}
+	if len(line) > 3 && line[3] != ' ' && line[3] != '-' && line[3] != '\t' {
+		return 0, false, false
+	}
+	code = int(line[0]-'0')*100 + int(line[1]-'0')*10 + int(line[2]-'0')
+	return code, len(line) > 3 && line[3] == '-', true
+}
+
+// EnhancedOf finds the enhanced status code of a reply (RFC 2034 section 4): at the start of a line where it belongs, else where
 // careless servers put it: "(#5.1.1)", "error: 5.1.1", "550 5.1.1" within the text. Its class must be that of the basic code.
-func enhancedOf(lines []string, code int) Enhanced {
+func EnhancedOf(lines []string, code int) Enhanced {
 	for _, line := range lines {
 		if e, n := readEnhanced(line); n > 0 && int(e.Class) == code/100 {
 			return e

@@ -50,13 +50,13 @@ func (r *replyReader) reply(stage engine.Stage, timeout time.Duration) (reply en
 		reply.Stage = stage
 		return reply, "", nil
 	}
-	code, more, ok := splitCode(line)
+	code, more, ok := engine.ReplyCode(line)
 	if !ok {
 		return engine.Reply{Stage: stage}, "a line without a reply code", nil
 	}
 	reply = engine.Reply{Stage: stage, Code: code, Lines: []string{textOf(line)}}
 	if !more {
-		reply.Enhanced = enhancedOf(reply.Lines, code)
+		reply.Enhanced = engine.EnhancedOf(reply.Lines, code)
 		r.remember(line, reply)
 		return reply, "", nil
 	}
@@ -70,7 +70,7 @@ func (r *replyReader) rest(reply engine.Reply, size int, timeout time.Duration, 
 		if err != nil || detail != "" {
 			return reply, detail, err
 		}
-		code, more, ok := splitCode(line)
+		code, more, ok := engine.ReplyCode(line)
 		size += len(line)
 		switch {
 		case !ok:
@@ -84,7 +84,7 @@ func (r *replyReader) rest(reply engine.Reply, size int, timeout time.Duration, 
 		}
 		reply.Lines = append(reply.Lines, textOf(line))
 		if !more {
-			reply.Enhanced = enhancedOf(reply.Lines, code)
+			reply.Enhanced = engine.EnhancedOf(reply.Lines, code)
 			return reply, "", nil
 		}
 	}
@@ -153,18 +153,6 @@ func (r *replyReader) remember(line []byte, reply engine.Reply) {
 	r.oldest = (r.oldest + 1) % knownTexts
 }
 
-// splitCode reads the code of a line and whether more lines follow (RFC 5321 section 4.2).
-func splitCode(line []byte) (code int, more, ok bool) {
-	if len(line) < 3 || line[0] < '2' || line[0] > '5' || !digit(line[1]) || !digit(line[2]) {
-		return 0, false, false
-	}
-	if len(line) > 3 && line[3] != ' ' && line[3] != '-' {
-		return 0, false, false
-	}
-	code = int(line[0]-'0')*100 + int(line[1]-'0')*10 + int(line[2]-'0')
-	return code, len(line) > 3 && line[3] == '-', true
-}
-
 func digit(c byte) bool { return '0' <= c && c <= '9' }
 
 // textOf is the text of a line as a string that can be shown: UTF-8, with a space for each control character.
@@ -186,42 +174,4 @@ func printable(c rune) rune {
 		return ' '
 	}
 	return c
-}
-
-// enhancedOf finds the first enhanced status code at the beginning of a line that agrees with the reply code (RFC 2034 section 4).
-func enhancedOf(lines []string, code int) engine.Enhanced {
-	for _, text := range lines {
-		if e, ok := readEnhanced(text); ok && int(e.Class) == code/100 {
-			return e
-		}
-	}
-	return engine.Enhanced{}
-}
-
-// readEnhanced reads "class.subject.detail" at the beginning of a text (RFC 3463 section 2).
-func readEnhanced(text string) (e engine.Enhanced, ok bool) {
-	if len(text) < 5 || text[0] != '2' && text[0] != '4' && text[0] != '5' || text[1] != '.' {
-		return e, false
-	}
-	subject, rest, ok1 := readNumber(text[2:])
-	if !ok1 || rest == "" || rest[0] != '.' {
-		return e, false
-	}
-	detail, rest, ok2 := readNumber(rest[1:])
-	if !ok2 || rest != "" && rest[0] == '.' && len(rest) > 1 && digit(rest[1]) {
-		return e, false
-	}
-	return engine.Enhanced{Class: uint16(text[0] - '0'), Subject: subject, Detail: detail}, true
-}
-
-// readNumber reads one to three digits.
-func readNumber(text string) (n uint16, rest string, ok bool) {
-	i := 0
-	for ; i < len(text) && digit(text[i]); i++ {
-		if i == 3 {
-			return 0, "", false
-		}
-		n = n*10 + uint16(text[i]-'0')
-	}
-	return n, text[i:], i > 0
 }

@@ -25,7 +25,8 @@ func readAll(src io.Reader) (replies []engine.Reply, detail string) {
 	}
 }
 
-// FuzzReply: any bytes are replies within the bounds, then an end; and how they were cut into packets changes nothing.
+// FuzzReply: any bytes are replies within the bounds, then an end; how they were cut into packets changes nothing, and who
+// explains a reply reads it as the session did.
 func FuzzReply(f *testing.F) {
 	for _, seed := range []string{"220 mx\r\n", "250-a\r\n250 b\r\n", "550 5.1.1 no\n", "250\r\n", "999 x\r\n", "\x00\r\n", "250-a\r\n251 b\r\n",
 		strings.Repeat("250-a\r\n", 9), strings.Repeat("x", 99), "250 ok\r\n250 ok\r\n250 ok\r\n", "550 5.1.1 \xff\x1b\r\n"} {
@@ -46,6 +47,9 @@ func FuzzReply(f *testing.F) {
 		bytewise, detail2 := readAll(iotest.OneByteReader(bytes.NewReader(data)))
 		if !reflect.DeepEqual(whole, bytewise) || detail != detail2 {
 			t.Fatalf("%+v %q\n%+v %q", whole, detail, bytewise, detail2)
+		}
+		if plain := strings.ReplaceAll(string(data), "\r\n", "\n"); bytes.Count(data, []byte("\n")) < 64 && strings.IndexFunc(plain, func(c rune) bool { return c != '\n' && (c < ' ' || c > '~') }) < 0 {
+			readAlike(t, data)
 		}
 	})
 }
@@ -68,15 +72,35 @@ func TestKnownReplyCostsNothing(t *testing.T) {
 	}
 }
 
-func TestEnhanced(t *testing.T) {
-	for text, want := range map[string]engine.Enhanced{
-		"5.1.1 no": {Class: 5, Subject: 1, Detail: 1}, "5.7.606": {Class: 5, Subject: 7, Detail: 606}, "5.1.1. no": {Class: 5, Subject: 1, Detail: 1},
-		"5.1.1.1": {}, "5.1": {}, "5.1.": {}, "5..1": {}, "3.1.1": {}, "5.1234.1": {}, "no 5.1.1": {}, "": {},
-	} {
-		if got, _ := readEnhanced(text); got != want {
-			t.Errorf("%q: %v", text, got)
+// TestOneReading holds the reader of sessions and engine.ParseReply, which explains replies, to one reading of a reply that both take.
+func TestOneReading(t *testing.T) {
+	for _, raw := range []string{"550 5.1.1 no", "550-5.1.1 no\r\n550 5.1.1 such user", "550\tno", "550-a\r\n550\t5.1.1 b", "250", "250-\r\n250", "550 sorry (#5.1.1)",
+		"550 said: 550 5.2.1 no", "550 4.1.1 wrong class", "550 7.7.1 no class", "550 5.1.1.1 address", "550 MTA version 5.1.1", "550 5.1.12345 long", "550 5.7.606", "550  5.1.1 two spaces"} {
+		if !readAlike(t, []byte(raw+"\r\n")) {
+			t.Errorf("%q is no reply", raw)
 		}
 	}
+	for _, raw := range []string{"5505 x", "55 x", "650 x", "150 x", "hello", "550_x", ""} {
+		if _, err := engine.ParseReply(engine.StageRcpt, raw); err == nil || readAlike(t, []byte(raw+"\r\n")) {
+			t.Errorf("%q was read", raw)
+		}
+	}
+}
+
+// readAlike reports whether data is one whole reply to a session, and wants engine.ParseReply to read the same of it.
+func readAlike(t *testing.T, data []byte) bool {
+	t.Helper()
+	cfg := Config{}.withDefaults()
+	r := newReplyReader(bytes.NewReader(data), &cfg, func(time.Duration) {})
+	got, detail, err := r.reply(engine.StageRcpt, time.Second)
+	if err != nil || detail != "" || r.unread() {
+		return false
+	}
+	want, err := engine.ParseReply(engine.StageRcpt, string(data))
+	if err != nil || got.Code != want.Code || got.Enhanced != want.Enhanced || got.Stage != want.Stage || len(got.Lines) != len(want.Lines) {
+		t.Errorf("%q: session reads %+v, ParseReply %+v, %v", data, got, want, err)
+	}
+	return true
 }
 
 func TestQuotes(t *testing.T) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -15,6 +16,7 @@ type Config struct {
 	CORSOrigins    []string       // pages that may use the public endpoint, such as https://example.com; default: none but our own
 	CallbackFrom   []string       // addresses that callbacks come from, as published; default: none
 	HideDocs       bool           // no /docs and no /openapi.json
+	TLS            *tls.Config    // default: none, and a proxy speaks TLS to the world
 
 	PublicPerDay int // anonymous verifications of all clients together; default 1,000
 

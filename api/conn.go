@@ -1,6 +1,7 @@
 package api
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -21,6 +22,7 @@ type door struct {
 	net.Listener
 	max, maxPerIP int
 	stall         time.Duration
+	tls           *tls.Config // nil: connections are in clear
 	trusted       func(netip.Addr) bool
 
 	mu    sync.Mutex // guards all below
@@ -29,7 +31,7 @@ type door struct {
 }
 
 func newDoor(ln net.Listener, c Config) *door {
-	return &door{Listener: ln, max: c.MaxConns, maxPerIP: c.MaxConnsPerIP, stall: c.StallTimeout,
+	return &door{Listener: ln, max: c.MaxConns, maxPerIP: c.MaxConnsPerIP, stall: c.StallTimeout, tls: c.TLS,
 		trusted: func(a netip.Addr) bool { return isTrusted(c.TrustedProxies, a) }, conns: make(map[*clientConn]struct{}), from: make(map[netip.Addr]int)}
 }
 
@@ -40,9 +42,12 @@ func (d *door) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		cc := &clientConn{Conn: c, door: d, from: addrOf(c.RemoteAddr())}
+		cc := &clientConn{Conn: c, raw: c, door: d, from: addrOf(c.RemoteAddr())}
+		if d.tls != nil {
+			cc.Conn = tls.Server(c, d.tls) // it shakes hands at the first read, under the deadline of a header
+		}
 		if why := d.enter(cc); why != nil {
-			turnAway(c, why)
+			d.turnAway(c, why)
 			continue
 		}
 		return cc, nil
@@ -84,14 +89,17 @@ func (d *door) throwOut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for c := range d.conns {
-		_ = c.Conn.Close()
+		_ = c.raw.Close() // TLS would say goodbye first, and wait for whoever does not read it
 	}
 }
 
-// turnAway answers without reading. It must not block the listener: the answer fits any send buffer.
-func turnAway(c net.Conn, why *refusal) {
-	_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-	_, _ = c.Write(rawRefusal(why))
+// turnAway answers without reading. It must not block the listener: the answer fits any send buffer. A client that waits
+// for a handshake would not understand it.
+func (d *door) turnAway(c net.Conn, why *refusal) {
+	if d.tls == nil {
+		_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		_, _ = c.Write(rawRefusal(why))
+	}
 	_ = c.Close()
 }
 
@@ -108,6 +116,7 @@ func addrOf(a net.Addr) netip.Addr {
 // its receiver keeps reading; and it says goodbye gently when a request was answered before it was read.
 type clientConn struct {
 	net.Conn
+	raw    net.Conn // the same, or what is below its TLS
 	door   *door
 	from   netip.Addr
 	linger atomic.Bool

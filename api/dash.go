@@ -42,7 +42,9 @@ func (s *Server) cookieName() string {
 	return plainCookie
 }
 
-func (s *Server) overTLS() bool { return strings.HasPrefix(s.cfg.PublicURL, "https://") }
+func (s *Server) overTLS() bool {
+	return s.cfg.TLS != nil || strings.HasPrefix(s.cfg.PublicURL, "https://")
+}
 
 // sessionToken is what the session's cookie holds, empty where there is none.
 func (x *exchange) sessionToken() string {

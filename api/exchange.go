@@ -107,6 +107,9 @@ func (x *exchange) finish(err error) {
 	if len(h.PeekBytes(headerCaching)) == 0 {
 		h.SetCanonical(headerCaching, noStore)
 	}
+	if x.srv.secure {
+		h.SetCanonical(headerTransport, onlyTLS)
+	}
 	if x.limit != nil {
 		x.setNumber(headerLimit, x.limit.Limit)
 		x.setNumber(headerRemaining, x.limit.Remaining)
@@ -126,6 +129,8 @@ var (
 	headerLimit     = []byte("RateLimit-Limit")
 	headerRemaining = []byte("RateLimit-Remaining")
 	headerReset     = []byte("RateLimit-Reset")
+	headerTransport = []byte("Strict-Transport-Security")
+	onlyTLS         = []byte("max-age=31536000") // of this host: what else is below its domain is not ours to say (RFC 6797 section 6.1)
 	noSniff         = []byte("nosniff")
 	noStore         = []byte("no-store")
 )

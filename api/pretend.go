@@ -11,15 +11,30 @@ import (
 // pretendDomain is where the local part tells a test key what to answer.
 const pretendDomain = "example.com"
 
+// pretendRetry is when a greylisted address would be asked again.
+const pretendRetry = 5 * time.Minute
+
 // Pretend is the verdict that a test key gets for an address: <reason>@example.com gets that reason, valid@example.com
-// is VALID, and of all others it says that nobody was asked.
+// is VALID, and of all others it says that nobody was asked. Its flags and details agree with the reason as those of a
+// real verdict do; of a server it tells nothing, since none was asked.
 func Pretend(a engine.Address) engine.Verdict {
 	reason := engine.ReasonSMTPNotChecked
 	if a.Domain() == pretendDomain {
 		reason = reasonNamed(strings.ToLower(a.Local()))
 	}
 	v := engine.Sure(reason, "test/key", 0, time.Now())
-	v.SMTPValid = reason == engine.ReasonNone
+	switch reason {
+	case engine.ReasonNone, engine.ReasonPossibleTypo, engine.ReasonRoleAccount:
+		v.SMTPValid, v.Details.CatchAll = true, engine.No
+	case engine.ReasonCatchAll:
+		v.Details.CatchAll = engine.Yes
+	case engine.ReasonMailboxFull:
+		v.Details.Full = true
+	case engine.ReasonMailboxDisabled:
+		v.Details.Disabled = true
+	case engine.ReasonGreylisted:
+		v.Details.NextRetry = v.VerifiedAt.Add(pretendRetry)
+	}
 	switch reason {
 	case engine.ReasonDisposable:
 		v.Flags = engine.FlagDisposable
@@ -42,8 +57,8 @@ func reasonNamed(local string) engine.Reason {
 	return engine.ReasonSMTPNotChecked
 }
 
-// pretendRefusal is the error that a test key asks for by an address, if it does.
-func pretendRefusal(email string) error {
+// pretendRefusal is the error that a test key asks for by an address, if it does. Its headers say the same as its words.
+func (x *exchange) pretendRefusal(email string) error {
 	a, err := engine.ParseTrimmed(email)
 	if err != nil || a.Domain() != pretendDomain {
 		return nil
@@ -52,7 +67,8 @@ func pretendRefusal(email string) error {
 	case "http_402":
 		return &store.ErrInsufficientCredits{Balance: 0, Needed: 1}
 	case "http_429":
-		return overLimit(store.Decision{Limit: store.DefaultSinglePerMinute, RetryAfter: time.Minute})
+		x.limit = &store.Decision{Limit: x.limit.Limit, Reset: time.Minute, RetryAfter: time.Minute}
+		return overLimit(*x.limit)
 	case "http_500":
 		return refuse(failed, failedDetail)
 	}

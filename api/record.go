@@ -90,7 +90,7 @@ func textOrNil(s string) *string {
 
 // Record is the record of a finished job as its callback bears it; publicURL begins its links.
 func Record(publicURL string, j *store.Job, c store.Callback) ([]byte, error) {
-	r, err := newRecord(strings.TrimSuffix(publicURL, "/"), coordinator.Snapshot{Job: *j, Processed: j.Rows}, &c)
+	r, err := newRecord(strings.TrimSuffix(publicURL, "/"), coordinator.FinishedSnapshot(j), &c)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +133,8 @@ func newRecord(base string, s coordinator.Snapshot, c *store.Callback) (*record,
 		ID: s.ID, Name: textOrNil(s.Name), Status: s.State, Filename: textOrNil(s.Filename), Column: textOrNil(columnOf(d)),
 		Delimiter: string(rune(d.Delimiter)), Encoding: d.Encoding, HasHeader: d.HasHeader, Created: stampOf(s.CreatedAt),
 		Started: stampOf(s.StartedAt), Rows: s.Rows, Unique: s.Unique, Duplicates: s.Duplicates, Blank: s.Blank, Processed: s.Processed,
-		Percent: percent(s.Processed, s.Rows), Rate: math.Round(s.Rate*10) / 10, Pending: s.PendingRetry, Slow: []slowRoute{},
-		Counts: countsOf(s), Reasons: s.Reasons, CallbackURL: textOrNil(s.CallbackURL), Error: textOrNil(s.Error),
+		Percent: percent(s.Processed, s.Rows), Rate: math.Round(s.Rate*10) / 10, Pending: s.PendingRetry, Waiting: s.WaitingBudget, Slow: []slowRoute{},
+		Counts: countsOf(s), Reasons: s.ByReason, CallbackURL: textOrNil(s.CallbackURL), Error: textOrNil(s.Error),
 	}
 	if r.Reasons == nil {
 		r.Reasons = map[string]int64{}
@@ -168,9 +168,6 @@ func countsOf(s coordinator.Snapshot) map[string]int64 {
 	counts := make(map[string]int64, 4)
 	for status := engine.Unknown; status <= engine.Invalid; status++ {
 		counts[status.String()] = s.ByStatus[status]
-		if n := s.Counts[status.String()]; n > 0 {
-			counts[status.String()] = n
-		}
 	}
 	return counts
 }
@@ -182,7 +179,6 @@ func (r *record) setWaiting(s coordinator.Snapshot) {
 	for _, w := range s.Waiting {
 		slow := slowRoute{Provider: w.Class, Waiting: w.Rows}
 		if !w.Until.IsZero() {
-			r.Waiting += w.Rows
 			eta := int64(max(0, math.Ceil(time.Until(w.Until).Seconds())))
 			slow.ETA = &eta
 		}

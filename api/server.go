@@ -53,6 +53,7 @@ type Server struct {
 	widget   page
 	reasons  []byte
 	dash     dashboard
+	secure   bool // clients reach us with TLS, here or at a proxy
 	draining atomic.Bool
 	streams  sync.WaitGroup // goroutines that write bodies
 	backing  atomic.Bool    // a backup is under way: there is one at a time
@@ -74,6 +75,7 @@ func New(cfg Config, rooms Rooms) (*Server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
+	s.secure = s.overTLS()
 	s.leaving, s.leave = context.WithCancel(context.Background())
 	s.ending, s.end = context.WithCancel(context.Background())
 	var err error

@@ -63,7 +63,7 @@ func (x *exchange) verifySingle() error {
 		return err
 	}
 	if x.who.Test {
-		if err := pretendRefusal(q.email); err != nil {
+		if err := x.pretendRefusal(q.email); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/engine"
 )
 
 func TestParallelSinglesOnOneCredit(t *testing.T) {
@@ -140,29 +142,83 @@ func TestSingleIdempotency(t *testing.T) {
 	require.Equal(t, 200, (<-done).status)
 }
 
+// TestTestKeys asks for every reason by name, in a single, in a job and in its callback, and for each error.
 func TestTestKeys(t *testing.T) {
 	w := newWorld(t, nil)
-	for email, want := range map[string][2]any{"valid@example.com": {"VALID", nil}, "mailbox_not_found@example.com": {"INVALID", "mailbox_not_found"},
-		"catch_all@example.com": {"RISKY", "catch_all"}, "greylisted@example.com": {"UNKNOWN", "greylisted"}, "invalid_syntax@example.com": {"INVALID", "invalid_syntax"},
-		"someone@example.com": {"UNKNOWN", "smtp_not_checked"}, "valid@shop.test": {"UNKNOWN", "smtp_not_checked"}} {
-		r := w.post("/v1/verify/single", w.testKey, fmt.Sprintf(`{"email":%q}`, email))
-		require.Equal(t, 200, r.status)
-		got := r.json(t)
-		require.Equal(t, want, [2]any{got["status"], got["reason"]}, email)
-		require.EqualValues(t, 0, got["credits_used"])
+	cases := map[string]engine.Reason{"valid": engine.ReasonNone, "someone": engine.ReasonSMTPNotChecked, "http_200": engine.ReasonSMTPNotChecked}
+	for _, r := range allReasons() {
+		if r != engine.ReasonNone {
+			cases[r.String()] = r
+		}
 	}
+	list := "email\n"
+	for local, reason := range cases {
+		r := w.post("/v1/verify/single", w.testKey, fmt.Sprintf(`{"email":"%s@example.com","details":true}`, local))
+		require.Equal(t, 200, r.status)
+		requirePretended(t, reason, r.json(t))
+		list += local + "@example.com\n"
+	}
+	other := w.post("/v1/verify/single", w.testKey, `{"email":"valid@shop.test"}`).json(t)
+	require.Equal(t, [2]any{"UNKNOWN", "smtp_not_checked"}, [2]any{other["status"], other["reason"]})
+
+	job := w.finished(w.testKey, part{"file", "l.csv", list + "DISPOSABLE@example.com\n"})
+	require.Equal(t, map[string]any{"VALID": 1.0, "RISKY": 9.0, "INVALID": 8.0, "UNKNOWN": 14.0}, job["counts"])
+	require.EqualValues(t, 0, job["credits_used"])
+	rows := strings.Split(strings.TrimSpace(string(w.get(job["results_url"].(string)+"?format=jsonl", w.testKey).body)), "\n")
+	require.Len(t, rows, len(cases)+1)
+	for _, line := range rows {
+		row := reply{body: []byte(line)}.json(t)
+		local, _, _ := strings.Cut(strings.ToLower(row["email"].(string)), "@")
+		requirePretended(t, cases[local], row)
+	}
+	require.Zero(t, w.prober.asked.Load())
+	require.EqualValues(t, creditsAtFirst, w.credits().Balance)
+}
+
+// requirePretended wants the fields of a result to agree with the reason that was asked for.
+func requirePretended(t *testing.T, reason engine.Reason, got map[string]any) {
+	t.Helper()
+	var name any
+	if reason != engine.ReasonNone {
+		name = reason.String()
+	}
+	accepted := reason == engine.ReasonNone || reason == engine.ReasonRoleAccount || reason == engine.ReasonPossibleTypo
+	want := map[string]any{"status": reason.Bucket().String(), "reason": name, "credits_used": 0.0, "smtp_valid": accepted,
+		"syntax_valid": reason != engine.ReasonInvalidSyntax, "domain_exists": reason != engine.ReasonInvalidSyntax && reason != engine.ReasonDomainNotFound,
+		"is_disposable": reason == engine.ReasonDisposable, "is_role_based": reason == engine.ReasonRoleAccount, "from_cache": false}
+	for k, v := range want {
+		require.Equal(t, v, got[k], "%s of %s", k, reason)
+	}
+	details, ok := got["details"].(map[string]any)
+	if !ok {
+		return // not asked for
+	}
+	require.Equal(t, reason == engine.ReasonMailboxFull, details["mailbox_full"])
+	require.Equal(t, reason == engine.ReasonMailboxDisabled, details["mailbox_disabled"])
+	require.Equal(t, reason == engine.ReasonGreylisted, details["retry_after"] != nil)
+	var catchAll any
+	if accepted || reason == engine.ReasonCatchAll {
+		catchAll = !accepted
+	}
+	require.Equal(t, catchAll, details["is_catch_all"], "%s", reason)
+}
+
+// TestErrorsOfTestKeys asks for each error by name. An integrator's code meets the headers that a real one has.
+func TestErrorsOfTestKeys(t *testing.T) {
+	w := newWorld(t, nil)
 	for _, status := range []int{402, 429, 500} {
 		r := w.post("/v1/verify/single", w.testKey, fmt.Sprintf(`{"email":"http_%d@example.com"}`, status))
 		require.Equal(t, status, r.status)
 		r.detail(t)
-		if status == 429 {
-			require.NotEmpty(t, r.header.Get("Retry-After"))
+		if status != 429 {
+			continue
 		}
+		limited(t, r, 60)
+		require.Equal(t, r.header.Get("Retry-After"), r.header.Get("RateLimit-Reset"))
+		require.Contains(t, r.detail(t), r.header.Get("RateLimit-Limit"))
 	}
-	job := w.finished(w.testKey, part{"file", "l.csv", "email\nvalid@example.com\ncatch_all@example.com\n"})
-	require.Equal(t, map[string]any{"VALID": 1.0, "RISKY": 1.0, "INVALID": 0.0, "UNKNOWN": 0.0}, job["counts"])
-	require.Zero(t, w.prober.asked.Load())
-	require.EqualValues(t, creditsAtFirst, w.credits().Balance)
+	require.Equal(t, 200, w.single(`{"email":"http_500@example.com"}`).status, "a live key verifies it as any other")
+	require.EqualValues(t, creditsAtFirst-1, w.credits().Balance)
 }
 
 func TestPublicEndpoint(t *testing.T) {

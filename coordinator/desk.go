@@ -168,7 +168,6 @@ func (d *desk) add(l *live, chunks []store.Chunk) {
 	for _, c := range chunks {
 		if c.NotBefore.After(now) {
 			heap.Push(&l.dues, due{at: c.NotBefore, chunk: c})
-			l.waiting += int64(c.Rows)
 		} else {
 			l.ready(c, now)
 		}
@@ -204,7 +203,6 @@ func (l *live) ripen(now time.Time) {
 		if x.queue != nil {
 			l.enlist(x.queue, now)
 		} else {
-			l.waiting -= int64(x.chunk.Rows)
 			l.ready(x.chunk, now)
 		}
 	}

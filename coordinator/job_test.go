@@ -134,7 +134,7 @@ func TestPauseResumeCancel(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		s, err := w.c.Snapshot(j.ID)
-		return err == nil && s.PendingRetry > 0 && s.Answered > 1000
+		return err == nil && s.WaitingBudget > 0 && s.Answered > 1000
 	}, 10*time.Second, time.Millisecond)
 	require.ErrorIs(t, w.c.Results(t.Context(), j.ID, Filter{}, nil), ErrNotReady)
 	partial := w.results(t, j.ID, Filter{Partial: true})

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"probity/coordinator/sheet"
-	"probity/engine"
 	"probity/store"
 )
 
@@ -33,10 +32,9 @@ type live struct {
 	taken    bitset // in a chunk, or on the way there; only while the job is split
 
 	// The desk's mutex guards these.
-	queues  map[string]*queue
-	line    []*queue
-	dues    dueHeap
-	waiting int64 // rows in dues
+	queues map[string]*queue
+	line   []*queue
+	dues   dueHeap
 
 	alive  atomic.Int64 // chunks that exist
 	split  atomic.Bool  // the split is done
@@ -93,11 +91,11 @@ func (l *live) open() (err error) {
 func (l *live) replay(entries []byte) error {
 	for ; len(entries) > 0; entries = entries[entryBytes:] {
 		row := entryRow(entries)
-		if int64(row) >= l.job.Rows {
+		if int64(row) >= l.job.Rows || int(entryReason(entries)) >= reasons {
 			return fmt.Errorf("log: row %d of %d: %w", row, l.job.Rows, errDamaged)
 		}
 		if entryTag(entries) == tagFinal && l.answered.add(row) {
-			l.progress.count(engine.Status(entries[4]), 1)
+			l.progress.count(entryReason(entries))
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func (c *Coordinator) Collect(out chan<- prometheus.Metric) {
 			return nil
 		}
 		s, err := c.Snapshot(j.ID)
-		waiting += s.PendingRetry
+		waiting += s.PendingRetry + s.WaitingBudget
 		return err
 	})
 	if err != nil {

@@ -102,6 +102,10 @@ func (p *page) ownFacts(ans *answer) {
 		return
 	}
 	ans.v.Flags = p.a.c.cfg.Lists.Flags(addr)
+	if p.a.job.Test && p.a.c.cfg.Pretend != nil {
+		pretended := p.a.c.cfg.Pretend(addr)
+		ans.v.Flags |= pretended.Flags
+	}
 	if ans.suggestion != "" {
 		ans.suggestion = p.a.c.cfg.Lists.Suggest(addr)
 	}

@@ -66,6 +66,7 @@ func (s *splitter) settleUnrouted(r splitRow) error {
 		v = engine.Judge(&engine.Evidence{SyntaxBad: true}, s.policy, now)
 	case s.l.job.Test && s.l.c.cfg.Pretend != nil:
 		v = s.l.c.cfg.Pretend(r.addr)
+		a.Flags |= v.Flags
 	default:
 		v = engine.Sure(engine.ReasonSMTPNotChecked, ruleSuppressed, r.flags, now)
 	}
@@ -79,7 +80,7 @@ func (s *splitter) settle(a *ask, v *engine.Verdict, now time.Time) (err error) 
 	if !s.l.answered.add(a.Number) {
 		return nil
 	}
-	s.l.progress.count(v.Status, 1)
+	s.l.progress.count(v.Reason)
 	s.l.c.meters.rows[v.Status].Add(1)
 	if s.entries, err = s.l.appendAnswer(s.entries, a, v, tagFinal, now); err != nil {
 		return err

@@ -45,6 +45,9 @@ func entryRow(e []byte) uint32 { return binary.LittleEndian.Uint32(e) }
 // entryTag is the tag of an entry.
 func entryTag(e []byte) byte { return e[4+tagByte] }
 
+// entryReason is the reason of an entry's verdict: the second byte of its core.
+func entryReason(e []byte) engine.Reason { return engine.Reason(e[4+1]) }
+
 func (r *record) tag() byte { return r[tagByte] }
 
 // set takes an entry's record, unless a better one is there: a final answer stays, a later provisional one replaces.

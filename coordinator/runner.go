@@ -18,7 +18,9 @@ type runner struct {
 	id   string
 	bell chan struct{}
 	live *live    // guarded by Coordinator.mu; set while the job is worked on
-	seen [4]int64 // guarded by Coordinator.mu; what was answered, by status, when it was worked on last
+	seen standing // guarded by Coordinator.mu; what was answered when it was worked on last
+
+	recalled bool // what the log says was counted
 }
 
 const maxPaused = 7 * 24 * time.Hour // then a paused job is cancelled
@@ -70,6 +72,9 @@ func (r *runner) takeStep(ctx context.Context) (done bool, err error) {
 	j, err := r.c.cfg.Store.Job(r.id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && j.State.Finished() {
 		return true, nil
+	}
+	if err == nil {
+		err = r.recall(j)
 	}
 	if err != nil {
 		return false, err
@@ -212,9 +217,7 @@ func (r *runner) setLive(l *live) {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
 	if l == nil && r.live != nil {
-		for i := range r.seen {
-			r.seen[i] = r.live.progress.counts[i].Load()
-		}
+		r.seen = r.live.progress.standing()
 	}
 	r.live = l
 }

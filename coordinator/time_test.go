@@ -117,7 +117,7 @@ func TestFullDiskPausesADamagedFileFails(t *testing.T) {
 	j = w.accept(t, "email\na@x.example\nb@busy.example\n")
 	require.Eventually(t, func() bool {
 		s, err := w.c.Snapshot(j.ID)
-		return err == nil && s.PendingRetry > 0
+		return err == nil && s.WaitingBudget > 0
 	}, 5*time.Second, time.Millisecond)
 	_, err = w.c.Pause(j.ID)
 	require.NoError(t, err)

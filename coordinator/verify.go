@@ -52,6 +52,7 @@ func (c *Coordinator) single(ctx context.Context, q Request) (Answer, error) {
 	switch {
 	case q.Test && c.cfg.Pretend != nil:
 		out.Verdict = c.cfg.Pretend(addr)
+		out.Verdict.Flags |= flags
 		return out, nil
 	case c.cfg.Suppress != nil && c.cfg.Suppress(addr):
 		out.Verdict = engine.Sure(engine.ReasonSMTPNotChecked, ruleSuppressed, flags, now)

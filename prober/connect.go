@@ -178,7 +178,7 @@ func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.T
 		l.retreat(minBackoff, maxBackoff, now) // in real time: it is this machine that needs it
 		return out
 	}
-	out = l.act(s, seen.Finding.Action, now, out)
+	out = l.act(s, seen.Reply, seen.Finding, now, out)
 	if g.healthy > 0 {
 		l.retreat(l.scaled(minBackoff), l.scaled(maxBackoff), now)
 		return out
@@ -191,11 +191,13 @@ func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.T
 }
 
 // act does to the lane what the finding of a reply asks for. The mutex is held.
-func (l *lane) act(s *session, a engine.Action, now time.Time, out []ended) []ended {
+func (l *lane) act(s *session, r engine.Reply, f engine.Finding, now time.Time, out []ended) []ended {
+	a := f.Action
 	if a.Kind == engine.ActionNone {
 		return out
 	}
 	until := now.Add(l.scaled(a.For))
+	l.heed(s, r, f, now)
 	l.prober.metrics.actions.WithLabelValues(a.Kind.String()).Inc()
 	switch a.Kind {
 	case engine.ActionSlow:

@@ -134,7 +134,7 @@ func (h *hearing) mailRefused() {
 func (h *hearing) internalOrUsedUp(f smtp.Fault) {
 	s := h.s
 	if f.Reply.Code != 0 {
-		h.out = h.l.act(s, s.classify(f.Reply).Action, h.now, h.out)
+		h.out = h.l.act(s, f.Reply, s.classify(f.Reply), h.now, h.out)
 	}
 	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt {
 		s.group.batch = max(1, len(s.asks)/2)
@@ -203,7 +203,7 @@ func (h *hearing) notAnAnswer(k int, a answer) bool {
 	}
 	switch {
 	case closing:
-		h.out = h.l.act(s, a.finding.Action, h.now, h.out)
+		h.out = h.l.act(s, a.reply, a.finding, h.now, h.out)
 		return true
 	case tooMany(a.reply):
 		if s.group.batch == 0 || k < s.group.batch {
@@ -235,7 +235,7 @@ func (h *hearing) tell(a answer) {
 	s, who := h.s, h.s.asks[a.i]
 	seen := engine.Sighting{Subject: engine.SubjectTarget, Host: s.group.host, Reply: a.reply, Finding: a.finding, At: h.now,
 		Vouched: s.accepted[who.place.domain] && a.finding.Meaning != engine.Accepted}
-	h.out = h.l.act(s, a.finding.Action, h.now, h.out)
+	h.out = h.l.act(s, a.reply, a.finding, h.now, h.out)
 	if who.p != nil {
 		h.target(who, seen)
 		return

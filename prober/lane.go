@@ -38,6 +38,8 @@ type lane struct {
 	barred    bool // nobody here may be asked: see session.bar
 	dead      bool // out of the registry: look again
 
+	heeded cause // what last made it slower, for people
+
 	waits [2]bool // in the ring of the slots of that priority; guarded by the slots' mutex
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/wire"
 	"probity/store/cache"
 )
 
@@ -33,22 +34,7 @@ func newRecent() *recent {
 // trace is one probe as it is remembered: no address, but a key that only this node can derive from one. Immutable.
 type trace struct {
 	key cache.Key
-
-	At       time.Time `json:"time"`
-	Provider string    `json:"provider"` // id
-	Host     string    `json:"mx"`
-	Stage    string    `json:"stage,omitempty"`
-	Event    string    `json:"event"` // what was seen last of what decided
-	Code     int       `json:"code,omitempty"`
-	Enhanced string    `json:"enhanced,omitempty"`
-	Meaning  string    `json:"meaning,omitempty"`
-	Rule     string    `json:"rule,omitempty"`
-	Source   string    `json:"source,omitempty"` // of the rule; found when it is shown
-	Status   string    `json:"status"`           // DEFERRED for one that will be asked again
-	Reason   string    `json:"reason,omitempty"`
-	Message  string    `json:"message,omitempty"` // redacted
-	Attempts int       `json:"attempts"`          // this one included
-	Egress   string    `json:"egress"`
+	wire.Trace
 }
 
 // note remembers a probe that is over. The caller owns the probe.
@@ -69,8 +55,8 @@ func (r *recent) note(p *probe, o *outcome, egress string, now time.Time) {
 
 func traceOf(p *probe, o *outcome, now time.Time) *trace {
 	v := &o.verdict
-	t := &trace{key: p.key, At: now, Provider: p.ev.Route.Provider.ID, Host: v.Details.Host, Rule: v.Rule, Status: v.Status.String(),
-		Reason: v.Reason.String(), Attempts: p.ev.Attempts + 1}
+	t := &trace{key: p.key, Trace: wire.Trace{At: now, Provider: p.ev.Route.Provider.ID, Host: v.Details.Host, Rule: v.Rule, Status: v.Status.String(),
+		Reason: v.Reason.String(), Attempts: p.ev.Attempts + 1}}
 	if o.deferred {
 		t.Status = "DEFERRED"
 	}

@@ -71,7 +71,7 @@ func writeLines(out *bufio.Writer, list []*trace, sources map[string]string) {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
 	for _, t := range list {
-		line := *t
+		line := t.Trace
 		line.Source = sources[t.Rule]
 		if enc.Encode(&line) != nil {
 			return // who asked has gone

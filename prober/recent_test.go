@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/wire"
 )
 
 func (b *lab) recent(query, accept string) string {
@@ -37,13 +38,13 @@ func TestRecentProbesShowNoAddress(t *testing.T) {
 		require.NotContains(t, all, "zed")
 		require.NotContains(t, all, "@")
 
-		var got trace
+		var got wire.Trace
 		require.NoError(t, json.Unmarshal([]byte(b.recent("?email=Zed@A.example", "")), &got))
 		require.NotZero(t, got.At)
 		require.NotEmpty(t, got.Rule)
 		require.NotEmpty(t, got.Source)
 		got.At, got.Rule, got.Source = time.Time{}, "", ""
-		require.Equal(t, trace{Host: "mx.a.example", Stage: "rcpt", Event: "reply", Code: 550, Enhanced: "5.1.1", Meaning: "no_mailbox", Status: "INVALID",
+		require.Equal(t, wire.Trace{Host: "mx.a.example", Stage: "rcpt", Event: "reply", Code: 550, Enhanced: "5.1.1", Meaning: "no_mailbox", Status: "INVALID",
 			Reason: "mailbox_not_found", Message: "5.1.1 <address>: no mailbox of <address> here", Attempts: 1, Egress: "mail.us.example", Provider: got.Provider}, got)
 
 		page := b.recent("?email=bob@a.example", "text/html,*/*")

@@ -116,7 +116,7 @@ func (w *worker) join() error {
 	}
 	w.server, err = wire.NewServer(wire.ServerConfig{Node: c.Name, Version: version, Identities: identitiesOf(w.prober), Table: w.table.Load,
 		Prober: w.prober, Credentials: wire.ServerTLS(own, authority, w.log), Window: w.prober.Window, Alone: w.prober.SetAlone,
-		Status: w.prober.Status, Log: w.log})
+		Status: w.prober.Status, Sight: w.prober, Log: w.log})
 	if err != nil {
 		return err
 	}

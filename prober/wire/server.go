@@ -32,6 +32,7 @@ type ServerConfig struct {
 	Alone func(alone bool)
 	// Status says how the node fares; asked with every ping. Default: nothing is told.
 	Status func() Status
+	Sight  Sight        // what people may see and do; default: nothing
 	Log    *slog.Logger // default: none
 }
 

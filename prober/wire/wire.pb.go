@@ -1231,6 +1231,7 @@ type BatchFrame struct {
 	Flags         []byte   `protobuf:"bytes,14,opt,name=flags" json:"flags,omitempty"`
 	Route         []uint32 `protobuf:"varint,15,rep,packed,name=route" json:"route,omitempty"` // index into routes
 	Mailbox       []string `protobuf:"bytes,16,rep,name=mailbox" json:"mailbox,omitempty"`
+	Short         bool     `protobuf:"varint,17,opt,name=short" json:"short,omitempty"` // the job has few rows left beside others
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1375,6 +1376,13 @@ func (x *BatchFrame) GetMailbox() []string {
 		return x.Mailbox
 	}
 	return nil
+}
+
+func (x *BatchFrame) GetShort() bool {
+	if x != nil {
+		return x.Short
+	}
+	return false
 }
 
 type ResultsFrame struct {
@@ -1818,6 +1826,239 @@ func (x *VerdictFrame) GetNextRetryNs() int64 {
 	return 0
 }
 
+type LookFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Coordinator   *CoordinatorIDFrame    `protobuf:"bytes,1,opt,name=coordinator" json:"coordinator,omitempty"`
+	Lanes         bool                   `protobuf:"varint,2,opt,name=lanes" json:"lanes,omitempty"` // else recent probes, of which the rest says which
+	Email         string                 `protobuf:"bytes,3,opt,name=email" json:"email,omitempty"`
+	Status        string                 `protobuf:"bytes,4,opt,name=status" json:"status,omitempty"`
+	Provider      string                 `protobuf:"bytes,5,opt,name=provider" json:"provider,omitempty"`
+	Limit         uint32                 `protobuf:"varint,6,opt,name=limit" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LookFrame) Reset() {
+	*x = LookFrame{}
+	mi := &file_wire_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LookFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LookFrame) ProtoMessage() {}
+
+func (x *LookFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LookFrame.ProtoReflect.Descriptor instead.
+func (*LookFrame) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *LookFrame) GetCoordinator() *CoordinatorIDFrame {
+	if x != nil {
+		return x.Coordinator
+	}
+	return nil
+}
+
+func (x *LookFrame) GetLanes() bool {
+	if x != nil {
+		return x.Lanes
+	}
+	return false
+}
+
+func (x *LookFrame) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *LookFrame) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *LookFrame) GetProvider() string {
+	if x != nil {
+		return x.Provider
+	}
+	return ""
+}
+
+func (x *LookFrame) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// What people see, as JSON: a list of lanes or of probes.
+type SightFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Json          []byte                 `protobuf:"bytes,1,opt,name=json" json:"json,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SightFrame) Reset() {
+	*x = SightFrame{}
+	mi := &file_wire_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SightFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SightFrame) ProtoMessage() {}
+
+func (x *SightFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SightFrame.ProtoReflect.Descriptor instead.
+func (*SightFrame) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *SightFrame) GetJson() []byte {
+	if x != nil {
+		return x.Json
+	}
+	return nil
+}
+
+type ReleaseFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Coordinator   *CoordinatorIDFrame    `protobuf:"bytes,1,opt,name=coordinator" json:"coordinator,omitempty"`
+	Egress        string                 `protobuf:"bytes,2,opt,name=egress" json:"egress,omitempty"`
+	Route         string                 `protobuf:"bytes,3,opt,name=route" json:"route,omitempty"` // empty for all routes of the identity
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseFrame) Reset() {
+	*x = ReleaseFrame{}
+	mi := &file_wire_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseFrame) ProtoMessage() {}
+
+func (x *ReleaseFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseFrame.ProtoReflect.Descriptor instead.
+func (*ReleaseFrame) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ReleaseFrame) GetCoordinator() *CoordinatorIDFrame {
+	if x != nil {
+		return x.Coordinator
+	}
+	return nil
+}
+
+func (x *ReleaseFrame) GetEgress() string {
+	if x != nil {
+		return x.Egress
+	}
+	return ""
+}
+
+func (x *ReleaseFrame) GetRoute() string {
+	if x != nil {
+		return x.Route
+	}
+	return ""
+}
+
+type ReleasedFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Was           bool                   `protobuf:"varint,1,opt,name=was" json:"was,omitempty"` // there was a quarantine
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleasedFrame) Reset() {
+	*x = ReleasedFrame{}
+	mi := &file_wire_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleasedFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleasedFrame) ProtoMessage() {}
+
+func (x *ReleasedFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleasedFrame.ProtoReflect.Descriptor instead.
+func (*ReleasedFrame) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ReleasedFrame) GetWas() bool {
+	if x != nil {
+		return x.Was
+	}
+	return false
+}
+
 var File_wire_proto protoreflect.FileDescriptor
 
 const file_wire_proto_rawDesc = "" +
@@ -1908,7 +2149,7 @@ const file_wire_proto_rawDesc = "" +
 	"\bprovider\x18\x03 \x01(\tR\bprovider\x12\x14\n" +
 	"\x05hosts\x18\x04 \x03(\tR\x05hosts\x12\x0e\n" +
 	"\x02mx\x18\x05 \x03(\tR\x02mx\x12\x1e\n" +
-	"\vmx_is_hosts\x18\x06 \x01(\bR\tmxIsHosts\"\xa7\x03\n" +
+	"\vmx_is_hosts\x18\x06 \x01(\bR\tmxIsHosts\"\xbd\x03\n" +
 	"\n" +
 	"BatchFrame\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x10\n" +
@@ -1929,7 +2170,8 @@ const file_wire_proto_rawDesc = "" +
 	"\aattempt\x18\r \x01(\fR\aattempt\x12\x14\n" +
 	"\x05flags\x18\x0e \x01(\fR\x05flags\x12\x14\n" +
 	"\x05route\x18\x0f \x03(\rR\x05route\x12\x18\n" +
-	"\amailbox\x18\x10 \x03(\tR\amailbox\"\xd6\x02\n" +
+	"\amailbox\x18\x10 \x03(\tR\amailbox\x12\x14\n" +
+	"\x05short\x18\x11 \x01(\bR\x05short\"\xd6\x02\n" +
 	"\fResultsFrame\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x12\n" +
@@ -1973,10 +2215,28 @@ const file_wire_proto_rawDesc = "" +
 	"\x05stage\x18\n" +
 	" \x01(\rR\x05stage\x12\x1a\n" +
 	"\battempts\x18\v \x01(\x05R\battempts\x12\"\n" +
-	"\rnext_retry_ns\x18\f \x01(\x03R\vnextRetryNs2\x8a\x01\n" +
+	"\rnext_retry_ns\x18\f \x01(\x03R\vnextRetryNs\"\xc5\x01\n" +
+	"\tLookFrame\x12B\n" +
+	"\vcoordinator\x18\x01 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12\x14\n" +
+	"\x05lanes\x18\x02 \x01(\bR\x05lanes\x12\x14\n" +
+	"\x05email\x18\x03 \x01(\tR\x05email\x12\x16\n" +
+	"\x06status\x18\x04 \x01(\tR\x06status\x12\x1a\n" +
+	"\bprovider\x18\x05 \x01(\tR\bprovider\x12\x14\n" +
+	"\x05limit\x18\x06 \x01(\rR\x05limit\" \n" +
+	"\n" +
+	"SightFrame\x12\x12\n" +
+	"\x04json\x18\x01 \x01(\fR\x04json\"\x80\x01\n" +
+	"\fReleaseFrame\x12B\n" +
+	"\vcoordinator\x18\x01 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12\x16\n" +
+	"\x06egress\x18\x02 \x01(\tR\x06egress\x12\x14\n" +
+	"\x05route\x18\x03 \x01(\tR\x05route\"!\n" +
+	"\rReleasedFrame\x12\x10\n" +
+	"\x03was\x18\x01 \x01(\bR\x03was2\x89\x02\n" +
 	"\x04Node\x12E\n" +
 	"\x06Attach\x12\x1e.probity.wire.CoordinatorFrame\x1a\x17.probity.wire.NodeFrame(\x010\x01\x12;\n" +
-	"\x06Single\x12\x16.probity.wire.AskFrame\x1a\x19.probity.wire.AnswerFrameB\x1cZ\x13probity/prober/wire\x92\x03\x04\b\x02 \x03b\beditionsp\xe8\a"
+	"\x06Single\x12\x16.probity.wire.AskFrame\x1a\x19.probity.wire.AnswerFrame\x129\n" +
+	"\x04Look\x12\x17.probity.wire.LookFrame\x1a\x18.probity.wire.SightFrame\x12B\n" +
+	"\aRelease\x12\x1a.probity.wire.ReleaseFrame\x1a\x1b.probity.wire.ReleasedFrameB\x1cZ\x13probity/prober/wire\x92\x03\x04\b\x02 \x03b\beditionsp\xe8\a"
 
 var (
 	file_wire_proto_rawDescOnce sync.Once
@@ -1990,7 +2250,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 	return file_wire_proto_rawDescData
 }
 
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_wire_proto_goTypes = []any{
 	(*CoordinatorFrame)(nil),      // 0: probity.wire.CoordinatorFrame
 	(*NodeFrame)(nil),             // 1: probity.wire.NodeFrame
@@ -2013,6 +2273,10 @@ var file_wire_proto_goTypes = []any{
 	(*AskFrame)(nil),              // 18: probity.wire.AskFrame
 	(*AnswerFrame)(nil),           // 19: probity.wire.AnswerFrame
 	(*VerdictFrame)(nil),          // 20: probity.wire.VerdictFrame
+	(*LookFrame)(nil),             // 21: probity.wire.LookFrame
+	(*SightFrame)(nil),            // 22: probity.wire.SightFrame
+	(*ReleaseFrame)(nil),          // 23: probity.wire.ReleaseFrame
+	(*ReleasedFrame)(nil),         // 24: probity.wire.ReleasedFrame
 }
 var file_wire_proto_depIdxs = []int32{
 	3,  // 0: probity.wire.CoordinatorFrame.hello:type_name -> probity.wire.CoordinatorHelloFrame
@@ -2035,15 +2299,21 @@ var file_wire_proto_depIdxs = []int32{
 	2,  // 17: probity.wire.AskFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
 	15, // 18: probity.wire.AskFrame.route:type_name -> probity.wire.RouteFrame
 	20, // 19: probity.wire.AnswerFrame.verdict:type_name -> probity.wire.VerdictFrame
-	0,  // 20: probity.wire.Node.Attach:input_type -> probity.wire.CoordinatorFrame
-	18, // 21: probity.wire.Node.Single:input_type -> probity.wire.AskFrame
-	1,  // 22: probity.wire.Node.Attach:output_type -> probity.wire.NodeFrame
-	19, // 23: probity.wire.Node.Single:output_type -> probity.wire.AnswerFrame
-	22, // [22:24] is the sub-list for method output_type
-	20, // [20:22] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	2,  // 20: probity.wire.LookFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	2,  // 21: probity.wire.ReleaseFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	0,  // 22: probity.wire.Node.Attach:input_type -> probity.wire.CoordinatorFrame
+	18, // 23: probity.wire.Node.Single:input_type -> probity.wire.AskFrame
+	21, // 24: probity.wire.Node.Look:input_type -> probity.wire.LookFrame
+	23, // 25: probity.wire.Node.Release:input_type -> probity.wire.ReleaseFrame
+	1,  // 26: probity.wire.Node.Attach:output_type -> probity.wire.NodeFrame
+	19, // 27: probity.wire.Node.Single:output_type -> probity.wire.AnswerFrame
+	22, // 28: probity.wire.Node.Look:output_type -> probity.wire.SightFrame
+	24, // 29: probity.wire.Node.Release:output_type -> probity.wire.ReleasedFrame
+	26, // [26:30] is the sub-list for method output_type
+	22, // [22:26] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -2073,7 +2343,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,8 +26,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Node_Attach_FullMethodName = "/probity.wire.Node/Attach"
-	Node_Single_FullMethodName = "/probity.wire.Node/Single"
+	Node_Attach_FullMethodName  = "/probity.wire.Node/Attach"
+	Node_Single_FullMethodName  = "/probity.wire.Node/Single"
+	Node_Look_FullMethodName    = "/probity.wire.Node/Look"
+	Node_Release_FullMethodName = "/probity.wire.Node/Release"
 )
 
 // NodeClient is the client API for Node service.
@@ -38,6 +40,10 @@ type NodeClient interface {
 	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame], error)
 	// Single answers one address at once. Only the coordinator of the live stream may ask.
 	Single(ctx context.Context, in *AskFrame, opts ...grpc.CallOption) (*AnswerFrame, error)
+	// Look asks what people want to see: lanes, or recent probes. Nothing of the work is decided by it.
+	Look(ctx context.Context, in *LookFrame, opts ...grpc.CallOption) (*SightFrame, error)
+	// Release ends a quarantine at an operator's word.
+	Release(ctx context.Context, in *ReleaseFrame, opts ...grpc.CallOption) (*ReleasedFrame, error)
 }
 
 type nodeClient struct {
@@ -71,6 +77,26 @@ func (c *nodeClient) Single(ctx context.Context, in *AskFrame, opts ...grpc.Call
 	return out, nil
 }
 
+func (c *nodeClient) Look(ctx context.Context, in *LookFrame, opts ...grpc.CallOption) (*SightFrame, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SightFrame)
+	err := c.cc.Invoke(ctx, Node_Look_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *nodeClient) Release(ctx context.Context, in *ReleaseFrame, opts ...grpc.CallOption) (*ReleasedFrame, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReleasedFrame)
+	err := c.cc.Invoke(ctx, Node_Release_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // NodeServer is the server API for Node service.
 // All implementations must embed UnimplementedNodeServer
 // for forward compatibility.
@@ -79,6 +105,10 @@ type NodeServer interface {
 	Attach(grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error
 	// Single answers one address at once. Only the coordinator of the live stream may ask.
 	Single(context.Context, *AskFrame) (*AnswerFrame, error)
+	// Look asks what people want to see: lanes, or recent probes. Nothing of the work is decided by it.
+	Look(context.Context, *LookFrame) (*SightFrame, error)
+	// Release ends a quarantine at an operator's word.
+	Release(context.Context, *ReleaseFrame) (*ReleasedFrame, error)
 	mustEmbedUnimplementedNodeServer()
 }
 
@@ -94,6 +124,12 @@ func (UnimplementedNodeServer) Attach(grpc.BidiStreamingServer[CoordinatorFrame,
 }
 func (UnimplementedNodeServer) Single(context.Context, *AskFrame) (*AnswerFrame, error) {
 	return nil, status.Error(codes.Unimplemented, "method Single not implemented")
+}
+func (UnimplementedNodeServer) Look(context.Context, *LookFrame) (*SightFrame, error) {
+	return nil, status.Error(codes.Unimplemented, "method Look not implemented")
+}
+func (UnimplementedNodeServer) Release(context.Context, *ReleaseFrame) (*ReleasedFrame, error) {
+	return nil, status.Error(codes.Unimplemented, "method Release not implemented")
 }
 func (UnimplementedNodeServer) mustEmbedUnimplementedNodeServer() {}
 func (UnimplementedNodeServer) testEmbeddedByValue()              {}
@@ -141,6 +177,42 @@ func _Node_Single_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Node_Look_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LookFrame)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeServer).Look(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Node_Look_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeServer).Look(ctx, req.(*LookFrame))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Node_Release_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReleaseFrame)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeServer).Release(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Node_Release_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeServer).Release(ctx, req.(*ReleaseFrame))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Node_ServiceDesc is the grpc.ServiceDesc for Node service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -151,6 +223,14 @@ var Node_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Single",
 			Handler:    _Node_Single_Handler,
+		},
+		{
+			MethodName: "Look",
+			Handler:    _Node_Look_Handler,
+		},
+		{
+			MethodName: "Release",
+			Handler:    _Node_Release_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,169 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Lane is a lane of a node as people see it: what of its budgets is used, and what holds it back.
+type Lane struct {
+	Route       string    `json:"route"` // "" stands for all routes of the identity
+	Egress      string    `json:"egress"`
+	Provider    string    `json:"provider"`
+	State       string    `json:"state"` // quarantined, paused, slowed, waiting, spent, busy, idle
+	Queued      int       `json:"queued"`
+	Connections Use       `json:"connections"`
+	PerMinute   Use       `json:"recipients_per_minute"`
+	Refusals    Use       `json:"refusals_per_hour"`
+	Until       time.Time `json:"until,omitzero"`  // of what holds it back
+	Since       time.Time `json:"since,omitzero"`  // of the reply that was last heeded
+	Rule        string    `json:"rule,omitempty"`  // that read it
+	Reply       string    `json:"reply,omitempty"` // redacted
+	Host        string    `json:"host,omitempty"`  // that said it
+}
+
+// laneStates are those first that an operator wants to know of most.
+var laneStates = [...]string{"quarantined", "paused", "slowed", "spent", "waiting", "busy", "idle"}
+
+// Weight orders lanes by what an operator wants to know of most.
+func Weight(l *Lane) int { return len(laneStates) - max(slices.Index(laneStates[:], l.State), 0) }
+
+// Use is how much of a budget is used now; a limit of 0 is none.
+type Use struct {
+	Used  int `json:"used"`
+	Limit int `json:"limit"`
+}
+
+// Trace is one probe that was made lately, from its verdict to the reply and the rule. There is no address in it.
+type Trace struct {
+	At       time.Time `json:"time"`
+	Provider string    `json:"provider"` // id
+	Host     string    `json:"mx"`
+	Stage    string    `json:"stage,omitempty"`
+	Event    string    `json:"event"` // what was seen last of what decided
+	Code     int       `json:"code,omitempty"`
+	Enhanced string    `json:"enhanced,omitempty"`
+	Meaning  string    `json:"meaning,omitempty"`
+	Rule     string    `json:"rule,omitempty"`
+	Source   string    `json:"source,omitempty"` // of the rule; found when it is shown
+	Status   string    `json:"status"`           // DEFERRED for one that will be asked again
+	Reason   string    `json:"reason,omitempty"`
+	Message  string    `json:"message,omitempty"` // redacted
+	Attempts int       `json:"attempts"`          // this one included
+	Egress   string    `json:"egress"`
+}
+
+// Query says which traces are wanted. Empty fields take all.
+type Query struct {
+	Email    string // the probes of one address, which the node knows by a keyed hash
+	Status   string // VALID, RISKY, INVALID, UNKNOWN or DEFERRED
+	Provider string // id
+	Limit    int    // at most MaxSight
+}
+
+// MaxSight bounds the lanes and the traces of one answer.
+const MaxSight = 500
+
+// Sight is what a node lets people see and do. Nothing of the work is decided by what it shows.
+type Sight interface {
+	// Lanes are those that matter most, the held back before the busy, at most MaxSight.
+	Lanes() []Lane
+	// Traces are probes that were made lately, the newest first. An error says what is wrong with the query.
+	Traces(Query) ([]Trace, error)
+	// Release ends the quarantine of a route at an identity, of all its routes for "". It reports whether there was one.
+	Release(egress, route string) bool
+}
+
+// Lanes asks the node for its lanes.
+func (c *Client) Lanes(ctx context.Context) (lanes []Lane, err error) {
+	return lanes, c.see(ctx, &LookFrame{Lanes: true}, &lanes)
+}
+
+// Traces asks the node for probes that it made lately.
+func (c *Client) Traces(ctx context.Context, q Query) (traces []Trace, err error) {
+	f := &LookFrame{Email: q.Email, Status: q.Status, Provider: q.Provider, Limit: count(q.Limit)}
+	return traces, c.see(ctx, f, &traces)
+}
+
+func (c *Client) see(ctx context.Context, f *LookFrame, into any) error {
+	node, id, err := c.asked()
+	if err != nil {
+		return err
+	}
+	f.Coordinator = id
+	sight, err := node.Look(ctx, f)
+	if err != nil {
+		return c.blamed(errors.New(status.Convert(err).Message()))
+	}
+	if err := json.Unmarshal(sight.GetJson(), into); err != nil {
+		return c.blamed(fmt.Errorf("what it shows: %w", err))
+	}
+	return nil
+}
+
+// Release asks the node to end a quarantine.
+func (c *Client) Release(ctx context.Context, egress, route string) (was bool, err error) {
+	node, id, err := c.asked()
+	if err != nil {
+		return false, err
+	}
+	done, err := node.Release(ctx, &ReleaseFrame{Coordinator: id, Egress: egress, Route: route})
+	if err != nil {
+		return false, c.blamed(errors.New(status.Convert(err).Message()))
+	}
+	return done.GetWas(), nil
+}
+
+// asked is the node on the connection for what is asked at once.
+func (c *Client) asked() (NodeClient, *CoordinatorIDFrame, error) {
+	c.mu.Lock()
+	node, live, id := c.single, c.state.Live, c.idFrame()
+	c.mu.Unlock()
+	if node == nil || !live {
+		return nil, nil, fmt.Errorf("node %s cannot be reached: %w", c.cfg.Node, ErrGone)
+	}
+	return node, id, nil
+}
+
+// Look answers what the coordinator's people ask.
+func (v service) Look(_ context.Context, f *LookFrame) (*SightFrame, error) {
+	if err := v.s.mayAsk(f.GetCoordinator()); err != nil {
+		return nil, err
+	}
+	if v.s.cfg.Sight == nil {
+		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" shows nothing")
+	}
+	var seen any
+	if f.GetLanes() {
+		seen = v.s.cfg.Sight.Lanes()
+	} else {
+		traces, err := v.s.cfg.Sight.Traces(Query{Email: f.GetEmail(), Status: f.GetStatus(), Provider: f.GetProvider(), Limit: int(f.GetLimit())})
+		if err != nil {
+			return nil, status.Error(codes.InvalidArgument, err.Error())
+		}
+		seen = traces
+	}
+	body, err := json.Marshal(seen)
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return &SightFrame{Json: body}, nil
+}
+
+// Release ends a quarantine at the word of the coordinator's people.
+func (v service) Release(_ context.Context, f *ReleaseFrame) (*ReleasedFrame, error) {
+	if err := v.s.mayAsk(f.GetCoordinator()); err != nil {
+		return nil, err
+	}
+	if v.s.cfg.Sight == nil {
+		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" releases nothing")
+	}
+	return &ReleasedFrame{Was: v.s.cfg.Sight.Release(f.GetEgress(), f.GetRoute())}, nil
+}

@@ -146,9 +146,7 @@ func (b *lab) start(change func(*Config)) {
 	pctx, pcancel := context.WithCancel(ctx)
 	ran := make(chan error, 1)
 	go func() { ran <- b.prober.Run(pctx) }()
-	for !b.prober.running() {
-		time.Sleep(time.Millisecond)
-	}
+	<-b.prober.started
 	b.halt = sync.OnceFunc(func() {
 		pcancel()
 		require.NoError(b.t, <-ran)

@@ -29,7 +29,8 @@ type Prober struct {
 	rows    atomic.Int64 // probes in memory
 	warned  sync.Once
 	quiet   time.Time // budgets per minute are used up until then: what was used before the start is not known
-	stop    chan struct{}
+	started chan struct{} // closed when Run begins
+	stop    chan struct{} // closed when Run ends
 
 	mu    sync.Mutex // guards lanes
 	lanes map[laneKey]*lane
@@ -50,7 +51,7 @@ func New(c Config) (*Prober, error) {
 		return nil, err
 	}
 	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(), tls: newTLS(),
-		dests: destinations{all: map[destinationKey]*destination{}}, lanes: map[laneKey]*lane{}, stop: make(chan struct{})}
+		dests: destinations{all: map[destinationKey]*destination{}}, lanes: map[laneKey]*lane{}, started: make(chan struct{}), stop: make(chan struct{})}
 	p.table.Store(c.Table)
 	if p.egress, err = newEgresses(c.Identities, c.MailFrom); err != nil {
 		return nil, err
@@ -72,6 +73,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	p.life.mu.Lock()
 	p.life.soft, p.life.hard, p.life.on = ctx, hard, true
 	p.life.mu.Unlock()
+	close(p.started)
 	for _, loop := range [...]func(context.Context){p.ledgerLoop, p.tend, p.sweep, p.retryLoop} {
 		p.spawn(func(soft, _ context.Context) { loop(soft) })
 	}
@@ -99,10 +101,24 @@ func (p *Prober) spawn(f func(soft, hard context.Context)) bool {
 	return true
 }
 
-func (p *Prober) running() bool {
-	p.life.mu.Lock()
-	defer p.life.mu.Unlock()
-	return p.life.on
+// await waits for Run to begin, since who asks may have been started beside it. It fails once Run has ended.
+func (p *Prober) await(ctx context.Context) error {
+	select {
+	case <-p.stop:
+		return ErrStopped
+	default:
+	}
+	select {
+	case <-p.started:
+		return nil // even if ctx has ended: the cache may know
+	default:
+	}
+	select {
+	case <-p.started:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // SetTable swaps the provider table. Lanes take its limits at once; probes in flight keep their schedule.

@@ -14,8 +14,8 @@ const refreshAfter = 7 * 24 * time.Hour
 
 // Single implements wire.Prober.
 func (p *Prober) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
-	if !p.running() {
-		return wire.Answer{}, ErrStopped
+	if err := p.await(ctx); err != nil {
+		return wire.Answer{}, err
 	}
 	now := time.Now()
 	key := p.cfg.Cache.Key(a.Address)

@@ -12,8 +12,8 @@ import (
 	"probity/store/cache"
 )
 
-// ErrStopped is the answer of a prober that is not running.
-var ErrStopped = errors.New("prober: not running")
+// ErrStopped is the answer of a prober whose Run has ended.
+var ErrStopped = errors.New("prober: stopped")
 
 var _ wire.Prober = (*Prober)(nil)
 
@@ -25,8 +25,8 @@ func (p *Prober) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, 
 	if len(b.Rows) > wire.MaxRows {
 		return fmt.Errorf("prober: a batch of %d rows, at most %d are taken", len(b.Rows), wire.MaxRows)
 	}
-	if !p.running() {
-		return ErrStopped
+	if err := p.await(ctx); err != nil {
+		return err
 	}
 	v := p.begin(b, emit)
 	v.admit()
@@ -45,8 +45,9 @@ type verification struct {
 	// Rows in the order of their keys: what is asked together lies together in the cache, and a domain's rows are shuffled.
 	order  []keyed  // until all are admitted
 	probes []*probe // by row; nil where none was needed or it is over
-	left   int      // rows without a result
-	putOff int      // rows that are to be tried again
+	who    priority
+	left   int // rows without a result
+	putOff int // rows that are to be tried again
 
 	same  sameRoute
 	batch []*probe // for same.lane, not yet added
@@ -71,6 +72,9 @@ type sameRoute struct {
 func (p *Prober) begin(b *wire.Batch, emit func(wire.Results)) *verification {
 	v := &verification{p: p, b: b, r: newRun(p.spare), now: time.Now(), emit: emit, left: len(b.Rows),
 		order: make([]keyed, len(b.Rows)), probes: make([]*probe, len(b.Rows))}
+	if b.Short {
+		v.who = short
+	}
 	k := p.cfg.Cache.Keyer()
 	for i := range b.Rows {
 		v.order[i] = keyed{k.Key(b.Rows[i].Address), i}
@@ -124,7 +128,7 @@ func (v *verification) known() []bool {
 // queue makes the probe of a row, unless it is over before anything is asked.
 func (v *verification) queue(o *keyed, row *wire.Row) {
 	v.route(row)
-	pr := &probe{key: o.key, facts: v.same.facts, policy: engine.Policy{NoSMTP: v.b.NoSMTP || v.same.suppressed, Schedule: v.p.table.Load().Schedule}}
+	pr := &probe{key: o.key, who: v.who, facts: v.same.facts, policy: engine.Policy{NoSMTP: v.b.NoSMTP || v.same.suppressed, Schedule: v.p.table.Load().Schedule}}
 	pr.ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: *row.Route, Attempts: int(row.Attempt)}
 	if v.same.egress == nil {
 		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: v.now})

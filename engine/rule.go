@@ -15,6 +15,7 @@ type Rule struct {
 	Action  Action
 	Source  string
 	Date    string
+	When    Conditions // as the file has them
 
 	stages   uint16 // bit per Stage; 0 is any
 	codes    []codePattern
@@ -23,6 +24,13 @@ type Rule struct {
 	pattern  *regexp.Regexp // or this must match; nil and no phrases: no condition on the text
 	owner    *Provider      // nil: for every provider
 	rank     uint32         // lower wins
+}
+
+// Conditions are what a rule asks of a reply, in the notation of the provider file. All that are given must hold.
+type Conditions struct {
+	Stage, Code, Enhanced []string // one of them, each
+	Text                  []string // phrases of which one must occur
+	Pattern               string   // or a regular expression that a line must match
 }
 
 // condemns reports a meaning that speaks about the mailbox itself: it can only be learnt at RCPT.

@@ -159,7 +159,8 @@ func buildRules(prefix string, owner *Provider, files []ruleFile) ([]Rule, error
 }
 
 func (f *ruleFile) build(prefix string, owner *Provider) (Rule, error) {
-	r := Rule{ID: prefix + "/" + f.ID, Source: f.Source, Date: f.Date, owner: owner}
+	r := Rule{ID: prefix + "/" + f.ID, Source: f.Source, Date: f.Date, owner: owner,
+		When: Conditions{Stage: f.Stage, Code: f.Code, Enhanced: f.Enhanced, Text: f.Text.Phrases, Pattern: f.Text.Pattern}}
 	if f.ID == "" {
 		return r, errors.New("id is missing")
 	}

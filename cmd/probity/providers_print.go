@@ -26,13 +26,64 @@ func (v tableView) print(w io.Writer, detail bool) error {
 			return err
 		}
 	}
+	if detail {
+		return v.printRulesWhole(w)
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "RULE\tMEANING\tBLAME\tACTION\tDATE\tSOURCE")
+	fmt.Fprintln(t, "RULE\tMEANING\tBLAME\tACTION\tDATE\tWHEN\tSOURCE")
 	for _, p := range v.Providers {
 		printRules(t, p.Rules)
 	}
 	printRules(t, v.Rules)
 	return t.Flush()
+}
+
+// printRulesWhole writes each rule with all of its conditions, in the order in which they are tried among their like.
+func (v tableView) printRulesWhole(w io.Writer) error {
+	rules := v.Rules
+	for _, p := range v.Providers {
+		rules = append(p.Rules, rules...)
+	}
+	for _, r := range rules {
+		fmt.Fprintf(w, "%s\n  means   %s, blame %s, action %s\n", r.ID, r.Meaning, r.Blame, r.does())
+		for _, c := range r.when() {
+			fmt.Fprintf(w, "  when    %s\n", c)
+		}
+		if _, err := fmt.Fprintf(w, "  source  %s, %s\n", r.Source, r.Date); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// when is one line a condition.
+func (r ruleView) when() (lines []string) {
+	for _, c := range []struct {
+		name  string
+		words []string
+	}{{"stage", r.Stage}, {"code", r.Code}, {"enhanced", r.Enhanced}, {"text", r.Text}} {
+		if len(c.words) > 0 {
+			lines = append(lines, c.name+" "+strings.Join(c.words, ", "))
+		}
+	}
+	if r.Pattern != "" {
+		lines = append(lines, "text matches "+r.Pattern)
+	}
+	return lines
+}
+
+func (r ruleView) does() string { return strings.TrimSpace(r.Action + " " + r.For) }
+
+// maxWhen is how much of the conditions a line of the table of all rules shows, in letters.
+const maxWhen = 40
+
+// briefly is the beginning of the conditions; providers show ID has them all.
+func (r ruleView) briefly() string {
+	all := []rune(strings.Join(r.when(), "; "))
+	if len(all) > maxWhen {
+		return string(all[:maxWhen-1]) + "…"
+	}
+	return string(all)
 }
 
 // printLimits writes one line a provider.
@@ -110,10 +161,6 @@ func printProvider(w io.Writer, p providerView) {
 
 func printRules(w io.Writer, rules []ruleView) {
 	for _, r := range rules {
-		action := r.Action
-		if r.For != "" {
-			action += " " + r.For
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Meaning, r.Blame, action, r.Date, r.Source)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Meaning, r.Blame, r.does(), r.Date, r.briefly(), r.Source)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +69,10 @@ func TestProvidersShow(t *testing.T) {
 	require.Regexp(t, `(?m)^probe +off$`, out)
 	require.NotContains(t, out, "yahoo")
 
+	out, err = runCommand(t, &providersCmd{}, "show", "microsoft365")
+	require.NoError(t, err)
+	require.Contains(t, out, "microsoft365/edge-blocked\n  means   no_mailbox, blame recipient, action none\n  when    code 550\n  when    enhanced 5.4.1\n  when    text access denied\n  source  ")
+
 	_, err = runCommand(t, &providersCmd{}, "show", "nobody-knows")
 	require.ErrorContains(t, err, "no provider is known")
 }
@@ -79,7 +84,10 @@ func TestProvidersShowJSONIsTheWholeTable(t *testing.T) {
 		Providers []struct {
 			ID, Source, Date string
 			Limits           map[string]int
-			Rules            []struct{ ID, Source, Date string }
+			Rules            []struct {
+				ID, Source, Date, Pattern   string
+				Stage, Code, Enhanced, Text []string
+			}
 		}
 		Rules []struct{ ID, Source, Date string }
 	}
@@ -90,6 +98,7 @@ func TestProvidersShowJSONIsTheWholeTable(t *testing.T) {
 		require.NotEmpty(t, p.Source, p.ID)
 		for _, r := range p.Rules {
 			require.NotEmpty(t, r.Date, r.ID)
+			require.NotEmpty(t, r.Pattern+strings.Join(slices.Concat(r.Stage, r.Code, r.Enhanced, r.Text), ""), r.ID)
 		}
 	}
 	require.NotEmpty(t, table.Rules)

@@ -55,13 +55,18 @@ type mailboxView struct {
 }
 
 type ruleView struct {
-	ID      string `json:"id"`
-	Meaning string `json:"meaning"`
-	Blame   string `json:"blame"`
-	Action  string `json:"action"`
-	For     string `json:"for"`
-	Source  string `json:"source"`
-	Date    string `json:"date"`
+	ID       string   `json:"id"`
+	Stage    []string `json:"stage"` // conditions, in the notation of the file; one that is empty holds always
+	Code     []string `json:"code"`
+	Enhanced []string `json:"enhanced"`
+	Text     []string `json:"text"`
+	Pattern  string   `json:"pattern"`
+	Meaning  string   `json:"meaning"`
+	Blame    string   `json:"blame"`
+	Action   string   `json:"action"`
+	For      string   `json:"for"`
+	Source   string   `json:"source"`
+	Date     string   `json:"date"`
 }
 
 func viewTable(t *engine.Table) tableView {
@@ -94,7 +99,8 @@ func viewRules(rules []engine.Rule) []ruleView {
 	out := []ruleView{}
 	for i := range rules {
 		r := &rules[i]
-		out = append(out, ruleView{ID: r.ID, Meaning: r.Meaning.String(), Blame: r.Blame.String(), Action: r.Action.Kind.String(), For: duration(r.Action.For), Source: r.Source, Date: r.Date})
+		out = append(out, ruleView{ID: r.ID, Stage: some(r.When.Stage), Code: some(r.When.Code), Enhanced: some(r.When.Enhanced), Text: some(r.When.Text), Pattern: r.When.Pattern,
+			Meaning: r.Meaning.String(), Blame: r.Blame.String(), Action: r.Action.Kind.String(), For: duration(r.Action.For), Source: r.Source, Date: r.Date})
 	}
 	return out
 }

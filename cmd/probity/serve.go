@@ -158,7 +158,7 @@ func (s *service) newCallbacks() (*coordinator.Callbacks, error) {
 	}
 	return coordinator.NewCallbacks(coordinator.CallbackConfig{Store: s.node.store, Results: s.node.coordinator,
 		Record:    func(j *store.Job, c store.Callback) ([]byte, error) { return api.Record(s.cmd.PublicURL, j, c) },
-		PublicURL: s.publicURL(), Dial: dialFrom, Lookup: lookup, Source: source, Allow: s.cmd.AllowPrivateCallbacks, Log: s.log, Metrics: s.registry})
+		PublicURL: s.publicURL(), Dial: dialFrom, Lookup: s.lookup, Source: source, Allow: s.cmd.AllowPrivateCallbacks, Log: s.log, Metrics: s.registry})
 }
 
 // recent shows recent probes; a coordinator alone has none to show.
@@ -175,10 +175,6 @@ func (s *service) publicURL() string {
 		return s.cmd.PublicURL
 	}
 	return "http://" + s.public.Addr().String()
-}
-
-func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
-	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
 // parseSource reads --callback-source: the address to bind, and the one to publish.

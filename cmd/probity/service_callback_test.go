@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/bench/sim"
 	"probity/store"
 )
 
@@ -40,10 +42,16 @@ type receiver struct {
 // newReceiver serves until the test ends. respond is given the number of the call, from 1, and the event.
 func newReceiver(t *testing.T, host string, respond func(w http.ResponseWriter, call int, e event)) *receiver {
 	t.Helper()
+	return newReceiverNamed(t, host, host, respond)
+}
+
+// newReceiverNamed is newReceiver whose URL has a name.
+func newReceiverNamed(t *testing.T, name, host string, respond func(w http.ResponseWriter, call int, e event)) *receiver {
+	t.Helper()
 	r := &receiver{events: make(chan event, 16)}
 	l, err := net.Listen("tcp", host+":0")
 	require.NoError(t, err)
-	r.url = "http://" + l.Addr().String() + "/hook"
+	r.url = fmt.Sprintf("http://%s:%d/hook", name, l.Addr().(*net.TCPAddr).Port)
 	web := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Method != http.MethodPost || q.URL.Path != "/hook" {
 			r.strays.Add(1)
@@ -238,7 +246,18 @@ func callbackStory(t *testing.T, p *play) {
 		t.Run(cases[i].name, func(t *testing.T) { cases[i].check(t, p) })
 	}
 	hired[0].requirePrivateRefused(t, list)
+	hired[0].requireNamesByDNS(t, p, list)
 	s.stop(t)
+}
+
+// requireNamesByDNS has a callback sent to a name that only the resolver of --dns knows.
+func (c *customer) requireNamesByDNS(t *testing.T, p *play, list []byte) {
+	hosts := p.seen.Hosts()
+	i := slices.IndexFunc(hosts, func(h sim.Host) bool { return h.Role != sim.Dead && h.Addrs[0].IsLoopback() && h.Addrs[0].Is4() })
+	require.GreaterOrEqual(t, i, 0)
+	r := newReceiverNamed(t, hosts[i].Name, hosts[i].Addrs[0].String(), answerWith(http.StatusOK))
+	j := c.upload(t, field("callback_url", r.url), fileOf(list))
+	require.Equal(t, j.ID, r.next(t, p).ID)
 }
 
 // begin uploads a list that is to be called back.

@@ -1,13 +1,17 @@
 # make demo    the main job: a pretend mail internet, a sample list, its verdicts
 # make test    the whole test suite
+# make bench   every scenario of probity bench, or SCENARIOS="bulk single"; make bench-peers: Probity beside other libraries
 # make check   format, vet, staticcheck, import law, generated code
+# make torture  faults from a seed against processes of every part: make torture SEED=7 TIME=15m
 # make web     the dashboard, into the tree from where the next build embeds it; needs Node
 GO ?= go
 RACE := ./coordinator/... ./engine/dns ./engine/smtp ./prober/... ./store/... ./bench/sim ./cmd/...
 FUZZTIME ?= 1s
 ROWS ?= 20000
+SCENARIOS ?=
+PEERS ?= --rows 100000
 
-.PHONY: demo test check build web generate fuzz clean
+.PHONY: demo test check build web generate fuzz bench bench-peers clean
 
 build:
 	$(GO) build -o bin/probity ./cmd/probity
@@ -41,6 +45,21 @@ generate:
 # Every fuzz target of the project, one after another. make fuzz FUZZTIME=10m for a long run.
 fuzz:
 	sh tools/fuzz.sh $(FUZZTIME)
+
+# The page is written beside the binary.
+bench: build
+	./bin/probity bench $(SCENARIOS) --html bin/bench.html
+
+# A module of its own, so that what Probity is compared with stays out of go.mod. Linux, with user namespaces.
+bench-peers: build
+	$(GO) -C bench/peers build -o ../../bin/peers .
+	./bin/peers --probity bin/probity $(PEERS)
+
+# Faults of every kind, drawn from SEED, for about TIME: processes, disks, names, mail servers, cables, clocks.
+SEED ?= 1
+TIME ?= 15m
+torture:
+	PROBITY_TORTURE_SEED=$(SEED) PROBITY_TORTURE_TIME=$(TIME) $(GO) test -count=1 -v -timeout 3h -run '^TestTorture' ./cmd/probity
 
 clean:
 	rm -rf bin

@@ -11,7 +11,7 @@ ROWS ?= 20000
 SCENARIOS ?=
 PEERS ?= --rows 100000
 
-.PHONY: demo test check build web generate fuzz bench bench-peers clean
+.PHONY: demo test check build web generate fuzz bench bench-peers torture clean
 
 build:
 	$(GO) build -o bin/probity ./cmd/probity

@@ -85,8 +85,14 @@ func (q quiet) Errorf(format string, args ...any) {
 }
 
 func (q quiet) Fatalf(format string, args ...any) {
-	panic("BUG: cache database: " + fmt.Sprintf(format, args...))
+	panic(Lost(fmt.Sprintf(format, args...)))
 }
+
+// Lost is what the cache panics with when its database met a disk that fails: the process ends, and the next start knows
+// what is there.
+type Lost string
+
+func (l Lost) Error() string { return "cache cannot go on: " + string(l) }
 
 // Close closes the database.
 func (c *Cache) Close() error { return c.db.Close() }

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+	"probity/store"
+)
+
+const (
+	stubbornRest = 100 * time.Millisecond // between two tries
+	stubbornTry  = 20 * time.Second       // of one
+	tormentGrant = 100_000_000
+)
+
+// stubborn is a customer who wants every list and every address verified once, whatever happens to the server: it says the same
+// thing under the same key until it gets an answer.
+type stubborn struct {
+	*customer
+	web     *http.Client
+	spent   int64        // by jobs
+	singles atomic.Int64 // spent by single verifications
+	asked   atomic.Int64 // single verifications answered
+	jobs    int
+}
+
+func newStubborn(c *customer, base string) *stubborn {
+	c.base = base
+	return &stubborn{customer: c, web: &http.Client{Timeout: stubbornTry, Transport: &http.Transport{}}}
+}
+
+// try sends one request.
+func (s *stubborn) try(ctx context.Context, method, path, contentType string, body io.Reader, header ...string) (reply, error) {
+	r, err := http.NewRequestWithContext(ctx, method, s.base+path, body)
+	if err != nil {
+		return reply{}, err
+	}
+	r.Header.Set("Authorization", "Bearer "+s.key)
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := s.web.Do(r)
+	if err != nil {
+		return reply{}, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return reply{resp.StatusCode, resp.Header, b}, err
+}
+
+// insist tries until there is an answer that is enough; an error is the end of patience.
+func (s *stubborn) insist(ctx context.Context, what string, do func() (reply, error), enough func(reply) bool) (reply, error) {
+	var last string
+	for {
+		r, err := do()
+		if err == nil && enough(r) {
+			return r, nil
+		}
+		last = fmt.Sprintf("%d %.200s %v", r.status, r.body, err)
+		select {
+		case <-ctx.Done():
+			return r, fmt.Errorf("%s, in vain: %s", what, last)
+		case <-time.After(stubbornRest):
+		}
+	}
+}
+
+func isStatus(wanted ...int) func(reply) bool {
+	return func(r reply) bool {
+		for _, w := range wanted {
+			if r.status == w {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// verify has one list verified, and gives its job and its result.
+func (s *stubborn) verify(ctx context.Context, t *testing.T, list []byte, look func(bulkJob)) (bulkJob, []byte) {
+	t.Helper()
+	s.jobs++
+	key := fmt.Sprintf("job-%d", s.jobs)
+	r, err := s.insist(ctx, "upload", func() (reply, error) {
+		contentType, body := multipartOf("b", field("max_age", "0"), fileOf(list))
+		return s.try(ctx, http.MethodPost, "/v1/verify/bulk", contentType, body, "Idempotency-Key", key)
+	}, isStatus(http.StatusAccepted))
+	require.NoError(t, err)
+	j := jobOf(t, r.body)
+	for !j.finished() {
+		r, err := s.insist(ctx, "job "+j.ID, func() (reply, error) {
+			return s.try(ctx, http.MethodGet, "/v1/verify/bulk/"+j.ID+"?wait=1", "", nil)
+		}, isStatus(http.StatusOK))
+		require.NoError(t, err)
+		if j = jobOf(t, r.body); j.Status == string(store.JobPaused) {
+			_, _ = s.try(ctx, http.MethodPost, "/v1/verify/bulk/"+j.ID+"/resume", "", nil) // the next look tells
+		}
+		look(j)
+	}
+	r, err = s.insist(ctx, "result "+j.ID, func() (reply, error) {
+		return s.try(ctx, http.MethodGet, "/v1/verify/bulk/"+j.ID+"/results", "", nil)
+	}, isStatus(http.StatusOK))
+	require.NoError(t, err)
+	return j, r.body
+}
+
+// judge holds a job against its truth: no row lost, doubled, moved or changed, no verdict that is a lie, and a charge that is
+// what the result says. What could have been known but was not is told.
+func (s *stubborn) judge(t *testing.T, j bulkJob, truth, result []byte, rows int) {
+	t.Helper()
+	require.Equal(t, "completed", j.Status, j.Error)
+	require.EqualValues(t, rows, j.TotalRows)
+	score, err := sim.Score(bytes.NewReader(truth), bytes.NewReader(result))
+	require.NoError(t, err)
+	t.Logf("job %d: rows %d, unknown without need %d, wrong reason %d", s.jobs, score.Rows, score.UnexpectedUnknown, score.WrongReason)
+	require.Equal(t, rows, score.Rows)
+	require.Zero(t, score.MissingRows+score.ExtraRows+score.OrderErrors+score.ChangedCells, "lost, doubled, moved or changed: %+v", score)
+	require.Zero(t, score.FalseValid+score.FalseInvalid, "lies: %+v", score)
+	charge := billable(t, bytes.NewReader(result))
+	require.Equal(t, charge, j.Used)
+	require.Equal(t, j.Unique-charge, j.Refunded)
+	s.spent += charge
+}
+
+// pester verifies one address after another until ctx ends; each is charged once, or not at all.
+func (s *stubborn) pester(ctx, patience context.Context, addresses []string) error {
+	for n := 0; ctx.Err() == nil; n++ {
+		body, err := json.Marshal(map[string]any{"email": addresses[n%len(addresses)], "timeout": 5})
+		if err != nil {
+			return err
+		}
+		r, err := s.insist(patience, "single", func() (reply, error) {
+			return s.try(patience, http.MethodPost, "/v1/verify/single", "application/json", bytes.NewReader(body), "Idempotency-Key", fmt.Sprintf("single-%d", n))
+		}, isStatus(http.StatusOK))
+		if err != nil {
+			return err
+		}
+		var v struct {
+			Used int64 `json:"credits_used"`
+		}
+		if err := json.Unmarshal(r.body, &v); err != nil {
+			return fmt.Errorf("single: %w: %s", err, r.body)
+		}
+		s.singles.Add(v.Used)
+		s.asked.Add(1)
+		select {
+		case <-ctx.Done():
+		case <-time.After(stubbornRest):
+		}
+	}
+	return nil
+}
+
+// requireExactLedger reads the account at rest: one reservation and one settlement for each cause, and the sum of what was told.
+func (s *stubborn) requireExactLedger(t *testing.T, data string) {
+	t.Helper()
+	atRest(t, data, func(db *store.Store) {
+		require.NoError(t, db.CheckLedger(s.account))
+		now, err := db.Credits(s.account)
+		require.NoError(t, err)
+		require.Equal(t, store.Credits{Balance: tormentGrant - s.spent - s.singles.Load()}, now, "jobs %d, singles %d", s.spent, s.singles.Load())
+		seen, sum := map[string]bool{}, map[store.Kind]int64{}
+		for before, more := uint64(0), true; more; {
+			entries, err := db.Ledger(s.account, before, store.MaxPage)
+			require.NoError(t, err)
+			for _, e := range entries {
+				cause := string(e.Kind) + " " + e.Cause
+				require.False(t, seen[cause], "twice: %s", cause)
+				seen[cause] = true
+				sum[e.Kind] += e.Credits
+				before = e.Number
+			}
+			more = len(entries) == store.MaxPage
+		}
+		require.Equal(t, sum[store.Reserve], sum[store.Charge]+sum[store.Release])
+		jobs, _, err := db.JobsOf(s.account, "", store.MaxPage, "")
+		require.NoError(t, err)
+		require.Len(t, jobs, s.jobs, "one job for each list")
+	})
+}

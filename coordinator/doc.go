@@ -26,6 +26,7 @@
 //  4. The result file is a function of the spool, the duplicates and the log's set of answers: the order in which answers
 //     came, and crashes on the way, do not show in it.
 //  5. Memory is the same for any size of job: windows of about a million rows, 64 MB of open chunks, 131,072 rows under way.
+//     Jobs take turns; one with a quarter of the longest one's rows, or less, is short, and has the greater part of them.
 //  6. Any failure to make something durable stops the coordinator, except a full disk, which pauses the job: to go on
 //     after a failed sync is to guess what is on the disk. The next start knows.
 //  7. After Erase has returned nil, no file of a job names the address, no unfinished job asks for it, and rows, order,

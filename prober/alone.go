@@ -49,7 +49,7 @@ const (
 	mostWindow  = 8 * wire.MaxRows
 )
 
-// Window is how many rows of a class are worth having here: about what its budgets allow in half a minute, were half of them
+// Window is how many rows of a class are worth having here: about what its budgets allow in a minute, were half of them
 // refused. A class is a provider, a route, or many routes with few rows each, and after an @ the identity that asks and the job.
 func (p *Prober) Window(class string) int {
 	table := p.table.Load()
@@ -66,7 +66,7 @@ func (p *Prober) Window(class string) int {
 	}
 	rows := mostWindow
 	if n := prov.Limits.RecipientsPerMinute; n > 0 {
-		rows = min(rows, n/2*sources)
+		rows = min(rows, n*sources)
 	}
 	if n := prov.Limits.RefusalsPerHour; n > 0 {
 		rows = min(rows, 2*n*sources) // an hour's budget may be spent in a burst

@@ -20,6 +20,7 @@
 //  5. Each row of a batch gets exactly one Result. What is not finished at the hold, or when nearly all else is, is Later, and its
 //     probe goes on or is dropped.
 //  6. Bulk leaves to singles a fifth of each budget of a lane and the last transaction of each connection; singles are taken first.
+//     Where short jobs and long ones want the same lane, the short have three of four recipients and connections; neither starves.
 //  7. No lock is held across I/O. The order of locks is flight, lane, destination; a run's lock is taken last and alone.
 //  8. Bounds: Config.MaxRows probes, Config.MaxLanes lanes, Config.MaxSessions sessions, Config.MaxRetries retries of singles.
 //  9. A node that is told to stand alone (SetAlone) opens no connection and begins no transaction until it is told otherwise,

@@ -17,36 +17,61 @@ func (l *lane) kick(now time.Time) {
 	if l.dead {
 		return
 	}
-	for _, who := range [...]priority{single, bulk} {
-		for n := l.ready[who].n; n > 0; n-- {
-			g := l.ready[who].pop()
-			if g.ready[who] = false; !g.needs(who, l) {
-				l.tidyGroup(g)
-				continue
-			}
-			if l.wakeIdle(g) {
-				if g.needs(who, l) {
-					l.ringGroup(g, who)
-				}
-				continue
-			}
-			if !l.start(g, who, now) {
-				l.ringGroup(g, who) // and the others would fare no better
-				break
-			}
-			if g.needs(who, l) {
-				l.ringGroup(g, who)
-				n++
-			}
+	for n := l.ready[single].n; n > 0; n-- {
+		ok, more := l.serve(single, now)
+		if !ok {
+			break
 		}
+		n += more
 	}
+	for n := l.ready[short].n + l.ready[bulk].n; n > 0; n-- {
+		both := l.ready[short].n > 0 && l.ready[bulk].n > 0
+		who, sessions := l.opened.whose(both, l.ready[short].n > 0), l.sessions
+		ok, more := l.serve(who, now)
+		if !ok {
+			break
+		}
+		if both {
+			l.opened.took(who, l.sessions-sessions)
+		}
+		n += more
+	}
+}
+
+// serve gives the next group of a priority a session, if it is worth one: an idle one, or a new one. Not ok when none is to be
+// had: the others would fare no better. One more when the group has use for another and stands in the ring again.
+func (l *lane) serve(who priority, now time.Time) (ok bool, more int) {
+	g := l.ready[who].pop()
+	g.ready[who] = false
+	switch {
+	case !g.needs(who, l):
+		l.tidyGroup(g)
+		return true, 0
+	case l.wakeIdle(g):
+		if g.needs(who, l) {
+			l.ringGroup(g, who)
+		}
+		return true, 0
+	case !l.start(g, who, now):
+		l.ringGroup(g, who)
+		return false, 0
+	case !g.needs(who, l):
+		return true, 0
+	}
+	l.ringGroup(g, who)
+	return true, 1
 }
 
 // needs reports work of a priority for which one session more is worth its connection. The first session is worth it always;
 // another one when those there are have more than one transaction each before them.
 func (g *group) needs(who priority, l *lane) bool {
-	work := g.queued[bulk] + g.queued[single] + g.decoys()
-	if who == single {
+	work := g.waiting()
+	switch who {
+	case short:
+		if g.queued[short] == 0 {
+			return false // the others have their own ring
+		}
+	case single:
 		work = g.queued[single]
 		for _, r := range [...]*ring[*place]{&g.cutoff, &g.wanted} {
 			if r.n > 0 && r.peek().decoy.who() == single {
@@ -219,6 +244,9 @@ func (l *lane) pause(until time.Time) {
 // block keeps a group from starting sessions for a priority until its destination has room, or until a time; the zero time
 // where only the destination's word can say when.
 func (l *lane) block(g *group, who priority, until, now time.Time) {
+	if who.isBulk() {
+		who = short // what forbids one job forbids all
+	}
 	if g.told = !until.IsZero(); !g.told {
 		until = now.Add(maxBlocked)
 	}
@@ -242,7 +270,7 @@ func (l *lane) free(g *group) {
 
 // ringAll puts a group where kick looks for work.
 func (l *lane) ringAll(g *group) {
-	for _, who := range [...]priority{single, bulk} {
+	for _, who := range [...]priority{single, short, bulk} {
 		if g.needs(who, l) {
 			l.ringGroup(g, who)
 		}

@@ -20,11 +20,13 @@ type lane struct {
 
 	groups   map[string]*group
 	places   map[placeKey]*place
-	ready    [2]ring[*group] // groups that may need a session, by priority
+	ready    [priorities]ring[*group] // groups that may need a session
 	down     map[string]failure
-	mute     map[string]int // hosts that took recipients and answered none, and how often in a row
-	queued   int            // probes in queues
-	held     int            // probes in queues, waiting for decoys, or being asked
+	mute     map[string]int  // hosts that took recipients and answered none, and how often in a row
+	queued   [priorities]int // probes in queues
+	served   turns           // of recipients between short and long jobs
+	opened   turns           // of connections
+	held     int             // probes in queues, waiting for decoys, or being asked
 	sessions int
 	idlers   int  // sessions that wait for more
 	starved  bool // some group has no connection to be had: long sessions give way
@@ -40,7 +42,7 @@ type lane struct {
 
 	heeded cause // what last made it slower, for people
 
-	waits [2]bool // in the ring of the slots of that priority; guarded by the slots' mutex
+	waits [priorities]bool // in the ring of the slots of that priority; guarded by the slots' mutex
 }
 
 // failure is what a session with a host met before any recipient was named, and until when that is believed.
@@ -194,7 +196,7 @@ func (l *lane) emptyOut(g *group, now time.Time, out []ended) []ended {
 		if g != nil && pl.group != g {
 			continue
 		}
-		for _, who := range [...]priority{single, bulk} {
+		for _, who := range [...]priority{single, short, bulk} {
 			for q := &pl.queues[who]; q.n > 0; {
 				p := q.first
 				l.dequeue(p)

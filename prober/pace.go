@@ -7,13 +7,18 @@ import (
 	"probity/engine"
 )
 
-// priority says whose turn a probe takes. Singles may use what bulk must leave.
+// priority says whose turn a probe takes. Singles may use what bulk must leave; short jobs have the larger part of that.
 type priority uint8
 
 const (
 	bulk priority = iota
+	short
 	single
+	priorities
 )
+
+// isBulk reports a row of a job, be it short or long.
+func (p priority) isBulk() bool { return p != single }
 
 // maxTransaction caps the recipients of one transaction where the receiver names no limit: RFC 5321 section 4.5.3.1.8
 // promises room for 100.
@@ -69,7 +74,7 @@ func (p *pace) allowed(who priority, limit int, now time.Time) int {
 	if now.Before(p.slow) {
 		limit = max(1, limit/2)
 	}
-	if who == bulk {
+	if who.isBulk() {
 		limit -= kept(limit)
 	}
 	return limit
@@ -212,8 +217,13 @@ func (c *connPace) room(l *engine.Limits, who priority) int {
 	bound(l.RecipientsPerTransaction, 0)
 	bound(l.RecipientsPerConnection, c.sent)
 	bound(l.RefusalsPerConnection, c.refused+c.pending)
-	if t := l.TransactionsPerConnection; t > 0 && c.transactions >= t-min(t-1, 1-int(who)) {
-		return 0
+	if t := l.TransactionsPerConnection; t > 0 {
+		if who.isBulk() && t > 1 {
+			t--
+		}
+		if c.transactions >= t {
+			return 0
+		}
 	}
 	return max(0, n)
 }

@@ -45,10 +45,10 @@ type place struct {
 	domain string
 	host   string
 	group  *group
-	queues [2]list // by priority
-	ringed [2]bool // in the group's ring of that priority
-	flying int     // recipients being asked, the decoy counted
-	again  int     // probes in the group's list of that name
+	queues [priorities]list
+	ringed [priorities]bool // in the group's ring of that priority
+	flying int              // recipients being asked, the decoy counted
+	again  int              // probes in the group's list of that name
 	decoy  decoy
 }
 
@@ -56,13 +56,13 @@ type place struct {
 type group struct {
 	key    string
 	host   string
-	rings  [2]ring[*place]
-	wanted ring[*place] // places whose decoy is wanted
-	queued [2]int       // probes in the queues and in again, by priority
-	again  list         // probes whose connection was closed upon them: first on the next one
-	cutoff ring[*place] // places whose decoy met the same
+	rings  [priorities]ring[*place]
+	wanted ring[*place]    // places whose decoy is wanted
+	queued [priorities]int // probes in the queues and in again
+	again  list            // probes whose connection was closed upon them: first on the next one
+	cutoff ring[*place]    // places whose decoy met the same
 	places int
-	ready  [2]bool // in the lane's ring of that priority
+	ready  [priorities]bool // in the lane's ring of that priority
 
 	sessions  int
 	healthy   int        // sessions that have had a recipient answered
@@ -117,7 +117,7 @@ func (l *lane) placeOf(ev *engine.Evidence, host string) *place {
 func (l *lane) enqueue(p *probe, pl *place, front bool) {
 	p.place = pl
 	pl.group.queued[p.who]++
-	l.queued++
+	l.queued[p.who]++
 	q := &pl.queues[p.who]
 	if p.cut > 0 {
 		q = &pl.group.again
@@ -159,14 +159,19 @@ func (l *lane) dequeue(p *probe) {
 		fallthrough
 	case &pl.queues[p.who]:
 		pl.group.queued[p.who]--
-		l.queued--
+		l.queued[p.who]--
 	}
 	p.in.remove(p)
 }
 
+// waiting is how many probes and decoys of a group wait.
+func (g *group) waiting() int {
+	return g.queued[bulk] + g.queued[short] + g.queued[single] + g.decoys()
+}
+
 // tidy forgets a place that nothing needs, and its group with its last place.
 func (l *lane) tidy(pl *place) {
-	if pl.queues[bulk].n+pl.queues[single].n+pl.decoy.waiting.n+pl.flying+pl.again > 0 || pl.ringed[bulk] || pl.ringed[single] || pl.decoy.state.busy() {
+	if pl.queues[bulk].n+pl.queues[short].n+pl.queues[single].n+pl.decoy.waiting.n+pl.flying+pl.again > 0 || pl.ringed != [priorities]bool{} || pl.decoy.state.busy() {
 		return
 	}
 	k := placeKey{pl.domain, pl.host}
@@ -179,7 +184,7 @@ func (l *lane) tidy(pl *place) {
 }
 
 func (l *lane) tidyGroup(g *group) {
-	if g.places == 0 && g.sessions == 0 && !g.ready[bulk] && !g.ready[single] && !g.blocked && l.groups[g.key] == g {
+	if g.places == 0 && g.sessions == 0 && g.ready == [priorities]bool{} && !g.blocked && l.groups[g.key] == g {
 		delete(l.groups, g.key)
 	}
 }

@@ -154,7 +154,7 @@ func (s *session) rest(ctx context.Context, wait time.Duration) bool {
 		<-s.wake // somebody has just given it work
 		return true
 	}
-	return s.group.queued[bulk]+s.group.queued[single]+s.group.decoys() > 0 && ctx.Err() == nil
+	return s.group.waiting() > 0 && ctx.Err() == nil
 }
 
 // end gives the connection's place back and lets the others go on.

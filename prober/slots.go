@@ -7,8 +7,8 @@ type slots struct {
 	mu      sync.Mutex // guards what follows
 	size    int
 	used    int
-	shut    bool           // nobody may take one: see Prober.SetAlone
-	waiting [2]ring[*lane] // each lane at most once a priority
+	shut    bool                    // nobody may take one: see Prober.SetAlone
+	waiting [priorities]ring[*lane] // each lane at most once a priority
 }
 
 // take takes a slot, or remembers the lane to be kicked when there is one.
@@ -37,7 +37,7 @@ func (s *slots) free() {
 func (s *slots) next() *lane {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, who := range [...]priority{single, bulk} {
+	for _, who := range [...]priority{single, short, bulk} {
 		if s.waiting[who].n > 0 && s.used < s.room(who) {
 			l := s.waiting[who].pop()
 			l.waits[who] = false
@@ -52,7 +52,7 @@ func (s *slots) room(who priority) int {
 	if s.shut {
 		return 0
 	}
-	if who == bulk {
+	if who.isBulk() {
 		return s.size - s.size/10
 	}
 	return s.size

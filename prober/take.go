@@ -12,7 +12,7 @@ type ask struct {
 	place *place
 }
 
-// take fills the session's next transaction and reserves its budgets: singles first, then decoys, then bulk. When there is
+// take fills the session's next transaction and reserves its budgets: singles first, then decoys, then jobs. When there is
 // nothing to send it says what stands against it; no denial means that there is no work.
 func (l *lane) take(s *session, now time.Time) denial {
 	s.asks, s.rcpts = s.asks[:0], s.rcpts[:0]
@@ -26,16 +26,16 @@ func (l *lane) take(s *session, now time.Time) denial {
 	if !f.again(roomy, tight, now) {
 		f.probes(&g.rings[single], single, roomy)
 		f.decoys(&g.wanted, g.wanted.n, roomy, tight, now)
-		f.probes(&g.rings[bulk], bulk, tight)
+		f.jobs(tight)
 	}
 	if len(s.asks) > 0 {
 		s.reserve(len(s.asks))
 		return denial{}
 	}
 	switch {
-	case roomy == 0 && g.queued[single]+g.queued[bulk]+g.decoys() > 0:
+	case roomy == 0 && g.waiting() > 0:
 		return s.spent(d1)
-	case tight == 0 && g.queued[bulk]+g.decoys() > 0:
+	case tight == 0 && g.waiting() > g.queued[single]:
 		return s.spent(d0)
 	case g.cutOff() && s.used.transactions > 0:
 		s.leave = true // what there is wants a new connection
@@ -90,6 +90,23 @@ func (f *filler) probes(r *ring[*place], who priority, room int) {
 	}
 }
 
+// jobs takes rows of jobs: first of those whose turn it is, and of the others what room is left.
+func (f *filler) jobs(room int) {
+	l, g := f.l, f.s.group
+	both := l.queued[short] > 0 && l.queued[bulk] > 0
+	first, then := short, bulk
+	if l.served.whose(both, l.queued[short] > 0) == bulk {
+		first, then = bulk, short
+	}
+	for _, who := range [...]priority{first, then} {
+		before := len(f.s.asks)
+		f.probes(&g.rings[who], who, room)
+		if both {
+			l.served.took(who, len(f.s.asks)-before)
+		}
+	}
+}
+
 // decoys takes the decoys that are wanted, looking at so many at most.
 func (f *filler) decoys(r *ring[*place], look, roomy, tight int, now time.Time) {
 	for looked := min(look, r.n); looked > 0 && len(f.s.asks) < roomy; looked-- {
@@ -99,7 +116,7 @@ func (f *filler) decoys(r *ring[*place], look, roomy, tight int, now time.Time) 
 			f.l.tidy(pl)
 			continue
 		}
-		if !f.fits(pl.domain) || len(f.s.asks) >= tight && pl.decoy.who() == bulk {
+		if !f.fits(pl.domain) || len(f.s.asks) >= tight && pl.decoy.who().isBulk() {
 			r.push(pl)
 			continue
 		}

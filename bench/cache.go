@@ -16,12 +16,11 @@ func cacheScenario() Scenario {
 }
 
 // runCache measures the second job against parsing and compressing the list and its result.
-func runCache(ctx context.Context, t *Trial) (err error) {
-	in, err := t.startInternet(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.end()) }()
+func runCache(ctx context.Context, t *Trial) error {
+	return t.withInternet(ctx, 0, func(in *internet) error { return t.measureCache(ctx, in) })
+}
+
+func (t *Trial) measureCache(ctx context.Context, in *internet) (err error) {
 	list, err := t.writeList("list.csv", in.world, t.rows)
 	if err != nil {
 		return err
@@ -46,7 +45,7 @@ func runCache(ctx context.Context, t *Trial) (err error) {
 	return t.reportCache(in.world, list, first, second)
 }
 
-func (t *Trial) reportCache(w *sim.World, list string, first, second bulkRun) error {
+func (t *Trial) reportCache(w *sim.World, list string, first, second run) error {
 	reading, err := ingestFloor(list)
 	if err != nil {
 		return err
@@ -69,10 +68,5 @@ func (t *Trial) reportCache(w *sim.World, list string, first, second bulkRun) er
 	t.Plots.Throughput = []Series{second.pulse}
 	t.Plots.Memory = []Series{memorySeries("serve", second.samples)}
 	t.Plots.Stages = second.stages
-	scores, err := t.score(w, list, second.result)
-	if err != nil {
-		return err
-	}
-	t.judge(scores)
-	return nil
+	return t.scoreRun(w, list, second)
 }

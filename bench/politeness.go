@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 
 	"probity/bench/sim"
 )
@@ -19,17 +18,16 @@ func politenessScenario() Scenario {
 const politeSpeedup = 36_000
 
 // runPoliteness asks the referee. The floor is the bare client under the same limits: it shows what they are there for.
-func runPoliteness(ctx context.Context, t *Trial) (err error) {
-	in, err := t.startInternet(ctx, politeSpeedup)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.end()) }()
+func runPoliteness(ctx context.Context, t *Trial) error {
+	return t.withInternet(ctx, politeSpeedup, func(in *internet) error { return t.measurePoliteness(ctx, in) })
+}
+
+func (t *Trial) measurePoliteness(ctx context.Context, in *internet) error {
 	list, err := t.writeList("list.csv", in.world, t.rows)
 	if err != nil {
 		return err
 	}
-	run, err := t.verify(ctx, in, verifyJob{list: list, result: "result.csv.zst", speedup: politeSpeedup})
+	r, err := t.verify(ctx, in, verifyJob{list: list, result: "result.csv.zst", speedup: politeSpeedup})
 	if err != nil {
 		return err
 	}
@@ -45,21 +43,16 @@ func runPoliteness(ctx context.Context, t *Trial) (err error) {
 	if err != nil {
 		return err
 	}
-	t.reportVerify(run, t.rows, floor)
-	t.Bars = nil // those of the verify scenario are for an internet without limits
+	t.reportRun(r, t.rows, floor)
 	t.metric("excesses", float64(ours.Excesses), "")
 	t.metric("floor_excesses", float64(after.Excesses-ours.Excesses), "")
 	t.atMost("excesses", 0)
+	t.Plots.Memory = []Series{memorySeries("verify", r.samples)}
 	t.Plots.Budgets = budgets(ours)
 	for _, e := range ours.By {
 		t.remark("excess: %s %s, %d times over %d, up to %d", e.Persona, e.Kind, e.Count, e.Limit, e.Seen)
 	}
-	scores, err := t.score(in.world, list, run.result)
-	if err != nil {
-		return err
-	}
-	t.judge(scores)
-	return nil
+	return t.scoreRun(in.world, list, r)
 }
 
 // budgets is the fullest use of each receiver's limits.

@@ -23,34 +23,26 @@ func probeScenario() Scenario {
 }
 
 // runProbe measures SMTP with as little else as the command line allows.
-func runProbe(ctx context.Context, t *Trial) (err error) {
-	in, err := t.startInternet(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.end()) }()
-	list, rows, err := t.writeLargeRoutes(in.world)
-	if err != nil {
-		return err
-	}
-	floor, err := t.measureFloor(ctx, in, list, nil)
-	if err != nil {
-		return err
-	}
-	run, err := t.verify(ctx, in, verifyJob{list: list, result: "result.csv.zst"})
-	if err != nil {
-		return err
-	}
-	t.reportVerify(run, rows, floor)
-	t.Bars = nil // those of the verify scenario are for another mix
-	t.atLeast("ratio_to_floor", 0.25)
-	t.atLeast("recipients_per_connection", 20)
-	scores, err := t.score(in.world, list, run.result)
-	if err != nil {
-		return err
-	}
-	t.judge(scores)
-	return nil
+func runProbe(ctx context.Context, t *Trial) error {
+	return t.withInternet(ctx, 0, func(in *internet) error {
+		list, rows, err := t.writeLargeRoutes(in.world)
+		if err != nil {
+			return err
+		}
+		floor, err := t.measureFloor(ctx, in, list, nil)
+		if err != nil {
+			return err
+		}
+		r, err := t.verify(ctx, in, verifyJob{list: list, result: "result.csv.zst"})
+		if err != nil {
+			return err
+		}
+		t.reportRun(r, rows, floor)
+		t.Plots.Memory = []Series{memorySeries("verify", r.samples)}
+		t.atLeast("ratio_to_floor", 0.25)
+		t.atLeast("recipients_per_connection", 20)
+		return t.scoreRun(in.world, list, r)
+	})
 }
 
 // largeRoutes are the providers that hold most of the world's mailboxes.

@@ -206,3 +206,26 @@ func appendTitle(b []byte, word string) []byte {
 	upper(b[len(b)-len(word):][:1])
 	return b
 }
+
+// Addresses are the first n addresses of a persona's domains, all different, in the mix of a list: the same for the same
+// world. Fewer where the world knows no such persona.
+func (w *World) Addresses(persona string, n int) []string {
+	l := lister{World: w, seed: mix(w.config.Seed ^ hashString(persona))}
+	var homes []*Domain
+	for i := range w.domains {
+		if w.domains[i].Persona.Name == persona {
+			homes = append(homes, &w.domains[i])
+		}
+	}
+	seen := map[string]bool{}
+	var all []string
+	for i := 0; len(all) < n && len(homes) > 0; i++ {
+		p := l.personAt(i)
+		p.domain = homes[i%len(homes)]
+		if a := string(appendAddress(nil, p)); !seen[a] {
+			seen[a] = true
+			all = append(all, a)
+		}
+	}
+	return all
+}

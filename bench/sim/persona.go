@@ -65,14 +65,19 @@ func (p *Persona) MXHosts(domain string) []string {
 // state m: usually one. Lists and role names are the world's business.
 func (p *Persona) Expect(m Mailbox) []Outcome { return p.expect(p.habit.shown(m)) }
 
-// Personas makes the whole table, in a fixed order.
-func Personas() []*Persona {
+// Personas makes the whole table of a world without punishers, in a fixed order.
+func Personas() []*Persona { return personas(false) }
+
+func personas(punishing bool) []*Persona {
 	var all []*Persona
 	for _, group := range [][]*Persona{
 		greatProviders(), gateways(), regionalProviders(),
 		mailServers(), policies(), refusers(), brokenServers(), routes(),
 	} {
 		all = append(all, group...)
+	}
+	if punishing {
+		all = append(all, punishers()...)
 	}
 	for _, p := range all {
 		p.habit.said = compileAll(p.habit.texts)
@@ -108,6 +113,7 @@ type habit struct {
 	refuseAt   stage
 	fault      fault
 	punishment punishment // past RefusalsPerHour
+	temper     temper
 }
 
 // shown is the state that the persona lets a client see: sites that do not
@@ -148,6 +154,7 @@ const (
 	greyNone    greyKind = iota
 	greyTriple           // remembers source, sender and recipient
 	greyAddress          // remembers the recipient only
+	greySource           // remembers source and sender, whoever the recipient is
 )
 
 const (

@@ -56,6 +56,9 @@ type meter struct {
 	tallies     [kinds]tally
 	blocked     time.Time // until when the persona punishes, by RefusalsPerHour
 	punished    int       // recipients asked while blocked
+	blocks      int64     // times that it lost its patience
+	silences    int64     // times that it began to accept everybody without a word
+	mood        mood
 }
 
 func newMeter(l Limits) *meter {
@@ -64,6 +67,7 @@ func newMeter(l Limits) *meter {
 		arrivals: window{part: time.Second},
 		asked:    window{part: time.Second},
 		refusals: window{part: time.Minute},
+		mood:     newMood(),
 	}
 }
 
@@ -104,7 +108,14 @@ const (
 	tooFast            // recipients in the minute
 	tooManyBad         // refused recipients on the connection
 	blockedHour        // refused recipients in the hour, now or lately
+	silent             // everybody is accepted
 )
+
+// block begins a punishment. Holds m.mu.
+func (m *meter) block(until time.Time) {
+	m.blocked, m.punished = until, 0
+	m.blocks++
+}
 
 // visit is one connection in the referee's eyes. It belongs to the goroutine
 // that serves the connection.
@@ -195,7 +206,7 @@ func (v *visit) refuse(now time.Time, pause time.Duration) ruling {
 	bad := m.note(overRefusalsPerConnection, v.refusals, m.limits.RefusalsPerConnection)
 	switch {
 	case hour:
-		m.blocked, m.punished = now.Add(pause), 0
+		m.block(now.Add(pause))
 		return blockedHour
 	case bad:
 		return tooManyBad

@@ -11,8 +11,10 @@ type Report struct {
 	Recipients  int64   `json:"recipients"`
 	Refused     int64   `json:"refused"`
 	Excesses    int64   `json:"excesses"`
-	By          []Entry `json:"by"`    // the excesses
-	Peaks       []Entry `json:"peaks"` // the highest value of each limited kind, whether within the limit or not
+	Blocks      int64   `json:"blocks"`   // times that a receiver began to block a source for what it had done
+	Silences    int64   `json:"silences"` // times that one began to accept everybody from it instead
+	By          []Entry `json:"by"`       // the excesses
+	Peaks       []Entry `json:"peaks"`    // the highest value of each limited kind, whether within the limit or not
 }
 
 // Entry is one kind of limit of one persona towards one source. With several
@@ -35,6 +37,8 @@ func (r *Referee) Report() Report {
 		rep.Connections += m.connections
 		rep.Recipients += m.recipients
 		rep.Refused += m.refused
+		rep.Blocks += m.blocks
+		rep.Silences += m.silences
 		for kind, t := range m.tallies {
 			if m.limits.limitOf(kind) > 0 {
 				addEntry(entries, key, kind, m.limits.limitOf(kind), t)

@@ -24,19 +24,21 @@ func (c *session) rcpt(cmd *command) bool {
 			return goOn
 		}
 	}
-	if c.habit.rcptWait > 0 && !c.dawdle(cmd) {
+	if wait := c.habit.rcptWait + c.visit.stickiness(&c.habit.temper, c.now); wait > 0 && !c.dawdle(cmd, wait) {
 		return false
 	}
-	if ruled != fine {
+	if ruled == fine {
+		ruled = c.visit.endure(&c.habit.temper, c.server, c.now)
+	}
+	if c.silent = ruled == silent; ruled != fine && !c.silent {
 		return c.punish(ruled)
 	}
 	return c.consider(cmd)
 }
 
 // dawdle keeps the client waiting for one reply, after it has the earlier ones.
-func (c *session) dawdle(cmd *command) bool {
-	wait := c.server.scaled(c.habit.rcptWait)
-	if wait == 0 {
+func (c *session) dawdle(cmd *command, wait time.Duration) bool {
+	if wait = c.server.scaled(wait); wait == 0 {
 		return true
 	}
 	// The line is about to be overwritten by what comes in meanwhile.
@@ -67,7 +69,7 @@ func (c *session) consider(cmd *command) bool {
 
 // answer tells the state of a mailbox, as far as the persona does.
 func (c *session) answer(m Mailbox) bool {
-	if c.habit.takesAll {
+	if c.habit.takesAll || c.silent {
 		return c.accept()
 	}
 	if c.habit.picky {
@@ -100,10 +102,16 @@ func (c *session) accept() bool {
 // more than the persona bears.
 func (c *session) refuse(s say) bool {
 	ruled := c.visit.refuse(c.now, c.server.scaled(time.Hour))
-	if ruled != fine {
-		return c.punish(ruled)
+	if ruled == fine {
+		ruled = c.visit.resent(&c.habit.temper, c.server, c.now)
 	}
-	return c.say(s)
+	switch ruled {
+	case fine:
+		return c.say(s)
+	case silent:
+		return c.accept()
+	}
+	return c.punish(ruled)
 }
 
 // silentAfter is how many blocks a persona that then accepts silently admits to.
@@ -142,7 +150,10 @@ func (c *session) homeOf(name []byte) *Domain {
 // greyPasses tells whether a recipient has been asked for before, long enough ago.
 func (c *session) greyPasses(home *Domain, cmd *command) bool {
 	key := hashFold(home.key, cmd.local)
-	if c.habit.grey == greyTriple {
+	if c.habit.grey == greySource {
+		key = uint64(c.host.Cluster)
+	}
+	if c.habit.grey != greyAddress {
 		source := c.fill.ip.As16()
 		key = hashFold(key, c.from)
 		for _, b := range source {

@@ -53,6 +53,7 @@ type session struct {
 	quit   bool   // the client took its leave
 	torn   bool   // the connection is to be reset
 	bad    int    // senseless commands so far
+	silent bool   // everybody is accepted without a word, this recipient too
 	taken  int    // recipients accepted in this transaction
 
 	rawDomain []byte  // the last recipient domain as typed, a copy

@@ -24,6 +24,8 @@ type Config struct {
 	SMTPPort int
 	// DNS is where the name server listens, UDP and TCP; the zero value is 127.0.0.1:5353.
 	DNS netip.AddrPort
+	// Punishers adds the receivers that change their mind about a source that asks much.
+	Punishers bool
 	// HTTP is where the referee report is served; the zero value serves none.
 	HTTP netip.AddrPort
 }

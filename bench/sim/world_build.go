@@ -21,7 +21,7 @@ type builder struct {
 // hosts: 4,096 addresses are always enough.
 func NewWorld(c Config) *World {
 	w := &World{
-		config: c.withDefaults(), personas: Personas(),
+		config: c.withDefaults(), personas: personas(c.Punishers),
 		byName: map[string]*Domain{}, byAddr: map[netip.Addr]*Host{},
 		names: map[string]record{}, above: map[string]struct{}{},
 	}

@@ -1,0 +1,124 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// jobsAtOnce is how many jobs share one service.
+const jobsAtOnce = 10
+
+// measureAtOnce cuts the shorter list of a growth into ten jobs of ten accounts, and holds the time from the first upload to
+// the last downloaded result against that of the list in one.
+func (t *Trial) measureAtOnce(ctx context.Context, in *internet, g growth) error {
+	parts, err := cutList(g.sample, filepath.Join(t.Dir, "part"), jobsAtOnce)
+	if err != nil {
+		return err
+	}
+	took, err := t.atOnce(ctx, in, parts)
+	if err != nil {
+		return err
+	}
+	t.metric("seconds_of_ten_jobs", took.Seconds(), "s")
+	t.metric("seconds_of_their_sum", g.small.elapsed.Seconds(), "s")
+	t.metric("ten_jobs_to_one", ratio(took.Seconds(), g.small.elapsed.Seconds()), "ratio")
+	if t.rows < growsFrom {
+		t.remark("ten jobs are not held against their bar below %s rows", number(growsFrom))
+		return nil
+	}
+	t.atMost("ten_jobs_to_one", 1.1)
+	return nil
+}
+
+// atOnce runs a job for each list, all of them together, on a service that has done nothing before.
+func (t *Trial) atOnce(ctx context.Context, in *internet, lists []string) (took time.Duration, err error) {
+	providers, err := t.writeProviders(0)
+	if err != nil {
+		return 0, err
+	}
+	s, err := t.startService(ctx, in, serviceConfig{name: "together", providers: providers, accounts: len(lists)})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.end()) }()
+	t.say("%d jobs at once", len(lists))
+	began := time.Now()
+	var jobs sync.WaitGroup
+	errs := make([]error, len(lists))
+	for i, list := range lists {
+		jobs.Go(func() { errs[i] = s.wholeJob(ctx, s.keys[i], list, list+".result.zst") })
+	}
+	jobs.Wait()
+	return time.Since(began), errors.Join(errs...)
+}
+
+// wholeJob uploads a list, waits for its job and downloads the result.
+func (s *service) wholeJob(ctx context.Context, key, list, result string) error {
+	job, err := s.upload(ctx, key, list, nil)
+	if err != nil {
+		return err
+	}
+	if err := s.follow(ctx, key, job.ID, lookEvery, func(jobRecord) {}); err != nil {
+		return err
+	}
+	_, err = s.results(ctx, key, job.ID, result)
+	return err
+}
+
+// cutList deals the rows of a list out to so many lists, each with the header.
+func cutList(list, prefix string, parts int) (paths []string, err error) {
+	f, err := os.Open(list)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	in := csv.NewReader(bufio.NewReaderSize(f, 1<<20))
+	in.ReuseRecord = true
+	header, err := in.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", list, err)
+	}
+	var out []*csv.Writer
+	for i := range parts {
+		path := fmt.Sprintf("%s%d.csv", prefix, i)
+		part, err := os.Create(path)
+		if err != nil {
+			return paths, err
+		}
+		defer func() { _ = part.Close() }() // what could not be written, Flush has told
+		paths, out = append(paths, path), append(out, csv.NewWriter(part))
+		if err := out[i].Write(header); err != nil {
+			return paths, err
+		}
+	}
+	return paths, dealRows(in, out)
+}
+
+func dealRows(in *csv.Reader, out []*csv.Writer) error {
+	for i := 0; ; i++ {
+		row, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := out[i%len(out)].Write(row); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for _, w := range out {
+		w.Flush()
+		errs = append(errs, w.Error())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,133 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"probity/bench/sim"
+)
+
+// run is what one list took, from its first byte in to the last byte of its result.
+type run struct {
+	result  string // path
+	elapsed time.Duration
+	cpu     time.Duration // of what is measured
+	simCPU  time.Duration // of the pretend internet
+	peak    int64
+	samples []Sample
+	pulse   Series // how the work went on
+	traffic traffic
+
+	// Of jobs only.
+	stages []Stage
+	times  map[string]time.Duration // how long the job was seen in each state
+	bytes  int64                    // of the result, compressed
+}
+
+// doer does a list. The name is for what it leaves in the trial's folder.
+type doer func(ctx context.Context, in *internet, name, list string) (run, error)
+
+// withInternet gives do a pretend internet.
+func (t *Trial) withInternet(ctx context.Context, speedup float64, do func(*internet) error) (err error) {
+	in, err := t.startInternet(ctx, speedup)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.end()) }()
+	return do(in)
+}
+
+// growth is two runs of one kind, of a tenth of the rows and of all of them, and the floor of the longer.
+type growth struct {
+	list, sample string
+	few          int
+	small, large run
+	floor        floorCount
+}
+
+// grow measures the bare client, a tenth of the rows, and all of them, against one pretend internet.
+func (t *Trial) grow(ctx context.Context, in *internet, do doer) (g growth, err error) {
+	if g.list, err = t.writeList("list.csv", in.world, t.rows); err != nil {
+		return g, err
+	}
+	if g.floor, err = t.measureFloor(ctx, in, g.list, nil); err != nil {
+		return g, err
+	}
+	g.few = max(1, t.rows/10)
+	if g.sample, err = t.writeList("sample.csv", in.world, g.few); err != nil {
+		return g, err
+	}
+	if g.small, err = do(ctx, in, "small", g.sample); err != nil {
+		return g, err
+	}
+	g.large, err = do(ctx, in, "large", g.list)
+	return g, err
+}
+
+// reportRun notes a run beside its floor.
+func (t *Trial) reportRun(r run, rows int, floor floorCount) {
+	t.metric("rows", float64(rows), "")
+	t.metric("seconds", r.elapsed.Seconds(), "s")
+	t.metric("rows_per_second", ratio(float64(rows), r.elapsed.Seconds()), "rows/s")
+	t.metric("cpu_per_row", perItem(r.cpu, rows), "us")
+	t.metric("internet_cpu_per_row", perItem(r.simCPU, rows), "us")
+	t.reportPeak("peak_memory", r.peak)
+	t.reportTraffic(r.traffic, rows)
+	t.metric("ratio_to_floor", ratio(t.Metrics["rows_per_second"].Value, floor.rate()), "ratio")
+	t.metric("cpu_ratio_to_floor", ratio(t.Metrics["cpu_per_row"].Value, perItem(floor.CPU, floor.Recipients)), "ratio")
+	t.Plots.Throughput = append(t.Plots.Throughput, r.pulse)
+	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "bare client, all recipients", Parts: []Part{{"floor", floor.CPU}}})
+	if r.stages != nil {
+		t.Plots.Stages = append(t.Plots.Stages, r.stages...)
+		return
+	}
+	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "all rows", Parts: []Part{{"probity", r.cpu}, {"internet", r.simCPU}}})
+}
+
+// reportPeak notes a peak, unless the system does not tell.
+func (t *Trial) reportPeak(name string, bytes int64) {
+	if bytes > 0 {
+		t.metric(name, float64(bytes)/1e6, "MB")
+	}
+}
+
+func (t *Trial) reportTraffic(seen traffic, rows int) {
+	t.metric("connections", float64(seen.connections), "")
+	t.metric("recipients", float64(seen.recipients), "")
+	t.metric("recipients_per_row", ratio(float64(seen.recipients), float64(rows)), "ratio")
+	t.metric("recipients_per_connection", ratio(float64(seen.recipients), float64(seen.connections)), "")
+}
+
+// growsFrom is how many rows a run must have for its tenth to be what growth is held against: shorter runs still fill
+// their buffers, and wait for the slowest host longer than they work.
+const growsFrom = 500_000
+
+// reportGrowth holds the longer run against the shorter: memory must not grow with the rows, and speed must not fall.
+func (t *Trial) reportGrowth(g growth) {
+	few, many := float64(g.few), float64(t.rows)
+	t.metric("sample_rows", few, "")
+	t.metric("sample_rows_per_second", ratio(few, g.small.elapsed.Seconds()), "rows/s")
+	t.reportPeak("sample_peak_memory", g.small.peak)
+	t.metric("speed_growth", ratio(many/g.large.elapsed.Seconds(), few/g.small.elapsed.Seconds()), "ratio")
+	if g.small.peak > 0 {
+		t.metric("memory_growth", ratio(float64(g.large.peak), float64(g.small.peak)), "ratio")
+	}
+	t.Plots.Memory = append(t.Plots.Memory, memorySeries("all rows", g.large.samples), memorySeries("a tenth of them", g.small.samples))
+	if t.rows < growsFrom {
+		t.remark("growth is not held against its bars below %s rows", number(growsFrom))
+		return
+	}
+	t.atLeast("speed_growth", 0.9)
+	t.atMost("memory_growth", 1.15)
+}
+
+// scoreRun holds a run's result against the truth of its list.
+func (t *Trial) scoreRun(w *sim.World, list string, r run) error {
+	scores, err := t.score(w, list, r.result)
+	if err != nil {
+		return err
+	}
+	t.judge(scores)
+	return nil
+}

@@ -58,6 +58,7 @@ type entryJSON struct {
 	At       stamp      `json:"at"`
 	Balance  int64      `json:"balance"`
 	Reserved int64      `json:"reserved"`
+	Key      string     `json:"key_id,omitempty"` // of a single, where it came with one
 }
 
 func (x *exchange) getLedger() error {
@@ -84,7 +85,8 @@ func (x *exchange) sendLedger(account string) error {
 	}
 	entries, next := []entryJSON{}, ""
 	for _, e := range found {
-		entries = append(entries, entryJSON{e.Number, e.Kind, e.Credits, e.Amount, e.Cause, stamp(e.At), e.Balance, e.Reserved})
+		cause, key := e.CutKey()
+		entries = append(entries, entryJSON{e.Number, e.Kind, e.Credits, e.Amount, cause, stamp(e.At), e.Balance, e.Reserved, key})
 		next = strconv.FormatUint(e.Number, 10)
 	}
 	if len(found) < int(limit) || next == "1" {

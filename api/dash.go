@@ -123,6 +123,7 @@ func (s *Server) dashRoutes() []*route {
 		s.on("GET /v1/dash/ledger", (*exchange).getOwnLedger, sessionOnly),
 		s.on("GET /v1/dash/ledger.csv", (*exchange).getLedgerFile, sessionOnly),
 		s.on("GET /v1/dash/usage", (*exchange).getUsage, sessionOnly),
+		s.on("GET /v1/dash/usage.csv", (*exchange).getUsageFile, sessionOnly),
 		s.on("GET /v1/dash/events", (*exchange).getEvents, sessionOnly),
 		s.on("GET /v1/dash/jobs/{job_id}/rows", (*exchange).findRows, sessionOnly),
 		s.on("GET /v1/dash/jobs/{job_id}/providers", (*exchange).countProviders, sessionOnly),
@@ -130,6 +131,9 @@ func (s *Server) dashRoutes() []*route {
 		s.on("GET /v1/dash/admin/node", (*exchange).getNode, adminSession),
 		s.on("GET /v1/dash/admin/providers", (*exchange).listProviders, adminSession),
 		s.on("GET /v1/dash/admin/probes", (*exchange).listProbes, adminSession),
+		s.on("POST /v1/dash/admin/traces", (*exchange).listTraces, adminSession, jsonPayload),
+		s.on("GET /v1/dash/admin/lanes", (*exchange).listLanes, adminSession),
+		s.on("POST /v1/dash/admin/lanes/release", (*exchange).releaseLane, adminSession, jsonPayload),
 	}, s.pageRoutes()...)
 }
 

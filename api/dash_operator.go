@@ -25,6 +25,7 @@ type Operator struct {
 	Cluster  func() any           // as "probity cluster --json"
 	Findings func() any           // the newest report of the doctor
 	Metrics  prometheus.Gatherer  // what the node counts
+	Sights   coordinator.Sights   // what nodes let operators see and do
 }
 
 // dashboard is what the pages' part of the server remembers.

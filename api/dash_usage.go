@@ -35,8 +35,25 @@ type usage struct {
 	account string
 	from    time.Time // the first moment that is reported
 	days    []usageDay
+	keys    map[keyDay]*usageDay // the same, of each key
+	jobs    map[string]jobCharge // what lists cost, by job
 	whole   bool
 }
+
+// keyDay is a day of a key.
+type keyDay struct{ date, key string }
+
+// jobCharge is what a list cost on a day.
+type jobCharge struct {
+	day  *usageDay
+	used int64
+}
+
+// What stands for a key where there was none, or where nobody knows any more.
+const (
+	keyDashboard = ""
+	keyForgotten = "deleted"
+)
 
 func (x *exchange) getUsage() error {
 	days, err := x.queryNumber("days", 30, 1, usageDays)
@@ -44,15 +61,28 @@ func (x *exchange) getUsage() error {
 		return err
 	}
 	u := newUsage(x.srv, x.who.User.ID, int(days))
-	if err := errors.Join(u.readLedger(), u.readJobs()); err != nil {
+	byKey, err := u.read()
+	if err != nil {
 		return err
 	}
-	return x.sendAs(statusOK, map[string]any{"days": u.days, "complete": u.whole})
+	return x.sendAs(statusOK, map[string]any{"days": u.days, "by_key": byKey, "complete": u.whole})
+}
+
+// read reads everything, and tells of the keys that did something.
+func (u *usage) read() ([]usageOfKey, error) {
+	if err := errors.Join(u.readLedger(), u.readJobs()); err != nil {
+		return nil, err
+	}
+	for _, c := range u.jobs { // those whose job was deleted since
+		u.of(c.day, keyForgotten).Used += c.used
+	}
+	return u.byKey()
 }
 
 func newUsage(s *Server, account string, days int) *usage {
 	today := s.now().UTC().Truncate(24 * time.Hour)
-	u := &usage{srv: s, account: account, from: today.AddDate(0, 0, 1-days), whole: true, days: make([]usageDay, days)}
+	u := &usage{srv: s, account: account, from: today.AddDate(0, 0, 1-days), whole: true, days: make([]usageDay, days),
+		keys: make(map[keyDay]*usageDay), jobs: make(map[string]jobCharge)}
 	for i := range u.days {
 		u.days[i] = usageDay{Date: u.from.AddDate(0, 0, i).Format(time.DateOnly), Counts: make(map[string]int64, 4)}
 		for status := engine.Unknown; status <= engine.Invalid; status++ {
@@ -83,7 +113,7 @@ func (u *usage) readLedger() error {
 			if d == nil {
 				return nil
 			}
-			d.add(e)
+			u.add(d, &e)
 			before = e.Number
 		}
 		if len(entries) < store.MaxPage {
@@ -95,16 +125,31 @@ func (u *usage) readLedger() error {
 }
 
 // add counts a line of the ledger. A single verification that gave no verdict leaves none.
-func (d *usageDay) add(e store.Entry) {
-	switch {
-	case e.Kind == store.Grant:
+func (u *usage) add(d *usageDay, e *store.Entry) {
+	switch e.Kind {
+	case store.Grant:
 		d.Granted += e.Credits
-	case e.Kind == store.Charge:
+	case store.Charge:
 		d.Used += e.Credits
-		if strings.HasPrefix(e.Cause, "single ") {
-			d.Singles++
+		if id, ok := strings.CutPrefix(e.Cause, "job "); ok {
+			u.jobs[id] = jobCharge{d, e.Credits}
+			return
 		}
+		_, key := e.CutKey()
+		k := u.of(d, key)
+		d.Singles++
+		k.Singles++
+		k.Used += e.Credits
 	}
+}
+
+// of is where something of a key is counted on a day.
+func (u *usage) of(d *usageDay, key string) *usageDay {
+	at := keyDay{d.Date, key}
+	if u.keys[at] == nil {
+		u.keys[at] = &usageDay{Date: d.Date, Counts: make(map[string]int64, 4)}
+	}
+	return u.keys[at]
 }
 
 func (u *usage) readJobs() error {
@@ -116,9 +161,7 @@ func (u *usage) readJobs() error {
 		}
 		for _, j := range jobs {
 			if d := u.day(j.FinishedAt); d != nil && !j.Test {
-				for status, n := range j.Counts {
-					d.Counts[status] += n
-				}
+				u.addJob(d, j)
 			}
 		}
 		if next == "" || jobs[len(jobs)-1].CreatedAt.Before(u.from.AddDate(0, 0, -14)) {
@@ -128,6 +171,19 @@ func (u *usage) readJobs() error {
 	}
 	u.whole = false
 	return nil
+}
+
+// addJob counts a list on the day of its end.
+func (u *usage) addJob(d *usageDay, j *store.Job) {
+	k := u.of(d, j.Key)
+	for status, n := range j.Counts {
+		d.Counts[status] += n
+		k.Counts[status] += n
+	}
+	if c, ok := u.jobs[j.ID]; ok {
+		u.of(c.day, j.Key).Used += c.used
+		delete(u.jobs, j.ID)
+	}
 }
 
 func (x *exchange) getOwnLedger() error { return x.sendLedger(x.who.User.ID) }
@@ -153,7 +209,7 @@ func (x *exchange) getLedgerFile() error {
 
 func (s *Server) writeLedger(w io.Writer, account string) error {
 	out := csv.NewWriter(w)
-	if err := out.Write([]string{"number", "at", "kind", "credits", "amount", "cause", "balance", "reserved"}); err != nil {
+	if err := out.Write([]string{"number", "at", "kind", "credits", "amount", "cause", "balance", "reserved", "key_id"}); err != nil {
 		return err
 	}
 	var before uint64
@@ -180,10 +236,10 @@ func (s *Server) writeLedger(w io.Writer, account string) error {
 
 // ledgerLine is an entry as cells. A cause that a spreadsheet would take for a formula is prefixed, as in result files.
 func ledgerLine(e store.Entry) []string {
-	cause := e.Cause
+	cause, key := e.CutKey()
 	if cause != "" && strings.ContainsRune("=+-@\t\r", rune(cause[0])) {
 		cause = "'" + cause
 	}
 	return []string{strconv.FormatUint(e.Number, 10), e.At.UTC().Format(time.RFC3339), string(e.Kind), strconv.FormatInt(e.Credits, 10),
-		strconv.FormatInt(e.Amount, 10), cause, strconv.FormatInt(e.Balance, 10), strconv.FormatInt(e.Reserved, 10)}
+		strconv.FormatInt(e.Amount, 10), cause, strconv.FormatInt(e.Balance, 10), strconv.FormatInt(e.Reserved, 10), key}
 }

@@ -117,8 +117,11 @@ func (x *exchange) reserve() error {
 	if x.who.Test {
 		return nil
 	}
-	return x.srv.rooms.Store.ReserveSingle(x.who.User.ID, x.id, 1, x.at)
+	return x.srv.rooms.Store.ReserveSingle(x.who.User.ID, x.reference(), 1, x.at)
 }
+
+// reference is the ledger's name of a single verification.
+func (x *exchange) reference() string { return store.WithKey(x.id, x.who.Key) }
 
 // settle charges what was used and gives the rest back.
 func (x *exchange) settle(used int64, parts []store.Part) error {
@@ -128,7 +131,7 @@ func (x *exchange) settle(used int64, parts []store.Part) error {
 		}
 		return x.srv.rooms.Store.Commit(x.who.User.ID, parts...)
 	}
-	return x.srv.rooms.Store.SettleSingle(x.who.User.ID, x.id, used, x.srv.now(), parts...)
+	return x.srv.rooms.Store.SettleSingle(x.who.User.ID, x.reference(), used, x.srv.now(), parts...)
 }
 
 // verify asks the coordinator. A deadline that passed on the way is a timeout like any other.

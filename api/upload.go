@@ -182,7 +182,7 @@ func (u *upload) checkCallback() error {
 func (u *upload) accept(file io.Reader, filename string) error {
 	o := u.form.bulkOptions
 	j, err := u.x.srv.rooms.Coordinator.Accept(u.x.srv.ending, coordinator.Upload{Body: formFile{file}, Options: coordinator.Options{
-		Account: u.x.who.User.ID, Filename: cleanFilename(filename), Column: o.column, NoHeader: o.noHeader, Test: u.x.who.Test,
+		Account: u.x.who.User.ID, Key: u.x.who.Key, Filename: cleanFilename(filename), Column: o.column, NoHeader: o.noHeader, Test: u.x.who.Test,
 		Parts: func(j *store.Job) []store.Part {
 			parts, err := u.parts(j, o)
 			if err != nil {

@@ -32,6 +32,7 @@ type Upload struct {
 // Options are what the sender says of a list.
 type Options struct {
 	Account, Name, Filename string
+	Key                     string // id of the API key, for the account's own reckoning
 	Column                  string // see sheet.Options
 	NoHeader                bool
 	MaxAge                  time.Duration // 0 forces fresh probes
@@ -53,7 +54,7 @@ func (c *Coordinator) Accept(ctx context.Context, u Upload) (*store.Job, error) 
 	}
 	defer func() { <-c.uploads }()
 	j := &store.Job{
-		ID: newID(), Account: u.Account, State: store.JobQueued, Name: u.Name, Filename: u.Filename, MaxAge: u.MaxAge, MaxHours: u.MaxHours,
+		ID: newID(), Account: u.Account, Key: u.Key, State: store.JobQueued, Name: u.Name, Filename: u.Filename, MaxAge: u.MaxAge, MaxHours: u.MaxHours,
 		NoSMTP: u.NoSMTP, Test: u.Test, CallbackURL: u.CallbackURL, CallbackContent: u.CallbackContent,
 	}
 	if j.MaxHours == 0 {

@@ -24,6 +24,9 @@ type TraceReport struct {
 	wire.Trace
 }
 
+// MaxTraces bounds the probes of one answer.
+const MaxTraces = wire.MaxSight
+
 // TraceQuery says which probes are wanted; see wire.Query.
 type TraceQuery = wire.Query
 

@@ -35,6 +35,7 @@ func (s JobState) Finished() bool {
 type Job struct {
 	ID         string          `json:"id"`
 	Account    string          `json:"account,omitempty"`
+	Key        string          `json:"key,omitempty"` // id of the API key that it came with; empty for a session
 	State      JobState        `json:"state"`
 	Cancelled  bool            `json:"cancelled,omitempty"` // on its way to cancelled through finalizing
 	Name       string          `json:"name,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -30,10 +31,31 @@ type Entry struct {
 	Kind     Kind      `json:"kind"`
 	Credits  int64     `json:"credits"` // of the act; never negative save in a grant that takes back
 	Amount   int64     `json:"amount"`  // what it did to the balance: the balance is the sum of these
-	Cause    string    `json:"cause"`   // "job <id>", "single <request>", or the grant's note
+	Cause    string    `json:"cause"`   // "job <id>", "single <request>" (and /<key>: see CutKey), or the grant's note
 	At       time.Time `json:"at"`
 	Balance  int64     `json:"balance"`  // after the entry
 	Reserved int64     `json:"reserved"` // after the entry
+}
+
+// keyMark stands between a request and the API key that it came with.
+const keyMark = '/'
+
+// WithKey is the reference of a single that came with an API key: its entries tell of the key.
+func WithKey(request, key string) string {
+	if key == "" {
+		return request
+	}
+	return request + string(keyMark) + key
+}
+
+// CutKey is the cause of an entry without the id of the API key, and that id: empty where there was none, and of what is
+// no single.
+func (e *Entry) CutKey() (cause, key string) {
+	if !strings.HasPrefix(e.Cause, singleCause) {
+		return e.Cause, ""
+	}
+	cause, key, _ = strings.Cut(e.Cause, string(keyMark))
+	return cause, key
 }
 
 // Credits is where an account's ledger stands. Reserved is promised to jobs under way; of Balance, what singles under

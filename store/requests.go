@@ -59,6 +59,9 @@ func (r *requests) use(name string) (fresh bool) {
 
 func (r *requests) numberOf(name string) (n uint64, ours bool) {
 	var b [nameBytes]byte
+	if len(name) > 2*nameBytes && name[2*nameBytes] == keyMark {
+		name = name[:2*nameBytes]
+	}
 	if len(name) != 2*nameBytes {
 		return 0, false
 	}

@@ -81,6 +81,14 @@ func (n *node) report() coordinator.ClusterReport {
 	return coordinator.ClusterReport{Coordinator: hostName(), Nodes: []coordinator.NodeReport{self}}
 }
 
+// sights are what operators see of the nodes and may do to them.
+func (n *node) sights() coordinator.Sights {
+	if n.fleet != nil {
+		return n.fleet
+	}
+	return coordinator.Alone{Node: hostName(), Sight: n.prober}
+}
+
 // selfReport is a prober as its own process sees it.
 func selfReport(p *prober.Prober, pace *pacer) coordinator.NodeReport {
 	s := p.Status()

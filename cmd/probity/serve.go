@@ -201,7 +201,7 @@ func (s *service) newServer() (*api.Server, error) {
 	return api.New(api.Config{PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxy, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor},
 		api.Rooms{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: s.disk,
-			Operator: api.Operator{Table: s.node.current.Load, Cluster: func() any { return s.node.report() }},
+			Operator: api.Operator{Table: s.node.current.Load, Cluster: func() any { return s.node.report() }, Sights: s.node.sights()},
 			Scratch:  s.scratch(), Log: s.log, Metrics: s.registry,
 			Erase: eraseEverywhere(s.node.coordinator, s.node.store, s.node.cache)})
 }

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"cmp"
+	"encoding/csv"
+	"slices"
+	"strconv"
+	"strings"
+
+	"probity/engine"
+)
+
+// usageOfKey is what came with one key on one day.
+type usageOfKey struct {
+	Key   string  `json:"key_id"` // empty for the dashboard, "deleted" for lists that were deleted since
+	Name  *string `json:"name"`   // null once the key is revoked
+	Last4 *string `json:"last4"`
+	usageDay
+}
+
+// byKey lists the days on which a key did something: the newest first, the busiest key of a day first.
+func (u *usage) byKey() ([]usageOfKey, error) {
+	list := make([]usageOfKey, 0, len(u.keys))
+	keys, err := u.srv.rooms.Store.Keys(u.account)
+	if err != nil {
+		return nil, err
+	}
+	for at, d := range u.keys {
+		one := usageOfKey{Key: at.key, usageDay: *d}
+		for i := range keys {
+			if keys[i].ID == at.key {
+				one.Name, one.Last4 = &keys[i].Name, &keys[i].Last4
+			}
+		}
+		list = append(list, one)
+	}
+	slices.SortFunc(list, func(a, b usageOfKey) int {
+		return cmp.Or(strings.Compare(b.Date, a.Date), cmp.Compare(b.Used, a.Used), strings.Compare(a.Key, b.Key))
+	})
+	return list, nil
+}
+
+// getUsageFile serves the days of each key as a sheet.
+func (x *exchange) getUsageFile() error {
+	days, err := x.queryNumber("days", 30, 1, usageDays)
+	if err != nil {
+		return err
+	}
+	byKey, err := newUsage(x.srv, x.who.User.ID, int(days)).read()
+	if err != nil {
+		return err
+	}
+	h := &x.ctx.Response.Header
+	h.SetContentType("text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="usage.csv"`)
+	out := csv.NewWriter(x.ctx.Response.BodyWriter())
+	if err := out.Write(append([]string{"date", "key_id", "key_name", "singles", "credits_used"}, statusNames()...)); err != nil {
+		return err
+	}
+	for i := range byKey {
+		if err := out.Write(byKey[i].line()); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// line is the day as cells. A name that a spreadsheet would take for a formula is prefixed, as in result files.
+func (k *usageOfKey) line() []string {
+	name := ""
+	if k.Name != nil {
+		name = *k.Name
+	}
+	if name != "" && strings.ContainsRune("=+-@\t\r", rune(name[0])) {
+		name = "'" + name
+	}
+	cells := []string{k.Date, k.Key, name, strconv.FormatInt(k.Singles, 10), strconv.FormatInt(k.Used, 10)}
+	for _, status := range statusNames() {
+		cells = append(cells, strconv.FormatInt(k.Counts[status], 10))
+	}
+	return cells
+}
+
+// statusNames are the statuses as rows are counted by them.
+func statusNames() (names []string) {
+	for status := engine.Unknown; status <= engine.Invalid; status++ {
+		names = append(names, status.String())
+	}
+	return names
+}

@@ -167,7 +167,7 @@ var storeRefusals = []struct {
 
 func refusalOfStore(err error) *refusal {
 	if e, ok := errors.AsType[*store.ErrInsufficientCredits](err); ok {
-		return refuse(paymentRequired, "The balance is %d credits and this needs %d: add credits and try again.", e.Balance, e.Needed)
+		return refuse(paymentRequired, "%d credits are available and this needs %d: add credits and try again.", e.Balance, e.Needed)
 	}
 	if errors.Is(err, store.ErrInFlight) {
 		r := refuse(conflict, "A request with this Idempotency-Key is still under way: repeat this one after it was answered.")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -48,12 +49,17 @@ func parseDocument(b []byte) (*document, error) {
 	return &document{members: membersOf(b[1:])}, nil
 }
 
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
 // notJSON says where the JSON of a body breaks.
 func notJSON(b []byte) error {
 	var v json.RawMessage
 	err := json.Unmarshal(b, &v)
 	if len(bytes.TrimSpace(b)) == 0 {
 		return refuse(malformed, "The body is empty: send one JSON object.")
+	}
+	if bytes.HasPrefix(b, byteOrderMark) {
+		return refuse(malformed, "The body begins with a byte order mark: send the JSON object without it (RFC 8259, section 8.1).")
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return refuse(malformed, "The body is not JSON: it breaks at byte %d. Send one JSON object.", e.Offset)
@@ -209,12 +215,21 @@ func (d *document) flag(name string, otherwise bool) (bool, error) {
 	return false, refuse(unacceptable, "%s must be true or false.", name)
 }
 
+// number is the member's whole number, however it is written: 5, 5.0 and 0.5e1 are the same in JSON.
 func (d *document) number(name string, otherwise, least, most int64) (int64, error) {
 	raw := d.get(name)
 	if raw == nil {
 		return otherwise, nil
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil && raw[0] != '"' {
+		var f float64
+		if f, err = strconv.ParseFloat(string(raw), 64); err == nil && math.Abs(f) <= 1<<53 && f == math.Trunc(f) {
+			n = int64(f)
+		} else {
+			err = strconv.ErrRange
+		}
+	}
 	if err != nil || n < least || n > most {
 		return 0, refuse(unacceptable, "%s must be a whole number from %d to %d.", name, least, most)
 	}

@@ -65,6 +65,17 @@ func TestDocumentTypes(t *testing.T) {
 	}
 	_, err = d.object("o")
 	require.Error(t, err)
+	d, err = parseDocument([]byte(`{"a":5.0,"b":0.5e1,"c":"5","d":1e400}`))
+	require.NoError(t, err)
+	for _, name := range []string{"a", "b"} {
+		n, err := d.number(name, 0, 0, 10)
+		require.NoError(t, err)
+		require.EqualValues(t, 5, n)
+	}
+	for _, name := range []string{"c", "d"} {
+		_, err = d.number(name, 0, 0, 10)
+		require.ErrorContains(t, err, name)
+	}
 }
 
 func FuzzDocument(f *testing.F) {

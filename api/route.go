@@ -163,7 +163,7 @@ func (s *Server) find(method, path string) (*route, string, error) {
 		}
 	}
 	if allow == nil {
-		return nil, "", refuse(notFound, "There is nothing at this path: see /docs for what there is.")
+		return nil, "", refuse(notFound, "There is nothing at this path: check it against the description of the interface.")
 	}
 	no := refuse(wrongMethod, "This path does not take this method: use %s.", strings.Join(allow, ", "))
 	no.allow = strings.Join(allow, ", ")

@@ -109,7 +109,7 @@ func TestEraseInAFinishedJob(t *testing.T) {
 	require.Equal(t, strings.ReplaceAll(oursOf(was), wanted, ""), oursOf(got), "verdicts stay, but for a suggestion of the address")
 	var rows bytes.Buffer
 	require.NoError(t, w.c.WriteResults(t.Context(), j.ID, &rows))
-	require.Contains(t, rows.String(), `{"row":1,"email":"\u003cerased>",`)
+	require.Contains(t, rows.String(), `{"row":1,"email":"<erased>",`)
 
 	now, err := w.c.Job(j.ID)
 	require.NoError(t, err)

@@ -9,13 +9,13 @@ import (
 const hexDigits = "0123456789abcdef"
 
 // AppendText appends s as a JSON string. What is not UTF-8 becomes U+FFFD; the two line separators that JavaScript once
-// choked on are escaped, and so is "<", so that the answer is harmless wherever it is pasted.
+// choked on are escaped. Angle brackets are not: an answer is read by people too, and is never HTML (nosniff says so).
 func AppendText(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
-		if c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' && c != '<' {
+		if c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' {
 			i++
 			continue
 		}

@@ -183,7 +183,7 @@ type refusedList struct {
 
 // Error names options as the command line does: the API's email_column and has_header are flags here.
 func (r *refusedList) Error() string {
-	words := strings.NewReplacer("email_column", "--column", "has_header=false", "--no-header", "has_header", "--no-header")
+	words := strings.NewReplacer("email_column=", "--column ", "email_column", "--column", "has_header=false", "--no-header", "has_header", "--no-header")
 	return r.file + ": " + words.Replace(r.cause.Error())
 }
 

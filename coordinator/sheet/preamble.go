@@ -2,6 +2,7 @@ package sheet
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -27,7 +28,7 @@ func (r *Reader) readPreamble(o Options) error {
 		try = string(d)
 	}
 	if len(r.pending) == 0 {
-		return refuse(Unacceptable, 0, "the file is empty")
+		return refuse(Unacceptable, 0, "the file is empty; send a header line with a column named email, and a line for each address")
 	}
 	rec, err := r.choose(o, try)
 	if err != nil {
@@ -143,12 +144,8 @@ func readRecord(buf []byte, delimiter byte, final bool) (record, bool, *Error) {
 // findColumn finds the e-mail column among the cells of the first record, if it has enough of them.
 func findColumn(cells []string, o Options, enough int) (int, bool) {
 	if o.NoHeader && o.Column == "" {
-		for i, c := range cells {
-			if _, err := engine.ParseTrimmed(c); err == nil {
-				return i, true
-			}
-		}
-		return 0, false
+		at := firstAddress(cells)
+		return at, at >= 0
 	}
 	name := o.Column
 	if name == "" {
@@ -161,6 +158,14 @@ func findColumn(cells []string, o Options, enough int) (int, bool) {
 	}
 	n, err := strconv.Atoi(name)
 	return n - 1, err == nil && n >= 1 && n <= len(cells) && len(cells) >= enough
+}
+
+// firstAddress is the leftmost cell that is an address, -1 where there is none.
+func firstAddress(cells []string) int {
+	return slices.IndexFunc(cells, func(c string) bool {
+		_, err := engine.ParseTrimmed(c)
+		return err == nil
+	})
 }
 
 // findName prefers the exact name, then the leftmost that equals it without case and spaces.
@@ -189,6 +194,9 @@ func noColumn(seen []record, try string, o Options) error {
 		if len(rec.cells) > len(seen[best].cells) {
 			best = i
 		}
+	}
+	if at := firstAddress(seen[best].cells); at >= 0 && !o.NoHeader {
+		return refuse(Unacceptable, 1, "the first line has an address in column %[1]d, so it is no header; if the file has none, use has_header=false and email_column=%[1]d", at+1)
 	}
 	var names []string
 	for i, c := range seen[best].cells {

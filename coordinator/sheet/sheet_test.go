@@ -99,9 +99,10 @@ func TestRefusals(t *testing.T) {
 		line     int64
 		says     string
 	}{
-		{"empty", "", Options{}, Unacceptable, 0, "empty"},
+		{"empty", "", Options{}, Unacceptable, 0, "empty; send a header line"},
 		{"header only", "email\n", Options{}, Unacceptable, 0, "no rows"},
 		{"no column", "name;mail\nx;y\n", Options{}, Unacceptable, 1, `found "name", "mail" (delimiter ';')`},
+		{"no header", "Ann;a@x.org\nBo;b@x.org\n", Options{}, Unacceptable, 1, "has_header=false and email_column=2"},
 		{"header is an address", "a@x.org\nb@x.org\n", Options{Column: "1"}, Unacceptable, 1, "has_header"},
 		{"unclosed quote", "email,n\na@x.org,1\nb@x.org,\"2\nc@x.org,3\n", Options{}, Unacceptable, 3, "quote opens here"},
 		{"long cell", "email,n\na@x.org," + strings.Repeat("x", MaxField+1) + "\n", Options{}, Unacceptable, 2, "longer than 64 KiB"},

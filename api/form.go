@@ -143,19 +143,25 @@ func checkEncoding(h textproto.MIMEHeader) error {
 	return refuse(mediaType, "A part has a Content-Transfer-Encoding: send parts as they are.")
 }
 
-// option reads one part that is no file. What we do not know is passed over.
+// optionNames are the parts that are no file.
+var optionNames = []string{"callback_url", "name", "email_column", "has_header", "max_age", "max_hours", "callback_content"}
+
+// option reads one part that is no file. What we do not know is passed over, save a name that we know misspelt: a
+// callback that never comes, for want of a letter, would be noticed too late.
 func (f *form) option(name string, p *multipart.Part) error {
 	b, err := io.ReadAll(io.LimitReader(p, maxPartText+1))
 	if err != nil {
 		return brokenForm(err)
 	}
 	s := string(b)
-	switch name {
-	case "callback_url", "name", "email_column", "has_header", "max_age", "max_hours", "callback_content":
+	if slices.Contains(optionNames, name) {
 		if len(b) > maxPartText || !utf8.Valid(b) || strings.ContainsRune(s, 0) {
 			return refuse(unacceptable, "%s must be UTF-8 text of at most %d bytes.", name, maxPartText)
 		}
 		return f.set(name, s)
+	}
+	if err := misspelt(name, optionNames); err != nil {
+		return err
 	}
 	if _, err := io.Copy(io.Discard, io.LimitReader(p, maxJSON)); err != nil {
 		return brokenForm(err)

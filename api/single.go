@@ -27,7 +27,13 @@ type singleRequest struct {
 	details   bool
 }
 
+// singleNames are the members of a single verification's body.
+var singleNames = []string{"email", "check_smtp", "timeout", "max_age", "details"}
+
 func readSingle(d *document) (q singleRequest, err error) {
+	if err = d.refuseMisspelt(singleNames); err != nil {
+		return q, err
+	}
 	if q.email, err = d.needText("email"); err != nil {
 		return q, err
 	}

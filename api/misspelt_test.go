@@ -1,0 +1,42 @@
+package api
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMisspelt(t *testing.T) {
+	for name, meant := range map[string]string{"callbackurl": "callback_url", "callback-url": "callback_url", "CallbackUrl": "callback_url", "calback_ulr": "callback_url",
+		"hasheader": "has_header", "max_hour": "max_hours", "names": "name", "email-column": "email_column", "Email Column": "email_column"} {
+		require.ErrorContains(t, misspelt(name, optionNames), "did you mean "+meant+"?", name)
+	}
+	for _, name := range append([]string{"", "file", "submit", "csrf_token", "source", "callback", "url", "header", "max", "notify_url",
+		"\u0130\u0130\u0130\u0130\u0130\u0130\u0130\u0130\u0130\u0130\u0130\u0130\u0130\u0130\u0130\u0130", "a name that is much longer than any of those that are known here"}, optionNames...) {
+		require.NoError(t, misspelt(name, optionNames), name)
+	}
+	for name, meant := range map[string]string{"Email": "email", "mail": "email", "e-mail": "email", "emial": "email", "check_smpt": "check_smtp", "checkSMTP": "check_smtp", "detail": "details", "time_out": "timeout", "maxAge": "max_age"} {
+		require.ErrorContains(t, misspelt(name, singleNames), "did you mean "+meant+"?", name)
+	}
+	for _, name := range append([]string{"id", "to", "tag", "smtp", "age", "locale"}, singleNames...) {
+		require.NoError(t, misspelt(name, singleNames), name)
+	}
+}
+
+// A slip in a name is refused before anything is done for it.
+func TestMisspeltRequests(t *testing.T) {
+	w := newWorld(t, nil)
+	r := w.single(`{"email":"ann@shop.test","check_smpt":false}`)
+	require.Equal(t, 422, r.status)
+	require.Contains(t, r.detail(t), `"check_smpt" is not known: did you mean check_smtp?`)
+	require.Equal(t, 200, w.single(`{"email":"ann@shop.test","campaign":"spring"}`).status)
+	file := part{"file", "l.csv", "email\na@shop.test\n"}
+	for _, parts := range [][]part{{file, {"callbackurl", "", "https://example.com/"}}, {{"callbackurl", "", "https://example.com/"}, file}} {
+		r = w.upload(w.key, nil, parts...)
+		require.Equal(t, 422, r.status)
+		require.Contains(t, r.detail(t), "callback_url")
+	}
+	require.Empty(t, w.get("/v1/verify/bulk", w.key).json(t)["jobs"])
+	require.EqualValues(t, creditsAtFirst-1, w.credits().Balance)
+	require.Equal(t, 202, w.upload(w.key, nil, file, part{"campaign", "", "spring"}).status)
+}

@@ -41,6 +41,7 @@ func tornMain() {
 // tornDisk is a disk that can be full, slow, or fail one step: before it took effect, or after.
 type tornDisk struct {
 	vfs.FS
+	only    string // what the path of a file contains for which a step may fail; "" for all
 	full    atomic.Bool
 	slow    atomic.Int64 // of a sync, nanoseconds
 	left    atomic.Int64 // durable steps until the one that fails; 0 is none
@@ -83,7 +84,10 @@ func (d *tornDisk) do(line string) {
 }
 
 // step runs a durable step, unless it is to fail.
-func (d *tornDisk) step(grows bool, do func() error) error {
+func (d *tornDisk) step(path string, grows bool, do func() error) error {
+	if !strings.Contains(path, d.only) {
+		return do()
+	}
 	if grows && d.full.Load() {
 		return syscall.ENOSPC
 	}
@@ -98,46 +102,50 @@ func (d *tornDisk) step(grows bool, do func() error) error {
 	return syscall.EIO
 }
 
-func (d *tornDisk) wrap(f vfs.File, err error) (vfs.File, error) {
+func (d *tornDisk) wrap(path string, f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tornFile{f, d}, nil
+	return &tornFile{f, d, path}, nil
 }
 
 func (d *tornDisk) Create(name string, c vfs.DiskWriteCategory) (f vfs.File, err error) {
-	err = d.step(true, func() error { f, err = d.FS.Create(name, c); return err })
-	return d.wrap(f, err)
+	err = d.step(name, true, func() error { f, err = d.FS.Create(name, c); return err })
+	return d.wrap(name, f, err)
 }
 
 func (d *tornDisk) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (f vfs.File, err error) {
-	err = d.step(true, func() error { f, err = d.FS.OpenReadWrite(name, c, o...); return err })
-	return d.wrap(f, err)
+	err = d.step(name, true, func() error { f, err = d.FS.OpenReadWrite(name, c, o...); return err })
+	return d.wrap(name, f, err)
 }
 
 func (d *tornDisk) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (f vfs.File, err error) {
-	err = d.step(false, func() error { f, err = d.FS.ReuseForWrite(from, to, c); return err })
-	return d.wrap(f, err)
+	err = d.step(to, false, func() error { f, err = d.FS.ReuseForWrite(from, to, c); return err })
+	return d.wrap(to, f, err)
 }
 
-func (d *tornDisk) OpenDir(name string) (vfs.File, error) { return d.wrap(d.FS.OpenDir(name)) }
+func (d *tornDisk) OpenDir(name string) (vfs.File, error) {
+	f, err := d.FS.OpenDir(name)
+	return d.wrap(name, f, err)
+}
 
 func (d *tornDisk) Rename(from, to string) error {
-	return d.step(false, func() error { return d.FS.Rename(from, to) })
+	return d.step(to, false, func() error { return d.FS.Rename(from, to) })
 }
 
 type tornFile struct {
 	vfs.File
 	disk *tornDisk
+	path string
 }
 
 func (f *tornFile) Write(b []byte) (n int, err error) {
-	err = f.disk.step(true, func() error { n, err = f.File.Write(b); return err })
+	err = f.disk.step(f.path, true, func() error { n, err = f.File.Write(b); return err })
 	return n, err
 }
 
 func (f *tornFile) WriteAt(b []byte, at int64) (n int, err error) {
-	err = f.disk.step(true, func() error { n, err = f.File.WriteAt(b, at); return err })
+	err = f.disk.step(f.path, true, func() error { n, err = f.File.WriteAt(b, at); return err })
 	return n, err
 }
 
@@ -148,7 +156,7 @@ func (f *tornFile) sync(do func() error) error {
 	if d := time.Duration(f.disk.slow.Load()); d > 0 {
 		time.Sleep(d) // in a process whose clock is real: this is what a slow disk does
 	}
-	return f.disk.step(false, do)
+	return f.disk.step(f.path, false, do)
 }
 
 // tell tells the disk of a process; an error when the process is not there.

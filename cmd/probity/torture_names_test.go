@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -9,6 +11,8 @@ import (
 
 	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
 )
 
 // nameModes is what a name server does to its answers. The last is a lie that only a second server can unmask: one of two
@@ -21,6 +25,7 @@ type nameRelay struct {
 	packets  net.PacketConn
 	streams  net.Listener
 	liar     bool
+	dial     func(ctx context.Context, network, address string) (net.Conn, error)
 	mode     atomic.Pointer[string] // nil while it does as it should
 	all      sync.WaitGroup
 	room     chan struct{} // queries under way at one time
@@ -31,20 +36,22 @@ const (
 	namePatient = 3 * time.Second
 )
 
-func newNameRelay(t *testing.T, at, upstream string, liar bool) *nameRelay {
-	r := &nameRelay{upstream: upstream, liar: liar, room: make(chan struct{}, nameRoom)}
+func newNameRelay(t *testing.T, n sim.Network, dial func(ctx context.Context, network, address string) (net.Conn, error), at, upstream string, liar bool) *nameRelay {
+	r := &nameRelay{upstream: upstream, liar: liar, dial: dial, room: make(chan struct{}, nameRoom)}
 	var err error
-	r.packets, err = net.ListenPacket("udp", at)
+	r.packets, err = n.ListenPacket(netip.MustParseAddrPort(at))
 	require.NoError(t, err)
-	r.streams, err = net.Listen("tcp", at)
+	r.streams, err = n.Listen(netip.MustParseAddrPort(at))
 	require.NoError(t, err)
 	r.all.Go(r.serve)
 	r.all.Go(r.accept)
-	t.Cleanup(func() {
-		_, _ = r.packets.Close(), r.streams.Close()
-		r.all.Wait()
-	})
+	t.Cleanup(r.close)
 	return r
+}
+
+func (r *nameRelay) close() {
+	_, _ = r.packets.Close(), r.streams.Close()
+	r.all.Wait()
 }
 
 // become sets the mode that a chance names.
@@ -89,7 +96,7 @@ func (r *nameRelay) answer(query []byte, from net.Addr) {
 	if mode == "silent" {
 		return
 	}
-	c, err := net.Dial("udp", r.upstream)
+	c, err := r.dial(context.Background(), "udp", r.upstream)
 	if err != nil {
 		return
 	}
@@ -156,7 +163,7 @@ func (r *nameRelay) accept() {
 		}
 		r.all.Go(func() {
 			defer c.Close()
-			to, err := net.Dial("tcp", r.upstream)
+			to, err := r.dial(context.Background(), "tcp", r.upstream)
 			if err != nil {
 				return
 			}

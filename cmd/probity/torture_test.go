@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -72,7 +73,7 @@ func newPlant(t *testing.T, k torment, stage uint64) *plant {
 	text := regexp.MustCompile(`(?m)^refusals_per_hour = \d+$`).ReplaceAll(toml.Bytes(), []byte("refusals_per_hour = 0"))
 	require.NoError(t, os.WriteFile(p.at("providers.toml"), text, 0o600))
 	for i, liar := range []bool{false, true} {
-		p.names = append(p.names, newNameRelay(t, hostPort(p.ip(3+i), 5300), p.world.dns, liar))
+		p.names = append(p.names, newNameRelay(t, sim.Loopback{}, new(net.Dialer).DialContext, hostPort(p.ip(3+i), 5300), p.world.dns, liar))
 	}
 	atRest(t, p.data, func(s *store.Store) {
 		hirer := &play{ctx: t.Context()}

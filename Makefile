@@ -3,7 +3,9 @@
 # make bench   every scenario of probity bench, or SCENARIOS="bulk single"; make bench-peers: Probity beside other libraries
 # make check   format, vet, staticcheck, import law, generated code
 # make torture  faults from a seed against processes of every part: make torture SEED=7 TIME=15m
-# make web     the dashboard, into the tree from where the next build embeds it; needs Node
+# make web     the dashboard anew, into the tree from where the next build embeds it; needs Node. make build does it when
+#              its sources changed; without Node the program is built all the same, and says how to get the page
+# make test-web  the tests of the dashboard alone
 GO ?= go
 RACE := ./coordinator/... ./engine/dns ./engine/smtp ./prober/... ./store/... ./bench/sim ./cmd/...
 FUZZTIME ?= 1s
@@ -11,18 +13,27 @@ ROWS ?= 20000
 SCENARIOS ?=
 PEERS ?= --rows 100000
 
-.PHONY: demo test check build web generate fuzz bench bench-peers torture clean
+PAGE := api/web/dist/.built
 
-build:
+.PHONY: demo test check build web generate fuzz bench bench-peers torture clean test-web
+
+build: $(PAGE)
 	$(GO) build -o bin/probity ./cmd/probity
+
+$(PAGE): api/openapi.yaml $(addprefix api/web/,build.sh node.sh index.html package-lock.json tsconfig.json vite.config.ts) $(shell find api/web/src -type f ! -name schema.d.ts)
+	sh api/web/build.sh
 
 web:
 	sh api/web/build.sh
+
+test-web: build
+	sh api/web/test.sh $(CURDIR)/bin/probity
 
 demo: build
 	./bin/probity demo --rows $(ROWS) --exit --listen 127.0.0.1:0
 
 test: build
+	sh api/web/test.sh $(CURDIR)/bin/probity
 	$(GO) test $$($(GO) list ./... | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/)
 	$(GO) test -race -timeout 40m $(RACE)
 	$(GO) test -run '^(TestThroughputIsLinearInIdentities|TestFleetIsFair)$$' ./cmd/probity # their paces are not the race detector's

@@ -1,0 +1,21 @@
+# Sourced: enough_node tells whether this machine has a Node that builds the dashboard, and why not.
+enough_node() {
+	if ! command -v npm >/dev/null 2>&1 || ! command -v node >/dev/null 2>&1; then
+		why="there is no Node on this machine"
+		return 1
+	fi
+	if ! node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 22 || (a === 22 && b >= 12) || (a === 20 && b >= 19) ? 0 : 1)'; then
+		why="the Node on this machine is $(node --version)"
+		return 1
+	fi
+}
+
+# packages installs what package-lock.json names, once.
+packages() {
+	if [ -d node_modules ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then
+		return 0
+	fi
+	npm ci --silent && touch node_modules/.package-lock.json && return 0
+	why="npm could not fetch its packages"
+	return 1
+}

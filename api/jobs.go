@@ -139,6 +139,7 @@ type attempt struct {
 	Error    *string `json:"error"`
 	Bytes    int64   `json:"bytes"`
 	Link     bool    `json:"link"`
+	Cut      bool    `json:"cut"`
 }
 
 // getCallback serves the log of a job's callback.
@@ -164,7 +165,7 @@ func (x *exchange) sendCallback(status int, job string, c store.Callback) error 
 	}
 	attempts := make([]attempt, 0, len(log))
 	for _, a := range log {
-		line := attempt{Number: a.Number, At: stamp(a.At), Duration: a.Duration.Milliseconds(), Error: textOrNil(a.Error), Bytes: a.Bytes, Link: a.Link}
+		line := attempt{Number: a.Number, At: stamp(a.At), Duration: a.Duration.Milliseconds(), Error: textOrNil(a.Error), Bytes: a.Bytes, Link: a.Link, Cut: a.Cut}
 		if a.Status != 0 {
 			line.Status = &a.Status
 		}

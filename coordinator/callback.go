@@ -77,6 +77,8 @@ type Callbacks struct {
 	mu   sync.Mutex // guards all below
 	busy map[string]bool
 	load map[string]int // attempts under way by host and by account
+
+	mark store.DueMark // where the next look begins; Run's alone
 }
 
 // NewCallbacks checks the configuration and reads the key of signed links from the store. It starts nothing.
@@ -172,19 +174,20 @@ func (c *Callbacks) Run(ctx context.Context) error {
 	return fmt.Errorf("callbacks: %w", context.Cause(ctx))
 }
 
-// sendDue begins an attempt for what is due, as far as the bounds allow. It looks at the store.MaxPage that are longest
-// due: only so many that wait for one host can hide what is due behind them.
+// sendDue begins an attempt for what is due, as far as the bounds allow. Each look takes a page, from the longest due on,
+// and the next goes on behind it: any number that wait for one host hide what is due behind them for no longer than it
+// takes to turn their pages.
 func (c *Callbacks) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.CancelCauseFunc) error {
 	if c.full() {
 		return nil
 	}
-	due, err := c.cfg.Store.DueCallbacks(time.Now(), store.MaxPage)
+	due, next, err := c.cfg.Store.DueCallbacks(time.Now(), c.mark, store.MaxPage)
 	if err != nil {
 		return err
 	}
 	for i := range due {
 		if c.full() {
-			return nil
+			return nil // and look at this page again
 		}
 		d, err := c.claim(due[i].Job)
 		if err != nil {
@@ -200,6 +203,7 @@ func (c *Callbacks) sendDue(ctx context.Context, all *sync.WaitGroup, stop conte
 			}
 		})
 	}
+	c.mark = next
 	return nil
 }
 

@@ -80,16 +80,16 @@ func (c *Callbacks) deliver(ctx context.Context, d *delivery) error {
 		return nil // it was we who stopped
 	}
 	now := time.Now()
+	a := store.Attempt{
+		Number: d.Attempts + 1, At: began, Duration: now.Sub(began),
+		Status: r.status, Error: r.words(), Bytes: r.bytes, Link: !inline, Cut: errors.Is(r.err, errCut),
+	}
 	cuts := 0
-	if inline && errors.Is(r.err, errCut) {
+	if inline && a.Cut {
 		var err error
 		if cuts, err = c.cutsBefore(d.Job); err != nil {
 			return err
 		}
-	}
-	a := store.Attempt{
-		Number: d.Attempts + 1, At: began, Duration: now.Sub(began),
-		Status: r.status, Error: r.words(), Bytes: r.bytes, Link: !inline,
 	}
 	after, err := c.cfg.Store.RecordAttempt(d.Job, a, r.outcome(inline, cuts, rand.Float64()), now)
 	if errors.Is(err, store.ErrNoCallback) {
@@ -113,7 +113,7 @@ func (c *Callbacks) deliver(ctx context.Context, d *delivery) error {
 func (c *Callbacks) cutsBefore(job string) (n int, err error) {
 	log, err := c.cfg.Store.CallbackLog(job)
 	for i := range log {
-		if log[i].Error == errCut.Error() && !log[i].Link {
+		if log[i].Cut && !log[i].Link {
 			n++
 		}
 	}

@@ -93,6 +93,7 @@ func TestCallbackResets(t *testing.T) {
 		require.Equal(t, []bool{false, false, true}, []bool{log[0].Link, log[1].Link, log[2].Link})
 		require.Equal(t, errCut.Error(), log[0].Error)
 		require.Equal(t, errCut.Error(), log[1].Error)
+		require.Equal(t, []bool{true, true, false}, []bool{log[0].Cut, log[1].Cut, log[2].Cut})
 		require.Greater(t, log[1].Bytes, int64(90_000))
 		require.NotContains(t, string(got), `"results":`)
 	})

@@ -254,6 +254,23 @@ func TestCallbackBounds(t *testing.T) {
 	})
 }
 
+// However many wait for a host that hangs, another's callback is not hidden behind them for long.
+func TestCallbackBehindAThousand(t *testing.T) {
+	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+		w.raw(hookAddr+":80", func(_ int, conn net.Conn) { io.Copy(io.Discard, conn) })
+		for i := range 2*store.MaxPage + 10 {
+			w.finish(fmt.Sprintf("hang%04d", i), hookURL)
+		}
+		const addr = "198.41.0.5"
+		w.name("other.example", netip.MustParseAddr(addr))
+		w.receive(addr+":80", status(200))
+		began := time.Now()
+		w.finish("other", "http://other.example/", func(j *store.Job) { j.Account = "another" })
+		w.settled("other", store.CallbackDelivered)
+		require.Less(t, time.Since(began), 10*time.Second)
+	})
+}
+
 func TestCallbackSigned(t *testing.T) {
 	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
 		secret, err := w.store.NewCallbackSecret(w.account, "test", time.Now())

@@ -41,6 +41,7 @@ type Attempt struct {
 	Error    string        `json:"error,omitempty"`
 	Bytes    int64         `json:"bytes,omitempty"` // of the body that were sent
 	Link     bool          `json:"link,omitempty"`
+	Cut      bool          `json:"cut,omitempty"` // the connection was lost before the whole body was taken
 }
 
 // Outcome is what an attempt means for the schedule.
@@ -110,14 +111,27 @@ func dueKey(c Callback) []byte {
 // Callback is the schedule of a job's callback, or ErrNoCallback.
 func (s *Store) Callback(job string) (Callback, error) { return readCallback(s.db, job) }
 
-// DueCallbacks lists what is due at now, the longest due first, at most limit and MaxPage. What is being attempted is
-// still listed: the caller knows what it has under way, and after a crash the attempt is made again.
-func (s *Store) DueCallbacks(now time.Time, limit int) ([]Callback, error) {
-	var due []Callback
-	err := scan(s.db, []byte{tableCallDue}, nil, func(k, _ []byte) error {
-		if at, ok := dueTime(k); !ok || at.After(now) || len(due) == pageSize(limit) {
+// DueMark is a place in the order of what is due; the zero value is its beginning.
+type DueMark struct{ key string }
+
+// DueCallbacks lists what is due at now behind a mark, the longest due first, at most limit and MaxPage, and where to go
+// on: at the beginning again once there is no more. What is being attempted is still listed: the caller knows what it has
+// under way, and after a crash the attempt is made again.
+func (s *Store) DueCallbacks(now time.Time, from DueMark, limit int) (due []Callback, next DueMark, err error) {
+	var start []byte
+	if from.key != "" {
+		start = []byte(from.key + "\x00") // the key after it
+	}
+	var last string
+	err = scan(s.db, []byte{tableCallDue}, start, func(k, _ []byte) error {
+		if at, ok := dueTime(k); !ok || at.After(now) {
 			return errStop
 		}
+		if len(due) == pageSize(limit) {
+			next.key = last
+			return errStop
+		}
+		last = string(k)
 		c, err := readCallback(s.db, string(k[9:]))
 		if errors.Is(err, ErrNoCallback) {
 			return nil // dropped between the two reads
@@ -125,7 +139,7 @@ func (s *Store) DueCallbacks(now time.Time, limit int) ([]Callback, error) {
 		due = append(due, c)
 		return err
 	})
-	return due, err
+	return due, next, err
 }
 
 // NextCallback is when the next callback is due; ok is false when none is scheduled.

@@ -264,12 +264,20 @@ func conformCallbacks(t *testing.T, s accounts) {
 	}
 	due := func(at time.Time) (jobs []string) {
 		t.Helper()
-		list, err := s.DueCallbacks(at, 0)
-		require.NoError(t, err)
-		for _, c := range list {
-			jobs = append(jobs, c.Job)
+		for at, mark := at, (store.DueMark{}); ; { // one at a time
+			list, next, err := s.DueCallbacks(at, mark, 1)
+			require.NoError(t, err)
+			for _, c := range list {
+				jobs = append(jobs, c.Job)
+			}
+			if mark = next; next == (store.DueMark{}) {
+				all, next, err := s.DueCallbacks(at, mark, 0)
+				require.NoError(t, err)
+				require.Zero(t, next)
+				require.Len(t, all, len(jobs))
+				return jobs
+			}
 		}
-		return jobs
 	}
 	require.Empty(t, due(noon.Add(-1)))
 	require.Equal(t, []string{"j1"}, due(noon))
@@ -293,7 +301,7 @@ func conformCallbacks(t *testing.T, s accounts) {
 	}
 	_, err = s.RecordAttempt("j1", store.Attempt{Number: 11}, store.Outcome{State: store.CallbackPending}, now)
 	require.Error(t, err, "an attempt is missing")
-	c, err := s.RecordAttempt("j1", store.Attempt{Number: 9, At: now, Error: "refused"}, store.Outcome{State: store.CallbackPending}, now)
+	c, err := s.RecordAttempt("j1", store.Attempt{Number: 9, At: now, Error: "refused", Cut: true}, store.Outcome{State: store.CallbackPending}, now)
 	require.NoError(t, err)
 	require.Equal(t, store.CallbackFailed, c.State)
 	require.Equal(t, []string{"j2"}, due(now.Add(1000*time.Hour)))
@@ -312,6 +320,7 @@ func conformCallbacks(t *testing.T, s accounts) {
 	require.NoError(t, err)
 	require.Len(t, log, 10)
 	require.Equal(t, "refused", log[8].Error)
+	require.Equal(t, []bool{false, true, false}, []bool{log[7].Cut, log[8].Cut, log[9].Cut})
 
 	for i := range store.MaxAttempts {
 		_, err := s.ResendCallback("j1", now)

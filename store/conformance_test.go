@@ -72,7 +72,7 @@ type accounts interface {
 	ScheduleCallback(account, job string, now time.Time) error
 	DropCallback(account, job string) error
 	Callback(job string) (store.Callback, error)
-	DueCallbacks(now time.Time, limit int) ([]store.Callback, error)
+	DueCallbacks(now time.Time, from store.DueMark, limit int) ([]store.Callback, store.DueMark, error)
 	NextCallback() (time.Time, bool, error)
 	RecordAttempt(job string, a store.Attempt, o store.Outcome, now time.Time) (store.Callback, error)
 	ResendCallback(job string, now time.Time) (store.Callback, error)

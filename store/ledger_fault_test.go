@@ -131,7 +131,7 @@ func ends(t *testing.T, s accounts, account string) {
 	require.NoError(t, err)
 	require.Equal(t, 1, c.Attempts)
 	require.Equal(t, noon.Add(5*time.Second), c.Next)
-	due, err := s.DueCallbacks(noon.Add(time.Hour), 0)
+	due, _, err := s.DueCallbacks(noon.Add(time.Hour), store.DueMark{}, 0)
 	require.NoError(t, err)
 	require.Len(t, due, 1)
 	u, err := s.User(account)

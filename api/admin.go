@@ -43,8 +43,14 @@ func (x *exchange) userOfQuery() (store.User, error) {
 	return x.user(x.query("user"))
 }
 
-// by is who acts, for the audit log.
-func (x *exchange) by() string { return x.who.User.ID }
+// by is who acts and from where, for the audit log.
+func (x *exchange) by() string {
+	from := ""
+	if a := x.client(); a.IsValid() {
+		from = a.String()
+	}
+	return store.Actor(x.who.User.ID, from)
+}
 
 func (x *exchange) listUsers() error {
 	users := []userJSON{}

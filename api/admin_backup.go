@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"probity/store"
 )
 
 // The scratch folder of a backup, and the name of the last, empty entry of the archive: without it, it is not whole.
@@ -19,15 +17,20 @@ const (
 	backupEnd    = "complete"
 )
 
-// sendBackup serves a copy of the state store as a tar archive, made while it is sent from a checkpoint that is taken now.
+// sendBackup serves a copy of the state store, and of the files of jobs if that is wanted, as a tar archive, made while it
+// is sent from what is set aside now.
 func (x *exchange) sendBackup() error {
 	s := x.srv
+	jobs, err := x.queryFlag("jobs")
+	if err != nil {
+		return err
+	}
 	if !s.backing.CompareAndSwap(false, true) {
 		return busy("Another backup is under way")
 	}
-	dir, err := s.checkpoint(x.id)
+	dir, err := s.setAside(x.id, jobs)
 	if err == nil {
-		err = s.rooms.Store.Audit(store.Act{At: s.now(), By: x.by(), Act: "backup", Target: "the state store"})
+		err = s.rooms.Store.AuditBackup(x.by(), s.now())
 	}
 	if err != nil {
 		s.backing.Store(false)
@@ -52,8 +55,8 @@ func (x *exchange) sendBackup() error {
 	return nil
 }
 
-// checkpoint makes the copy, after what a crash left of others.
-func (s *Server) checkpoint(id string) (dir string, err error) {
+// setAside makes the copy, after what a crash left of others.
+func (s *Server) setAside(id string, jobs bool) (dir string, err error) {
 	fs, scratch := s.rooms.FS, s.rooms.Scratch
 	if err := fs.MkdirAll(scratch, 0o700); err != nil {
 		return "", fmt.Errorf("scratch: %w", err)
@@ -68,29 +71,50 @@ func (s *Server) checkpoint(id string) (dir string, err error) {
 		return "", fmt.Errorf("scratch: %w", err)
 	}
 	dir = fs.PathJoin(scratch, backupPrefix+id)
-	if err := s.rooms.Store.Checkpoint(dir); err != nil {
-		return "", errors.Join(fmt.Errorf("checkpoint: %w", err), fs.RemoveAll(dir))
+	if jobs {
+		err = s.rooms.Coordinator.Backup(s.ending, dir, s.rooms.Store.Checkpoint)
+	} else {
+		err = s.rooms.Store.Checkpoint(dir)
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("backup: %w", err), fs.RemoveAll(dir))
 	}
 	return dir, nil
 }
 
 // writeBackup writes the files of a folder as an archive that ends with an entry of its own.
 func writeBackup(w io.Writer, fs vfs.FS, dir string) error {
-	names, err := fs.List(dir)
-	if err != nil {
-		return err
-	}
 	t := tar.NewWriter(w)
-	for _, name := range names {
-		if err := packFile(t, fs, dir, name); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+	if err := packFolder(t, fs, dir, ""); err != nil {
+		return err
 	}
 	return errors.Join(t.WriteHeader(&tar.Header{Name: backupEnd, Typeflag: tar.TypeReg, Mode: 0o600}), t.Close())
 }
 
-func packFile(t *tar.Writer, fs vfs.FS, dir, name string) error {
-	f, err := fs.Open(fs.PathJoin(dir, name))
+// packFolder packs what is below a folder, under names that begin with below. State is three levels deep at most.
+func packFolder(t *tar.Writer, fs vfs.FS, dir, below string) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		path := fs.PathJoin(dir, name)
+		info, err := fs.Stat(path)
+		switch {
+		case err == nil && info.IsDir():
+			err = packFolder(t, fs, path, below+name+"/")
+		case err == nil:
+			err = packFile(t, fs, path, below+name)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func packFile(t *tar.Writer, fs vfs.FS, path, name string) error {
+	f, err := fs.Open(path)
 	if err != nil {
 		return err
 	}

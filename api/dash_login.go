@@ -64,6 +64,9 @@ func (x *exchange) logIn() error {
 	if err != nil {
 		return refusalOfLogin(err, x.srv.now())
 	}
+	if err := x.auditSignIn(u); err != nil {
+		return err
+	}
 	x.setCookie(token)
 	return x.sendVisit(statusOK, u, visit{token, session})
 }

@@ -103,6 +103,7 @@ func (s *Server) adminRoutes() []*route {
 		s.on("DELETE /v1/admin/suppressions", (*exchange).unsuppress, adminKey),
 		s.on("POST /v1/admin/erase", (*exchange).erase, adminKey, jsonPayload),
 		s.on("POST /v1/admin/backup", (*exchange).sendBackup, adminKey),
+		s.on("GET /v1/admin/audit", (*exchange).listActs, adminKey),
 		s.on("GET /v1/admin/cluster", (*exchange).getCluster, adminKey),
 	}
 }

@@ -252,6 +252,19 @@ func conformAudit(t *testing.T, s accounts) {
 	require.Equal(t, "user add", rest[0].Act)
 	_, err = s.Acts("no cursor", 2)
 	require.Error(t, err)
+
+	require.NoError(t, s.EnableUser(ann, store.Actor("root", "192.0.2.7"), noon.Add(3*time.Second)))
+	last, err := s.Acts("", 1)
+	require.NoError(t, err)
+	require.Equal(t, "root", last[0].By)
+	require.Equal(t, "192.0.2.7", last[0].From, "who, what, when, and from where")
+	never, err := s.LastBackup()
+	require.NoError(t, err)
+	require.True(t, never.IsZero())
+	require.NoError(t, s.AuditBackup("root", noon.Add(4*time.Second)))
+	at, err := s.Reopen(t).LastBackup()
+	require.NoError(t, err)
+	require.True(t, at.Equal(noon.Add(4*time.Second)), at)
 }
 
 func conformCallbacks(t *testing.T, s accounts) {

@@ -84,6 +84,8 @@ type accounts interface {
 	CallbackSecret(account string) (string, error)
 	Audit(a store.Act) error
 	Acts(cursor string, limit int) ([]store.Act, error)
+	AuditBackup(by string, at time.Time) error
+	LastBackup() (time.Time, error)
 
 	// Reopen is a restart of the program: what it returns has forgotten everything but what was stored.
 	Reopen(t *testing.T) accounts

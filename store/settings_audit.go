@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -14,11 +16,29 @@ import (
 // act itself, so that neither can exist without the other.
 type Act struct {
 	At     time.Time `json:"at"`
-	By     string    `json:"by"` // account, or a word for the command line and the first start
+	By     string    `json:"by"`             // account, or a word for the command line and the first start; see Actor
+	From   string    `json:"from,omitempty"` // client address, or who ran the command line
 	Act    string    `json:"act"`
 	Target string    `json:"target"`
 	Note   string    `json:"note,omitempty"`
 	Cursor string    `json:"-"` // set when listed: continue below this act
+}
+
+// actorFrom stands between the two parts of an actor.
+const actorFrom = " from "
+
+// Actor is who acts, and from where, as one word for the verbs that ask by whom.
+func Actor(who, from string) string {
+	if from == "" {
+		return who
+	}
+	return who + actorFrom + from
+}
+
+// who is an actor without the place.
+func who(actor string) string {
+	name, _, _ := strings.Cut(actor, actorFrom)
+	return name
 }
 
 // maxNote bounds the free text of an act.
@@ -29,6 +49,9 @@ func (a Act) write(b *pebble.Batch) error {
 	if len(a.Note) > maxNote {
 		a.Note = a.Note[:maxNote]
 	}
+	if a.From == "" {
+		a.By, a.From, _ = strings.Cut(a.By, actorFrom)
+	}
 	a.At = a.At.UTC()
 	k := binary.BigEndian.AppendUint64([]byte{tableAudit}, uint64(a.At.UnixNano()))
 	return setJSON(b, append(k, newID("")...), a)
@@ -37,6 +60,32 @@ func (a Act) write(b *pebble.Batch) error {
 // Audit records an act that has no verb of its own here, such as an erasure.
 func (s *Store) Audit(a Act) error { return s.Commit("", a.write) }
 
+// lastBackup is the name of a setting: when a backup was taken last, Unix time.
+const lastBackup = "last backup"
+
+// AuditBackup records that a copy of the store was taken.
+func (s *Store) AuditBackup(by string, at time.Time) error {
+	stamp := func(b *pebble.Batch) error {
+		return b.Set(key(tableSetting, lastBackup), binary.BigEndian.AppendUint64(nil, uint64(at.Unix())), nil)
+	}
+	return s.Commit("", stamp, Act{At: at, By: by, Act: "backup", Target: "the state store"}.write)
+}
+
+// LastBackup is when AuditBackup was called last; zero for never. A restored store knows the backups before its own.
+func (s *Store) LastBackup() (time.Time, error) {
+	v, err := get(s.db, key(tableSetting, lastBackup))
+	if errors.Is(err, ErrNotFound) {
+		return time.Time{}, nil
+	}
+	if err != nil || len(v) != 8 {
+		return time.Time{}, errors.Join(err, fmt.Errorf("setting %q: %d bytes, want 8", lastBackup, len(v)))
+	}
+	return time.Unix(int64(binary.BigEndian.Uint64(v)), 0), nil
+}
+
+// ErrBadCursor refuses a cursor that no list gave.
+var ErrBadCursor = errors.New("no such cursor")
+
 // Acts lists the audit log, newest first, from below cursor (empty: from the newest), at most limit and MaxPage.
 func (s *Store) Acts(cursor string, limit int) ([]Act, error) {
 	prefix := []byte{tableAudit}
@@ -44,7 +93,7 @@ func (s *Store) Acts(cursor string, limit int) ([]Act, error) {
 	if cursor != "" {
 		raw, err := hex.DecodeString(cursor)
 		if err != nil {
-			return nil, fmt.Errorf("cursor: %w", err)
+			return nil, fmt.Errorf("%w: %w", ErrBadCursor, err)
 		}
 		upper = append(prefix, raw...)
 	}

@@ -108,9 +108,9 @@ func (s *Store) Suppress(wishes []Suppression, now time.Time) error {
 		if err := x.fold(); err != nil {
 			return fmt.Errorf("%s %q: %w", x.Kind, x.Name, err)
 		}
-		x.Since = now.UTC()
-		set := func(b *pebble.Batch) error { return setJSON(b, stopKey(x.Kind, x.Name), x) }
 		act := Act{At: now, By: x.By, Act: "suppress", Target: string(x.Kind), Note: x.note()}
+		x.Since, x.By = now.UTC(), who(x.By)
+		set := func(b *pebble.Batch) error { return setJSON(b, stopKey(x.Kind, x.Name), x) }
 		parts = append(parts, set, act.write)
 	}
 	if err := s.Commit("", parts...); err != nil {

@@ -24,6 +24,8 @@ type adminCmds struct {
 	Suppress suppressCmd `cmd:"" help:"Keep the list of who asked never to be probed."`
 	Erase    eraseCmd    `cmd:"" help:"Forget an address in caches and stored results."`
 	Backup   backupCmd   `cmd:"" help:"Write a copy of the state store that can be restored."`
+	Restore  restoreCmd  `cmd:"" help:"Make a data folder of a backup."`
+	Audit    auditCmd    `cmd:"" help:"Who did what to accounts, keys and lists, when and from where."`
 }
 
 // office is where the commands are carried out. A user is named by e-mail address or id; times are whole seconds in UTC.
@@ -42,7 +44,8 @@ type office interface {
 	Suppressions(ctx context.Context) ([]wishView, error)
 	Unsuppress(ctx context.Context, kind, name string) error
 	Erase(ctx context.Context, address string) (api.Erased, error)
-	Backup(ctx context.Context, dir string) error
+	Backup(ctx context.Context, dir string, jobs bool) error
+	Acts(ctx context.Context, cursor string, limit int) (views []actView, next string, err error) // newest first
 	Close() error
 }
 

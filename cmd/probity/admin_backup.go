@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 type backupCmd struct {
 	whereFlags
-	Dir string `arg:"" type:"path" help:"A folder that does not exist; to restore, put it in the place of state in the data folder."`
+	Jobs bool   `help:"Copy the files of jobs too: the copy is a whole data folder, but for the cache. Without them, it is what state is in the data folder."`
+	Dir  string `arg:"" type:"path" help:"A folder that does not exist; probity restore makes a data folder of it."`
 }
 
 // Run writes the copy.
@@ -21,7 +24,7 @@ func (c *backupCmd) Run(ctx context.Context, con *console) error {
 		return fmt.Errorf("%s exists: a backup goes to a folder of its own", c.Dir)
 	}
 	return c.in(con, func(o office) error {
-		if err := o.Backup(ctx, c.Dir); err != nil {
+		if err := o.Backup(ctx, c.Dir, c.Jobs); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(con.err, "backup written to %s\n", c.Dir)
@@ -33,6 +36,7 @@ func (c *backupCmd) Run(ctx context.Context, con *console) error {
 const (
 	maxBackupFiles = 100_000
 	backupEnd      = "complete"
+	backupDepth    = 2 // jobs, the job, its file
 )
 
 // unpackBackup writes the files of a tar stream to a folder, which has its name only once everything in it is whole.
@@ -49,7 +53,7 @@ func unpackBackup(r io.Reader, dir string) (err error) {
 	if err := unpackInto(tar.NewReader(r), part); err != nil {
 		return err
 	}
-	if err := syncFolder(part); err != nil {
+	if err := syncTree(part); err != nil {
 		return err
 	}
 	if err := os.Rename(part, dir); err != nil {
@@ -68,10 +72,14 @@ func unpackInto(t *tar.Reader, dir string) error {
 			return fmt.Errorf("backup: %w", err)
 		case h.Name == backupEnd:
 			return nil
-		case h.Typeflag != tar.TypeReg || h.Name != filepath.Base(h.Name) || !filepath.IsLocal(h.Name):
+		case h.Typeflag != tar.TypeReg || !filepath.IsLocal(h.Name) || strings.Count(h.Name, "/") > backupDepth:
 			return fmt.Errorf("the backup has an entry %q that is no file of a store", h.Name)
 		}
-		if err := unpackFile(t, filepath.Join(dir, h.Name)); err != nil {
+		path := filepath.Join(dir, filepath.FromSlash(h.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := unpackFile(t, path); err != nil {
 			return err
 		}
 	}
@@ -94,4 +102,14 @@ func syncFolder(dir string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// syncTree makes the names in a folder and below it durable.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return syncFolder(path)
+	})
 }

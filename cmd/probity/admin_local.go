@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -26,8 +28,14 @@ type localOffice struct {
 	store *store.Store
 }
 
-// byCommandLine is who acts, for the audit log.
-const byCommandLine = "command line"
+// byCommandLine is who acts, for the audit log: whoever may open the folder, by the name that the machine knows.
+func byCommandLine() string {
+	from := "uid " + strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		from = u.Username
+	}
+	return store.Actor("command line", from)
+}
 
 // openLocal opens the store below dir. Only who may make one does: a misspelt folder is no empty store.
 func openLocal(dir string, mayMake bool) (*localOffice, error) {
@@ -76,7 +84,7 @@ func viewUser(u store.User) userView {
 }
 
 func (r *localOffice) AddUser(ctx context.Context, n store.NewUser) (userView, error) {
-	u, password, err := r.store.AddUser(ctx, n, byCommandLine, time.Now())
+	u, password, err := r.store.AddUser(ctx, n, byCommandLine(), time.Now())
 	v := viewUser(u)
 	v.Password = password
 	return v, err
@@ -95,11 +103,11 @@ func (r *localOffice) SetDisabled(_ context.Context, user string, disabled bool)
 	if disabled {
 		change = r.store.DisableUser
 	}
-	return r.changeUser(user, func(id string) error { return change(id, byCommandLine, time.Now()) })
+	return r.changeUser(user, func(id string) error { return change(id, byCommandLine(), time.Now()) })
 }
 
 func (r *localOffice) SetLimits(_ context.Context, user string, l store.Limits) (userView, error) {
-	return r.changeUser(user, func(id string) error { return r.store.SetLimits(id, l, byCommandLine, time.Now()) })
+	return r.changeUser(user, func(id string) error { return r.store.SetLimits(id, l, byCommandLine(), time.Now()) })
 }
 
 // changeUser changes an account and gives it as it is then.
@@ -131,7 +139,7 @@ func (r *localOffice) CreateKey(_ context.Context, user, name string, test bool)
 	if err != nil {
 		return keyView{}, err
 	}
-	secret, k, err := r.store.CreateKey(u.ID, name, test, byCommandLine, time.Now())
+	secret, k, err := r.store.CreateKey(u.ID, name, test, byCommandLine(), time.Now())
 	v := r.viewKey(k)
 	v.Secret = secret
 	return v, err
@@ -154,7 +162,7 @@ func (r *localOffice) Keys(_ context.Context, user string) (views []keyView, err
 }
 
 func (r *localOffice) RevokeKey(_ context.Context, id string) error {
-	err := r.store.RevokeKey("", id, byCommandLine, time.Now())
+	err := r.store.RevokeKey("", id, byCommandLine(), time.Now())
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no key %s: key list shows their ids", printable(id))
 	}
@@ -166,7 +174,7 @@ func (r *localOffice) Grant(_ context.Context, g grant) (creditsView, error) {
 	if err != nil {
 		return creditsView{}, err
 	}
-	c, err := r.store.GrantCredits(u.ID, g.ID, g.Amount, byCommandLine, g.Note, time.Now())
+	c, err := r.store.GrantCredits(u.ID, g.ID, g.Amount, byCommandLine(), g.Note, time.Now())
 	return creditsView(c), err
 }
 
@@ -197,7 +205,7 @@ func (r *localOffice) Suppress(_ context.Context, kind, name, note string) (wish
 	if err != nil {
 		return wishView{}, err
 	}
-	s.Note, s.By, s.Since = note, byCommandLine, second(time.Now())
+	s.Note, s.By, s.Since = note, byCommandLine(), second(time.Now())
 	return wishView(s), r.store.Suppress([]store.Suppression{s}, time.Now())
 }
 
@@ -215,7 +223,7 @@ func (r *localOffice) Unsuppress(_ context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	err = r.store.Unsuppress(s.Kind, s.Name, byCommandLine, time.Now())
+	err = r.store.Unsuppress(s.Kind, s.Name, byCommandLine(), time.Now())
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%s %s is not on the list: suppress list shows what is", s.Kind, s.Name)
 	}
@@ -239,15 +247,33 @@ func (r *localOffice) Erase(ctx context.Context, address string) (removed api.Er
 	c := coordinator.New(coordinator.Config{Store: r.store, FS: vfs.Default, Dir: r.dir, Table: engine.DefaultTable(), Lists: known})
 	removed, err = eraseEverywhere(c, r.store, memory)(ctx, a.Folded())
 	if err == nil {
-		err = r.store.Audit(store.Act{At: time.Now(), By: byCommandLine, Act: "erase", Target: "an address"})
+		err = r.store.Audit(store.Act{At: time.Now(), By: byCommandLine(), Act: "erase", Target: "an address"})
 	}
 	return removed, errors.Join(err, memory.Close())
 }
 
 // Backup writes the copy for its owner's eyes only: it holds what passwords and keys are checked against.
-func (r *localOffice) Backup(_ context.Context, dir string) error {
-	if err := r.store.Checkpoint(dir); err != nil {
+func (r *localOffice) Backup(ctx context.Context, dir string, jobs bool) error {
+	take := r.store.Checkpoint
+	if jobs {
+		take = func(dir string) error { return r.copyAll(ctx, dir) }
+	}
+	if err := take(dir); err != nil {
 		return err
 	}
-	return os.Chmod(dir, 0o700)
+	return errors.Join(os.Chmod(dir, 0o700), r.store.AuditBackup(byCommandLine(), time.Now()))
+}
+
+// copyAll sets a data folder aside on its own disk, and copies that to where it is wanted.
+func (r *localOffice) copyAll(ctx context.Context, to string) (err error) {
+	aside := filepath.Join(r.dir, "scratch", "backup-at-rest") // a server removes it at its start if we do not
+	if err := os.RemoveAll(aside); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
+	c := coordinator.New(coordinator.Config{Store: r.store, FS: vfs.Default, Dir: r.dir, Table: engine.DefaultTable()})
+	if err := c.Backup(ctx, aside, r.store.Checkpoint); err != nil {
+		return err
+	}
+	return copyFolder(aside, to)
 }

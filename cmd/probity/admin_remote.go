@@ -185,8 +185,12 @@ func (r *remoteOffice) Erase(ctx context.Context, address string) (e api.Erased,
 }
 
 // Backup brings the copy here.
-func (r *remoteOffice) Backup(ctx context.Context, dir string) error {
-	body, err := r.client.call(ctx, http.MethodPost, "/v1/admin/backup", "", nil)
+func (r *remoteOffice) Backup(ctx context.Context, dir string, jobs bool) error {
+	path := "/v1/admin/backup"
+	if jobs {
+		path += "?jobs=true"
+	}
+	body, err := r.client.call(ctx, http.MethodPost, path, "", nil)
 	if err != nil {
 		return err
 	}

@@ -126,6 +126,8 @@ func TestAdminCommands(t *testing.T) {
 			w.wishes()
 			w.erasure()
 			w.backup()
+			w.restore()
+			w.audit()
 		})
 	}
 }
@@ -320,7 +322,7 @@ func TestUnpackBackup(t *testing.T) {
 		"no end":   {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}}, want: "broke off"},
 		"cut":      {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}, {Name: backupEnd}}, cut: 2047, want: "unexpected EOF"},
 		"climbing": {entries: []tar.Header{{Name: "../x", Size: 3}, {Name: backupEnd}}, want: "no file of a store"},
-		"deep":     {entries: []tar.Header{{Name: "a/b", Size: 3}, {Name: backupEnd}}, want: "no file of a store"},
+		"deep":     {entries: []tar.Header{{Name: "a/b/c/d", Size: 3}, {Name: backupEnd}}, want: "no file of a store"},
 		"a link":   {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, {Name: backupEnd}}, want: "no file of a store"},
 		"twice":    {entries: []tar.Header{{Name: "x", Size: 3}, {Name: "x", Size: 3}, {Name: backupEnd}}, want: "exists"},
 	} {

@@ -91,7 +91,7 @@ func TestStrangersStayOutside(t *testing.T) {
 	label.says("no seed could be joined")
 	hub.says("unacceptable label")
 
-	cert := node("p3", "127.77.0.13", "--tls-cert", at("theirs", "p3.crt"), "--tls-key", at("theirs", "p3.key"), "--tls-ca", at("theirs", "ca.crt"))
+	cert := node("p3", "127.77.0.13", "--node-cert", at("theirs", "p3.crt"), "--node-key", at("theirs", "p3.key"), "--node-ca", at("theirs", "ca.crt"))
 	cert.says("refused a connection to this node")
 	hub.says("certificate signed by unknown authority")
 
@@ -99,7 +99,7 @@ func TestStrangersStayOutside(t *testing.T) {
 	table.says("provider table")
 	hub.says("give all nodes one version and one --providers file")
 
-	posing := node("p5", "127.77.0.15", "--tls-cert", at("ours", "p6.crt"), "--tls-key", at("ours", "p6.key"))
+	posing := node("p5", "127.77.0.15", "--node-cert", at("ours", "p6.crt"), "--node-key", at("ours", "p6.key"))
 	posing.says("is not p5's")
 	require.Error(t, posing.cmd.Wait())
 

@@ -25,6 +25,7 @@ type cli struct {
 	Coordinator coordinatorCmd `cmd:"" help:"API and coordinator, for probers on other machines."`
 	Prober      proberCmd      `cmd:"" help:"A prober alone, for a coordinator on another machine."`
 	Cluster     clusterCmd     `cmd:"" help:"The nodes of a running cluster."`
+	Health      healthCmd      `cmd:"" help:"Ask a running server or prober how it is; exit status 0 when all is well."`
 	Certs       certsCmd       `cmd:"" help:"Certificates and gossip keys of a cluster."`
 	Demo        demoCmd        `cmd:"" help:"Watch a sample list being verified on a pretend mail internet."`
 	Sim         simCmd         `cmd:"" help:"The pretend mail internet and its lists."`

@@ -34,9 +34,9 @@ type memberFlags struct {
 	ClusterAdvertise string   `help:"Where others reach that, if it is another address." placeholder:"HOST:PORT"`
 	ClusterLabel     string   `help:"The cluster's name: members of another are not heard." default:"probity"`
 	Certs            string   `help:"Folder with NAME.crt, NAME.key, ca.crt and cluster.key, as probity certs makes them." default:"./probity-certs" type:"path"`
-	TLSCert          string   `name:"tls-cert" help:"Our certificate; default: NAME.crt of --certs." type:"path" placeholder:"FILE"`
-	TLSKey           string   `name:"tls-key" help:"Its key; default: NAME.key of --certs." type:"path" placeholder:"FILE"`
-	TLSCA            string   `name:"tls-ca" help:"The authority's certificate; default: ca.crt of --certs." type:"path" placeholder:"FILE"`
+	NodeCert         string   `help:"Our certificate towards other members; default: NAME.crt of --certs." type:"path" placeholder:"FILE"`
+	NodeKey          string   `help:"Its key; default: NAME.key of --certs." type:"path" placeholder:"FILE"`
+	NodeCA           string   `name:"node-ca" help:"The authority's certificate; default: ca.crt of --certs." type:"path" placeholder:"FILE"`
 	ClusterKey       string   `help:"The gossip keys; default: cluster.key of --certs." type:"path" placeholder:"FILE"`
 }
 
@@ -48,7 +48,7 @@ func (f *memberFlags) ready() error {
 	if err := validNodeName(f.Name); err != nil {
 		return fmt.Errorf("--name: %w", err)
 	}
-	for file, name := range map[*string]string{&f.TLSCert: f.Name + ".crt", &f.TLSKey: f.Name + ".key", &f.TLSCA: authorityCert, &f.ClusterKey: clusterKey} {
+	for file, name := range map[*string]string{&f.NodeCert: f.Name + ".crt", &f.NodeKey: f.Name + ".key", &f.NodeCA: authorityCert, &f.ClusterKey: clusterKey} {
 		if *file == "" {
 			*file = filepath.Join(f.Certs, name)
 		}
@@ -58,19 +58,19 @@ func (f *memberFlags) ready() error {
 
 // trust is our certificate and who may sign others', for one part of a cluster.
 func (f *memberFlags) trust(use x509.ExtKeyUsage, part string) (tls.Certificate, *x509.CertPool, error) {
-	own, authority, err := readTrust(f.TLSCert, f.TLSKey, f.TLSCA)
+	own, authority, err := readTrust(f.NodeCert, f.NodeKey, f.NodeCA)
 	if err != nil {
 		return own, nil, err
 	}
 	if err := own.Leaf.VerifyHostname(f.Name); err != nil {
-		return own, nil, fmt.Errorf("certificate %s is not %s's: %w; name the machine with --name, or make its certificate with probity certs", f.TLSCert, f.Name, err)
+		return own, nil, fmt.Errorf("certificate %s is not %s's: %w; name the machine with --name, or make its certificate with probity certs", f.NodeCert, f.Name, err)
 	}
 	for _, has := range own.Leaf.ExtKeyUsage {
 		if has == use {
 			return own, authority, nil
 		}
 	}
-	return own, nil, fmt.Errorf("certificate %s is a %s's, this is a %s: make one with probity certs", f.TLSCert, certPart(own.Leaf), part)
+	return own, nil, fmt.Errorf("certificate %s is a %s's, this is a %s: make one with probity certs", f.NodeCert, certPart(own.Leaf), part)
 }
 
 // gossip is our place in the cluster. Its sockets are open when it returns, and are shut when it has run.

@@ -56,6 +56,7 @@ type worker struct {
 	resolver *dns.Resolver
 	prober   *prober.Prober
 	server   *wire.Server
+	fitness  *fitness
 	cluster  *cluster.Cluster
 	abandon  func() error // shuts the sockets of a cluster that never ran
 	streams  net.Listener
@@ -104,7 +105,12 @@ func (w *worker) open() (err error) {
 	if w.admin, err = net.Listen("tcp", c.AdminListen); err != nil {
 		return fmt.Errorf("--admin-listen: %w", err)
 	}
-	return w.join()
+	if err := w.join(); err != nil {
+		return err
+	}
+	w.fitness = &fitness{disk: w.disk, dir: c.Data, report: w.report, papers: c.papersOf()}
+	w.registry.MustRegister(w.fitness, w.resolver, w.cache)
+	return nil
 }
 
 // join makes this node's stream and its place in the cluster.
@@ -155,7 +161,7 @@ func (w *worker) run(ctx context.Context) error {
 	front.Go(func() { errs[2] = w.server.Run(ctx, w.streams); stop() })
 	front.Go(func() { errs[3] = w.cluster.Run(ctx); stop() })
 	front.Go(func() { errs[4] = serveWeb(ctx, w.admin, w.backstage()); stop() })
-	front.Go(func() { onHangup(ctx, w.log, w.reload) })
+	front.Go(func() { onHangup(ctx, w.log, w.fitness.watched(w.reload)) })
 	front.Wait()
 	stopProber()
 	<-probed

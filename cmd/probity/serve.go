@@ -25,6 +25,7 @@ import (
 
 type serveCmd struct {
 	probingFlags
+	frontFlags
 	Data                  string         `help:"Where state, cache and jobs live." default:"./probity-data" type:"path"`
 	Listen                string         `help:"The public listener." default:"127.0.0.1:8080"`
 	AdminListen           string         `help:"The admin listener: metrics, pprof, debug. Keep it private." default:"127.0.0.1:9090"`
@@ -55,6 +56,8 @@ type service struct {
 	node      *node
 	callbacks *coordinator.Callbacks
 	server    *api.Server
+	front     *front // nil in clear
+	fitness   *fitness
 	public    net.Listener
 	admin     net.Listener
 }
@@ -100,6 +103,9 @@ func serverLog(con *console, format string, verbose bool) *slog.Logger {
 func (s *service) open() (err error) {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := s.cmd
+	if s.front, err = c.newFront(c.Data); err != nil {
+		return err
+	}
 	s.node, err = openNode(&c.probingFlags, nodeConfig{fs: s.disk, dir: c.Data, log: s.log, metrics: s.registry, service: true, members: s.members,
 		stored: coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Zstd}})
 	if err != nil {
@@ -108,6 +114,9 @@ func (s *service) open() (err error) {
 	s.registry.MustRegister(s.node.coordinator, s.node.resolver, s.node.store)
 	if s.node.cache != nil { // a coordinator alone has none
 		s.registry.MustRegister(s.node.cache)
+	}
+	if err := s.watchFitness(); err != nil {
+		return err
 	}
 	if err := errors.Join(os.RemoveAll(s.scratch()), os.MkdirAll(s.scratch(), 0o700)); err != nil {
 		return err
@@ -126,6 +135,15 @@ func (s *service) open() (err error) {
 	return err
 }
 
+// watchFitness lets an operator see what no room knows.
+func (s *service) watchFitness() error {
+	s.fitness = &fitness{disk: s.disk, dir: s.cmd.Data, floor: s.cmd.DiskFloor, report: s.node.report, front: s.front, backup: s.node.store.LastBackup}
+	if s.members != nil {
+		s.fitness.papers = s.members.papersOf()
+	}
+	return s.registry.Register(s.fitness)
+}
+
 // warn says at the start what would surprise later.
 func (s *service) warn() {
 	c := s.cmd
@@ -134,6 +152,9 @@ func (s *service) warn() {
 	}
 	if at := s.public.Addr().(*net.TCPAddr); c.PublicURL == "" && at.IP.IsUnspecified() {
 		s.log.Warn("links in callbacks lead nowhere without --public-url: --listen names no address of this machine", "listen", c.Listen)
+	}
+	if s.front.contradicts(c.PublicURL) {
+		s.log.Warn("--public-url begins with http, but --listen speaks TLS: links in callbacks will not work", "public-url", c.PublicURL)
 	}
 	if c.CallbackSource == "" {
 		s.log.Info("receivers of callbacks cannot check where they come from without --callback-source")
@@ -174,7 +195,7 @@ func (s *service) publicURL() string {
 	if s.cmd.PublicURL != "" {
 		return s.cmd.PublicURL
 	}
-	return "http://" + s.public.Addr().String()
+	return s.front.scheme() + "://" + s.public.Addr().String()
 }
 
 // parseSource reads --callback-source: the address to bind, and the one to publish.
@@ -199,7 +220,8 @@ func (s *service) newServer() (*api.Server, error) {
 		return nil, err
 	}
 	return api.New(api.Config{PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxy, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
-		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor},
+		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor,
+		TLS: s.front.tls()},
 		api.Rooms{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: s.disk,
 			Operator: api.Operator{Table: s.node.current.Load, Cluster: func() any { return s.node.report() }, Sights: s.node.sights()},
 			Scratch:  s.scratch(), Log: s.log, Metrics: s.registry,
@@ -219,7 +241,7 @@ func (s *service) run(ctx context.Context) error {
 	front.Go(func() { errs[2] = s.server.Serve(ctx, s.public, drainTime); stop() })
 	front.Go(func() { errs[3] = s.serveAdmin(ctx); stop() })
 	behind.Go(func() { s.keepStore(rooms) })
-	behind.Go(func() { onHangup(rooms, s.log, s.reload) })
+	behind.Go(func() { onHangup(rooms, s.log, s.fitness.watched(s.reload)) })
 	front.Wait()
 	stopRooms()
 	behind.Wait()
@@ -263,9 +285,13 @@ func (s *service) shown() any {
 	return s.cmd
 }
 
-// reload reads the provider table and the gossip keys again, and takes them over if they are right.
+// reload reads the provider table, the public certificate and the gossip keys again, and takes them over if they are right.
 func (s *service) reload() error {
 	table, err := s.cmd.table()
+	if err != nil {
+		return err
+	}
+	pair, err := s.front.next()
 	if err != nil {
 		return err
 	}
@@ -275,6 +301,7 @@ func (s *service) reload() error {
 		}
 	}
 	s.node.setTable(table)
+	s.front.take(pair)
 	return nil
 }
 

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/store"
+)
+
+// restoreCmd makes a data folder of what backup wrote, and looks whether it can be served.
+type restoreCmd struct {
+	Backup string `arg:"" type:"existingdir" help:"What probity backup wrote, with --jobs or without."`
+	Data   string `help:"The data folder to make; it must not hold a store." default:"./probity-data" type:"path" placeholder:"DIR"`
+}
+
+// Run copies, and opens what it copied: an account whose balance is not the sum of its ledger, or a backup of a newer
+// program, is told now and not to the first customer.
+func (c *restoreCmd) Run(con *console) error {
+	whole, err := isDataFolder(c.Backup)
+	if err != nil {
+		return err
+	}
+	state := filepath.Join(c.Data, "state")
+	if _, err := os.Lstat(state); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is there: move the old data folder away first, it may be wanted still", state)
+	}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return err
+	}
+	from := c.Backup
+	if whole {
+		from = filepath.Join(c.Backup, "state")
+		jobs := filepath.Join(c.Data, "jobs")
+		if _, err := os.Lstat(jobs); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s is there: the backup has files of jobs of its own, so move the old data folder away first", jobs)
+		}
+		if err := copyFolder(filepath.Join(c.Backup, "jobs"), jobs); err != nil {
+			return err
+		}
+	}
+	if err := copyFolder(from, state); err != nil { // last: without it, there is no store
+		return err
+	}
+	return c.tell(con, state)
+}
+
+// isDataFolder tells a backup with files of jobs from one without.
+func isDataFolder(dir string) (bool, error) {
+	for _, place := range []struct {
+		file  string
+		whole bool
+	}{{filepath.Join(dir, "state"), true}, {filepath.Join(dir, "OPTIONS-*"), false}} {
+		found, err := filepath.Glob(place.file)
+		if err != nil || len(found) > 0 {
+			return place.whole, err
+		}
+	}
+	return false, fmt.Errorf("%s is no backup: it holds neither a store nor a folder named state", dir)
+}
+
+// tell opens the restored store, checks its books, and says what is in it.
+func (c *restoreCmd) tell(con *console, state string) error {
+	s, err := store.Open(vfs.Default, state)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	users := s.Users()
+	for _, u := range users {
+		if err := checkBooks(s, u.ID); err != nil {
+			return err
+		}
+	}
+	var jobs, open int
+	if err := s.AllJobs(func(j *store.Job) error {
+		if jobs++; !j.State.Finished() {
+			open++
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(con.err, "restored to %s: %d accounts whose balances are the sums of their ledgers, %d jobs of which %d go on at the next start\n",
+		c.Data, len(users), jobs, open)
+	return err
+}
+
+// checkBooks sums up an account's ledger.
+func checkBooks(s *store.Store, account string) error {
+	stands, err := s.Credits(account)
+	if err != nil {
+		return err
+	}
+	sum, before := int64(0), uint64(0)
+	for {
+		page, err := s.Ledger(account, before, store.MaxPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			sum, before = sum+e.Amount, e.Number
+		}
+		if len(page) < store.MaxPage {
+			break
+		}
+	}
+	if sum != stands.Balance {
+		return fmt.Errorf("account %s: the balance is %d and its ledger sums up to %d: this backup is damaged, take another", account, stands.Balance, sum)
+	}
+	return nil
+}
+
+// copyFolder copies a folder of files and folders, durably. The target must not exist; a source that does not is empty.
+func copyFolder(from, to string) error {
+	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+		return os.MkdirAll(to, 0o700)
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return err
+	}
+	if err := keepSecret(to); err != nil {
+		return err
+	}
+	return errors.Join(syncTree(to), syncFolder(filepath.Dir(to)))
+}
+
+// keepSecret makes what was copied its owner's alone, and durable.
+func keepSecret(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Chmod(0o600), f.Sync(), f.Close())
+	})
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/stretchr/testify/require"
+)
+
+// restore makes data folders of backups with files of jobs and without.
+func (w *adminWorld) restore() {
+	t := w.t
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	w.admin(0, "backup", "--jobs", at("whole"))
+	w.admin(0, "backup", at("state-only"))
+	here := &adminWorld{t: t}
+	for _, from := range []string{"whole", "state-only"} {
+		_, words := here.admin(0, "restore", at(from), "--data", at("of-"+from))
+		require.Contains(t, words, "3 accounts whose balances are the sums of their ledgers, 1 jobs of which 1 go on")
+		restored := &adminWorld{t: t, where: []string{"--data", at("of-" + from)}}
+		require.Equal(t, w.rows("user", "list"), restored.rows("user", "list"))
+		_, words = here.admin(1, "restore", at(from), "--data", at("of-"+from))
+		require.Contains(t, words, "move the old data folder away first")
+	}
+	spools, err := filepath.Glob(at("of-whole/jobs/*/spool"))
+	require.NoError(t, err)
+	require.Len(t, spools, 1)
+	info, err := os.Stat(spools[0])
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	left, err := filepath.Glob(filepath.Join(w.data, "scratch", "backup-*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	_, words := here.admin(1, "restore", dir, "--data", at("of-nothing"))
+	require.Contains(t, words, "is no backup")
+}
+
+// audit reads who did all that.
+func (w *adminWorld) audit() {
+	t := w.t
+	acts := w.rows("audit", "--limit", "500")
+	require.Greater(t, len(acts), 10)
+	require.Equal(t, "backup", acts[0]["act"])
+	require.NotEmpty(t, acts[0]["from"])
+	require.Contains(t, []any{"command line", "root@example.com"}, acts[0]["by"])
+	for _, a := range acts {
+		require.NotContains(t, a["note"], "gone@shop.example", "it may not outlast its erasure")
+	}
+	require.Len(t, w.rows("audit", "--limit", "3"), 3)
+}

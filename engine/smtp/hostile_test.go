@@ -1,0 +1,147 @@
+package smtp
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"probity/engine"
+)
+
+// What one hostile server can have of us, at the most.
+const (
+	hostileSessions = 100
+	hostileBytes    = 1<<20 + 64<<10 // read: MaxBytes, and what is in a buffer when that is seen
+	hostileMemory   = 1 << 20        // allocated for a session, TLS and both sides' pipes included
+)
+
+// metered counts what is read of a connection.
+type metered struct {
+	net.Conn
+	read int
+}
+
+func (m *metered) Read(b []byte) (int, error) {
+	n, err := m.Conn.Read(b)
+	m.read += n
+	return n, err
+}
+
+// flood writes the same words until nobody hears them any more; drip waits before each.
+func flood(words string) func(net.Conn) { return drip(words, 0) }
+
+func drip(words string, each time.Duration) func(net.Conn) {
+	return func(c net.Conn) {
+		go func() { _, _ = io.Copy(io.Discard, c) }()
+		for {
+			if each > 0 {
+				time.Sleep(each)
+			}
+			if _, err := io.WriteString(c, words); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// after answers as an honest server until a command begins with word, and then does something else.
+func after(word string, then func(net.Conn)) func(net.Conn) {
+	return func(c net.Conn) {
+		in := bufio.NewReader(c)
+		_, _ = io.WriteString(c, "220 mx\r\n")
+		for {
+			line, err := in.ReadString('\n')
+			switch {
+			case err != nil:
+				return
+			case strings.HasPrefix(line, word):
+				then(c)
+				return
+			case strings.HasPrefix(line, "EHLO"):
+				_, _ = io.WriteString(c, "250-mx\r\n250-PIPELINING\r\n250 STARTTLS\r\n")
+			default:
+				_, _ = io.WriteString(c, "250 ok\r\n")
+			}
+		}
+	}
+}
+
+// noise are bytes that are neither lines nor TLS.
+var noise = strings.Repeat("\x16\x03\x01\x40\x00\x00\xff\r", 512)
+
+// TestHostileServers: whatever a server sends, each session with it ends within its time, having read no more than its bound
+// and kept little memory, with no word of it taken for an answer about a recipient.
+func TestHostileServers(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		server func(net.Conn)
+		within time.Duration
+		tls    engine.TLSPolicy
+	}{
+		{"endless banner line", flood("220 mx " + strings.Repeat("x", 4000)), time.Second, engine.TLSNever},
+		{"endless multiline banner", flood("220-mx\r\n"), time.Second, engine.TLSNever},
+		{"banner flood", flood("220 mx\r\n"), 5 * time.Second, engine.TLSNever},
+		{"binary flood", flood(noise), time.Second, engine.TLSNever},
+		{"empty lines", flood("\r\n"), time.Second, engine.TLSNever},
+		{"bare line feeds", flood("\n"), time.Second, engine.TLSNever},
+		{"byte drip", drip("2", time.Second), 35 * time.Second, engine.TLSNever},
+		{"line drip", drip("220-mx\r\n", 10*time.Second), 35 * time.Second, engine.TLSNever},
+		{"silence", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, 35 * time.Second, engine.TLSNever},
+		{"endless offers", after("EHLO", flood("250-X-OFFER "+strings.Repeat("y", 100)+"\r\n")), time.Second, engine.TLSNever},
+		{"replies out of step", after("MAIL", flood("250 ok\r\n")), 5 * time.Second, engine.TLSNever},
+		{"replies of another kind", after("MAIL", flood("354 go ahead\r\n")), 5 * time.Second, engine.TLSNever},
+		{"tarpit", after("MAIL", drip("250 ok\r\n", 25*time.Second)), 6 * time.Minute, engine.TLSNever},
+		{"injection before TLS", after("STARTTLS", flood("220 ready\r\n250 injected\r\n")), 35 * time.Second, engine.TLSOpportunistic},
+		{"noise for a handshake", after("STARTTLS", func(c net.Conn) { _, _ = io.WriteString(c, "220 ready\r\n"); flood(noise)(c) }), 35 * time.Second, engine.TLSOpportunistic},
+		{"silence for a handshake", after("STARTTLS", func(c net.Conn) { _, _ = io.WriteString(c, "220 ready\r\n"); _, _ = io.Copy(io.Discard, c) }), 35 * time.Second, engine.TLSOpportunistic},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var before, now runtime.MemStats
+			runtime.ReadMemStats(&before)
+			synctest.Test(t, func(t *testing.T) {
+				var all sync.WaitGroup
+				for range hostileSessions {
+					all.Go(func() {
+						if told := sufferOne(t, c.server, c.within, c.tls); told > 0 && c.name != "tarpit" {
+							t.Errorf("%d recipients were told what nobody said about them", told)
+						}
+					})
+				}
+				all.Wait()
+			})
+			runtime.ReadMemStats(&now)
+			if each := (now.TotalAlloc - before.TotalAlloc) / hostileSessions; each > hostileMemory {
+				t.Errorf("%d bytes were allocated for a session, bound %d", each, hostileMemory)
+			}
+		})
+	}
+}
+
+// sufferOne has one session with a hostile server to its end. It gives how many recipients heard something.
+func sufferOne(t *testing.T, server func(net.Conn), within time.Duration, tls engine.TLSPolicy) (told int) {
+	client, far := connect(4 << 10)
+	served := make(chan struct{})
+	go func() { defer close(served); defer far.Close(); server(far) }()
+	m, began := &metered{Conn: client}, time.Now()
+	s, _ := Open(context.Background(), m, Config{EHLO: "probe.example.net", TLS: tls}, "mx.example")
+	if s != nil {
+		s.Transaction(context.Background(), manyRcpts(20), func(int, engine.Reply) { told++ })
+		s.Quit(context.Background())
+	}
+	if took := time.Since(began); took > within {
+		t.Errorf("it took %s, bound %s", took, within)
+	}
+	if m.read > hostileBytes {
+		t.Errorf("%d bytes were read, bound %d", m.read, hostileBytes)
+	}
+	_ = m.Close()
+	<-served
+	return told
+}

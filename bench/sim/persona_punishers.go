@@ -21,8 +21,8 @@ type temper struct {
 func punishers() []*Persona {
 	unsure := Outcome{"RISKY", "accepted_unconfirmed"}
 	return []*Persona{
-		punisher("limit-falls", or(candid, Outcome{"UNKNOWN", "rate_limited"}), Limits{Connections: 10, RcptsPerMinute: 200},
-			habit{temper: temper{fallsAfter: 100, fallen: 12, fallsFor: 2 * time.Hour, patience: 60}}),
+		punisher("limit-falls", or(candid, Outcome{"UNKNOWN", "rate_limited"}), Limits{Connections: 10, RcptsPerMinute: 120},
+			habit{temper: temper{fallsAfter: 1000, fallen: 12, fallsFor: 30 * time.Minute, patience: 60}}),
 		punisher("cuts-421", candid, Limits{Connections: 10}, habit{temper: temper{cutsAfter: 3, patience: 40}}),
 		punisher("blocks-25", candid, Limits{Connections: 10, RefusalsPerHour: 25}, habit{}),
 		punisher("silent-past", or(candid, unsure, Outcome{"UNKNOWN", "rate_limited"}), Limits{Connections: 10}, habit{temper: temper{silentPast: 12}}),

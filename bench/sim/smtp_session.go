@@ -144,7 +144,13 @@ func (c *session) readLine() ([]byte, bool) {
 			c.start += n + 1
 			return bytes.TrimSuffix(line, []byte{'\r'}), true
 		}
-		if !c.flush() || !c.read() {
+		if len(c.out) > 0 {
+			if !c.flush() {
+				return nil, false
+			}
+			continue // what came while it paused may hold a line
+		}
+		if !c.read() {
 			return nil, false
 		}
 	}

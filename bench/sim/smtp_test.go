@@ -330,6 +330,23 @@ func TestFixedLatencyIsNotScaled(t *testing.T) {
 	})
 }
 
+func TestInputDuringThePauseIsAnswered(t *testing.T) {
+	inBubble(t, Config{Latency: "50ms"}, func(h *harness) {
+		_, host := h.domainOf("postfix", Primary)
+		c := h.call(host)
+		c.reply()
+		start := time.Now()
+		c.send("EHLO probe.example")
+		time.Sleep(10 * time.Millisecond) // within the pause before its reply
+		c.send("RSET")
+		c.reply()
+		c.reply()
+		if took := time.Since(start); took != 100*time.Millisecond {
+			t.Errorf("both answered after %v", took)
+		}
+	})
+}
+
 func TestOneDomainATransaction(t *testing.T) {
 	inBubble(t, Config{}, func(h *harness) {
 		d, host := h.domainOf("google", Primary)

@@ -23,7 +23,8 @@ type simCmd struct {
 
 // seedFlag is shared by the commands that must agree on one internet.
 type seedFlag struct {
-	Seed uint64 `help:"Which internet: all sim commands must agree on it." default:"1"`
+	Seed      uint64 `help:"Which internet: all sim commands must agree on it." default:"1"`
+	Punishers bool   `help:"Add receivers that change their mind about a source: all sim commands must agree."`
 }
 
 type simServeCmd struct {
@@ -46,7 +47,7 @@ func (c simServeCmd) Run(ctx context.Context, con *console) error {
 		return err
 	}
 	server, err := sim.Start(ctx, sim.Config{Seed: c.Seed, Speedup: c.Speedup, Latency: c.Latency, SMTPPort: c.SMTPPort, DNS: c.DNS, HTTP: c.HTTP,
-		Network: c.Network}, network)
+		Network: c.Network, Punishers: c.Punishers}, network)
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (c simListCmd) Validate() error {
 // Run prints CSV.
 func (c simListCmd) Run(con *console) error {
 	return buffered(con.out, func(w io.Writer) error {
-		return sim.WriteList(w, sim.NewWorld(sim.Config{Seed: c.Seed}), c.Rows, c.listSeed())
+		return sim.WriteList(w, sim.NewWorld(sim.Config{Seed: c.Seed, Punishers: c.Punishers}), c.Rows, c.listSeed())
 	})
 }
 
@@ -121,7 +122,7 @@ func (c simTruthCmd) Run(con *console) error {
 	}
 	defer in.Close()
 	return buffered(con.out, func(w io.Writer) error {
-		return sim.WriteTruth(w, sim.NewWorld(sim.Config{Seed: c.Seed}), in)
+		return sim.WriteTruth(w, sim.NewWorld(sim.Config{Seed: c.Seed, Punishers: c.Punishers}), in)
 	})
 }
 

@@ -79,14 +79,16 @@ type Provider struct {
 	AcceptAll bool // accepts any recipient at RCPT: an acceptance proves nothing
 	Probe     bool // false: never ask this receiver
 	Parking   bool // parked domains: accepts or not, nobody reads
-	OneDomain bool // refuses several recipient domains in one transaction
-	TLS       TLSPolicy
-	Limits    Limits
-	Mailbox   *MailboxRule // local-part rules of the provider's consumer domains, nil where unknown
-	Rules     []Rule       // reply rules, tried in order before the generic ones
-	Source    string       // where these facts come from
-	Date      string       // when they were taken into the table, YYYY-MM-DD
-	Terms     string       // what the receiver's terms say about probing, if known
+	// AcceptsSilently says that past a threshold of unknown recipients it accepts anybody for a while.
+	AcceptsSilently bool
+	OneDomain       bool // refuses several recipient domains in one transaction
+	TLS             TLSPolicy
+	Limits          Limits
+	Mailbox         *MailboxRule // local-part rules of the provider's consumer domains, nil where unknown
+	Rules           []Rule       // reply rules, tried in order before the generic ones
+	Source          string       // where these facts come from
+	Date            string       // when they were taken into the table, YYYY-MM-DD
+	Terms           string       // what the receiver's terms say about probing, if known
 
 	bare []*Rule // rules without phrases, best first
 	hash [8]byte // of the table it belongs to

@@ -87,7 +87,7 @@ func (t *Table) checkNames() error {
 
 func (f *providerFile) build(hash [8]byte) (*Provider, error) {
 	p := &Provider{ID: f.ID, Name: f.Name, MX: f.MX, Aliases: f.Aliases, Wide: f.Wide, ByAddress: f.ByAddress, AcceptAll: f.AcceptAll,
-		Parking: f.Parking, OneDomain: f.OneDomainPerTransaction, Limits: f.Limits, Source: f.Source, Date: f.Date, Terms: f.Terms, hash: hash}
+		Parking: f.Parking, OneDomain: f.OneDomainPerTransaction, AcceptsSilently: f.AcceptsSilently, Limits: f.Limits, Source: f.Source, Date: f.Date, Terms: f.Terms, hash: hash}
 	if err := f.check(); err != nil {
 		return nil, err
 	}

@@ -47,6 +47,7 @@ type providerFile struct {
 	Probe                   wordList     `toml:"probe"`
 	Parking                 bool         `toml:"parking"`
 	OneDomainPerTransaction bool         `toml:"one_domain_per_transaction"`
+	AcceptsSilently         bool         `toml:"accepts_silently"`
 	TLS                     string       `toml:"tls"`
 	Limits                  Limits       `toml:"limits"`
 	Mailbox                 *mailboxFile `toml:"mailbox"`

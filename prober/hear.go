@@ -21,11 +21,13 @@ type answer struct {
 // ask sends the transaction that was taken and hands on what came back. False when the connection is of no more use.
 func (s *session) ask(ctx context.Context) bool {
 	s.seen = s.seen[:0]
+	began := time.Now()
 	o := s.conn.Transaction(ctx, s.rcpts, s.hear)
 	l, now := s.lane, time.Now()
 	l.mu.Lock()
 	h := hearing{s: s, l: l, o: &o, now: now}
 	h.all()
+	h.unstick(now.Sub(began))
 	l.kick(now)
 	l.mu.Unlock()
 	l.prober.metrics.heard(len(s.asks), len(s.seen))
@@ -56,10 +58,14 @@ type hearing struct {
 
 	out   []ended
 	facts []domainFact
+
+	refusing bool             // some recipient was refused for good
+	masked   *engine.Sighting // the decoy that showed that everybody is accepted now
 }
 
 func (h *hearing) all() {
 	h.book()
+	h.heat()
 	for _, a := range h.s.asks {
 		a.place.flying--
 	}
@@ -154,6 +160,7 @@ func (h *hearing) answers() {
 	s := h.s
 	told := make([]bool, len(s.asks))
 	for k, a := range s.seen {
+		h.l.heard++
 		if told[a.i] = true; h.notAnAnswer(k, a) {
 			told[a.i] = false
 			continue
@@ -165,6 +172,7 @@ func (h *hearing) answers() {
 		h.target(s.asks[i], engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventNoSMTPUTF8, Host: s.group.host, At: h.now})
 	}
 	h.unanswered(told)
+	h.resolve()
 	if len(s.seen) > 0 {
 		if !s.progress {
 			s.progress = true
@@ -237,10 +245,12 @@ func (h *hearing) tell(a answer) {
 		Vouched: s.accepted[who.place.domain] && a.finding.Meaning != engine.Accepted}
 	h.out = h.l.act(s, a.reply, a.finding, h.now, h.out)
 	if who.p != nil {
+		who.p.accepted = h.l.heard
 		h.target(who, seen)
 		return
 	}
 	seen.Subject = engine.SubjectDecoy
+	h.unmask(who.place, &seen)
 	h.l.prober.metrics.decoys.Inc()
 	h.decoyShown(who.place, seen)
 	if f, ok := cache.FactOf(&seen); ok {

@@ -22,6 +22,8 @@ type lane struct {
 	places   map[placeKey]*place
 	ready    [priorities]ring[*group] // groups that may need a session
 	down     map[string]failure
+	quick    map[string]quickness
+	heard    uint64          // answers, ever
 	mute     map[string]int  // hosts that took recipients and answered none, and how often in a row
 	queued   [priorities]int // probes in queues
 	served   turns           // of recipients between short and long jobs
@@ -63,7 +65,7 @@ const (
 func newLane(p *Prober, k laneKey, provider *engine.Provider, e *egress, now time.Time) *lane {
 	l := &lane{
 		prober: p, key: k, provider: provider, egress: e, notBefore: p.quietUntil(provider.Limits),
-		groups: map[string]*group{}, places: map[placeKey]*place{}, down: map[string]failure{}, mute: map[string]int{},
+		groups: map[string]*group{}, places: map[placeKey]*place{}, down: map[string]failure{}, mute: map[string]int{}, quick: map[string]quickness{},
 	}
 	table := p.table.Load()
 	l.shared = provider.ID == table.Unknown.ID
@@ -100,6 +102,10 @@ func (l *lane) move(p *probe, now time.Time, front bool, out []ended) []ended {
 			pl := l.placeOf(&p.ev, step.Host)
 			pl.recall(p)
 			if pl.decoy.answers(meaningOf(&p.ev), l.prober.firstWait(p), now) {
+				if !pl.believes(p) {
+					l.doubt(p, pl)
+					return out
+				}
 				p.ev.Append(pl.decoy.sighting)
 				l.tidy(pl)
 				continue

@@ -23,8 +23,9 @@ type probe struct {
 	prev, next *probe // neighbours in the list that it waits in
 	in         *list  // that list; nil while it is being asked
 	who        priority
-	asked      int // RCPTs sent for it, answered or not
-	cut        int // how heavily its connections failed it, as engine.Next weighs that: see group.again
+	asked      int    // RCPTs sent for it, answered or not
+	accepted   uint64 // when it was last answered, by the lane's count of answers
+	cut        int    // how heavily its connections failed it, as engine.Next weighs that: see group.again
 
 	// Guarded by the flight shard of key.
 	askers []asker

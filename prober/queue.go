@@ -69,6 +69,9 @@ type group struct {
 	idle      []*session // those that wait for more
 	batch     int        // most recipients of a transaction, learnt from closes; 0 for no bound
 	oneDomain bool       // learnt: recipients of one transaction share their domain
+	hot       bool       // its acceptances are doubted: see hearing.heat
+	refused   uint64     // the last refusal that was heard here, by the lane's count of answers
+	doubted   []*place   // whose accepted probes wait for a refusal of anybody's
 	plain     bool       // TLS failed here: speak in clear
 	blocked   bool       // its destination has no room: in the lane's list until then
 	deny      priority   // the highest that is blocked

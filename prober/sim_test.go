@@ -85,6 +85,7 @@ type listed struct {
 	text string
 	row  wire.Row
 	got  engine.Verdict
+	at   time.Time // when it was settled
 }
 
 // listRows are the rows of a list that a coordinator would send to a prober, one for each address.
@@ -145,7 +146,7 @@ func (b *lab) verifyAll(ctx context.Context, rows []*listed) []*listed {
 			for _, x := range r.Rows {
 				l := byNumber[x.Row]
 				if x.Outcome == wire.Settled {
-					l.got = x.Verdict
+					l.got, l.at = x.Verdict, time.Now()
 					left--
 					continue
 				}

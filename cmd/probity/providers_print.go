@@ -145,6 +145,7 @@ func printProvider(w io.Writer, p providerView) {
 	line("accept-all", yes(p.AcceptAll))
 	line("parking", yes(p.Parking))
 	line("one domain per transaction", yes(p.OneDomain))
+	line("accepts silently", yes(p.Silently))
 	line("tls", p.TLS)
 	for _, n := range doctor.NamedLimits(p.limits) {
 		line(strings.ReplaceAll(n.Key, "_", " "), limitCell(n.Value))

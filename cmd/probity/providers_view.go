@@ -31,6 +31,7 @@ type providerView struct {
 	AcceptAll bool           `json:"accept_all"`
 	Parking   bool           `json:"parking"`
 	OneDomain bool           `json:"one_domain_per_transaction"`
+	Silently  bool           `json:"accepts_silently"`
 	TLS       string         `json:"tls"`
 	Limits    map[string]int `json:"limits"` // 0 is no limit
 	Source    string         `json:"source"`
@@ -83,7 +84,7 @@ func viewTable(t *engine.Table) tableView {
 
 func viewProvider(p *engine.Provider) providerView {
 	v := providerView{ID: p.ID, Name: p.Name, MX: p.MX, Aliases: some(p.Aliases), Probe: p.Probe, Wide: p.Wide, ByAddress: some(p.ByAddress), AcceptAll: p.AcceptAll,
-		Parking: p.Parking, OneDomain: p.OneDomain, TLS: p.TLS.String(), Limits: limitMap(p.Limits), Source: p.Source, Date: p.Date, Terms: p.Terms,
+		Parking: p.Parking, OneDomain: p.OneDomain, Silently: p.AcceptsSilently, TLS: p.TLS.String(), Limits: limitMap(p.Limits), Source: p.Source, Date: p.Date, Terms: p.Terms,
 		Rules: viewRules(p.Rules), limits: p.Limits}
 	if m := p.Mailbox; m != nil {
 		view := mailboxView(*m)

@@ -117,6 +117,9 @@ func (c *fileCheck) switches(now, before *engine.Provider) []Remark {
 	if !now.AcceptAll && before.AcceptAll {
 		out = append(out, c.warn(now.ID, "provider.accept_all", "be sure that it refuses unknown recipients at RCPT now", "an acceptance will be believed where the shipped table does not"))
 	}
+	if !now.AcceptsSilently && before.AcceptsSilently {
+		out = append(out, c.warn(now.ID, "provider.accepts_silently", sure, "acceptances past its threshold would be believed"))
+	}
 	if !now.OneDomain && before.OneDomain {
 		out = append(out, c.warn(now.ID, "provider.one_domain_per_transaction", sure, "several domains in one transaction, which it refuses"))
 	}

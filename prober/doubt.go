@@ -1,0 +1,129 @@
+package prober
+
+import (
+	"slices"
+	"time"
+
+	"probity/engine"
+)
+
+// Some receivers punish who asks about many unknown recipients by accepting everybody, without a word, until the hour is over.
+// What a decoy showed in the morning then proves nothing about an acceptance of now. So where a receiver may do that, and half
+// of an hour's refusals have been heard, an acceptance is believed only when the host has refused somebody after it: another
+// target, or a decoy, which is asked when several wait in vain, or nobody else is left to ask.
+
+// doubtful reports a receiver that may accept silently: one that is known to, and any that nobody knows.
+func (l *lane) doubtful() bool { return l.shared || l.provider.AcceptsSilently }
+
+// heat notes whether so many refusals have been heard of the group's host in this hour, over its route or at its address, that
+// its acceptances are doubted; and the last refusal of this transaction. The mutex is held.
+func (h *hearing) heat() {
+	l, g := h.l, h.s.group
+	limit := l.provider.Limits.RefusalsPerHour / 2
+	if !l.doubtful() || limit == 0 {
+		return
+	}
+	heard := l.pace.refuse.heard(h.now)
+	if dest := h.s.dest; dest != nil {
+		dest.mu.Lock()
+		heard = max(heard, dest.pace.refuse.heard(h.now))
+		dest.mu.Unlock()
+	}
+	g.hot = heard >= limit
+	for k, a := range h.s.seen {
+		if a.finding.Blame == engine.BlameRecipient && a.reply.Permanent() {
+			g.refused, h.refusing = l.heard+uint64(k)+1, true
+		}
+	}
+}
+
+// heard is how many events of the window are over and done with.
+func (w *window) heard(now time.Time) int {
+	w.advance(now)
+	return w.used
+}
+
+// believes reports that what the place's decoy has shown may be held beside the acceptance of a probe.
+func (pl *place) believes(p *probe) bool {
+	return !pl.group.hot || !pl.decoy.refused() || pl.group.refused > p.accepted
+}
+
+// refused reports a decoy whose last answer was that there is no such mailbox.
+func (d *decoy) refused() bool {
+	return d.sighting.Event == engine.EventReply && d.sighting.Reply.Permanent()
+}
+
+// doubt lets an accepted probe wait until its host refuses somebody.
+func (l *lane) doubt(p *probe, pl *place) {
+	p.place = pl
+	pl.decoy.waiting.push(p)
+	if !slices.Contains(pl.group.doubted, pl) {
+		pl.group.doubted = append(pl.group.doubted, pl)
+	}
+}
+
+// resolve ends the doubts that this transaction has answered, and has a decoy asked for those that it has not. The mutex is held.
+func (h *hearing) resolve() {
+	g := h.s.group
+	if len(g.doubted) == 0 {
+		return
+	}
+	waiting := g.doubted
+	g.doubted = nil
+	unsure, asking := 0, false
+	for _, pl := range waiting {
+		if h.release(pl); pl.decoy.waiting.n > 0 {
+			if !slices.Contains(g.doubted, pl) {
+				g.doubted = append(g.doubted, pl)
+			}
+			unsure += pl.decoy.waiting.n
+			asking = asking || pl.decoy.state.busy()
+		}
+	}
+	idle := g.queued[bulk]+g.queued[short]+g.queued[single] == 0
+	if unsure > 0 && !asking && (idle || unsure >= maxUnsure || g.doubted[0].decoy.who() == single) {
+		h.l.wantDecoy(g.doubted[0])
+	}
+}
+
+// maxUnsure is how many acceptances may wait for a refusal of a target before a decoy is spent on them.
+const maxUnsure = 8
+
+// release sends on those of a place who are in doubt no more: the host has refused somebody since, or has shown its mask.
+func (h *hearing) release(pl *place) {
+	if pl.decoy.state.busy() {
+		return
+	}
+	for n := pl.decoy.waiting.n; n > 0; n-- {
+		p := pl.decoy.waiting.pop()
+		switch {
+		case h.masked != nil:
+			p.ev.Append(*h.masked)
+		case pl.believes(p):
+			p.ev.Append(pl.decoy.sighting)
+		default:
+			pl.decoy.waiting.push(p)
+			continue
+		}
+		h.out = h.l.move(p, h.now, false, h.out)
+	}
+	h.l.tidy(pl)
+}
+
+// silenceLife is how long a receiver that accepts silently is left alone: past the hour that it counts.
+const silenceLife = time.Hour
+
+// unmask judges a decoy that a hot host has accepted. Where it was refused before, the host has begun to accept everybody, and
+// is left alone until its hour is over; where nothing is known, who waits asks again when the host has cooled down.
+func (h *hearing) unmask(pl *place, seen *engine.Sighting) {
+	if !pl.group.hot || seen.Finding.Meaning != engine.Accepted {
+		return
+	}
+	seen.Finding = engine.Finding{Meaning: engine.RateLimited, Blame: engine.BlameUs, Rule: "default/accepts-silently"}
+	if pl.decoy.refused() {
+		h.masked = seen
+		h.s.leave = true
+		h.l.pause(h.now.Add(h.l.scaled(silenceLife)))
+		h.l.prober.metrics.actions.WithLabelValues(engine.ActionPause.String()).Inc()
+	}
+}

@@ -1,0 +1,127 @@
+package prober
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// TestPunishers verifies addresses of each receiver that changes its mind about a source, with the shipped budgets: no verdict may
+// be false, no receiver may be brought to block us, and all must be done in little more time than a patient receiver of the same
+// rows takes: whatever the mood was, the rows flow again when it has passed.
+func TestPunishers(t *testing.T) {
+	const rows = 300
+	var patient time.Duration
+	inPunishment(t, "strict", rows, nil, func(_ *lab, _ *sim.Server, rows []*listed) { patient = took(rows) })
+	t.Logf("a patient receiver: %v", patient)
+	for persona, known := range map[string]float64{"cuts-421": 1, "blocks-25": 1, "silent-past": 0.95, "stickier": 0.95, "greylist-source": 0.99} {
+		t.Run(persona, func(t *testing.T) {
+			inPunishment(t, persona, rows, nil, func(_ *lab, server *sim.Server, rows []*listed) {
+				requireUnpunished(t, server, rows)
+				certain := 0
+				for _, l := range rows {
+					if l.got.Status != engine.Unknown {
+						certain++
+					}
+				}
+				t.Logf("%d of %d known in %v; rows an hour: %v", certain, len(rows), took(rows), each(time.Hour, rows))
+				require.GreaterOrEqual(t, float64(certain), known*float64(len(rows)))
+				require.Less(t, took(rows), 2*patient)
+			})
+		})
+	}
+}
+
+// TestLimitThatFalls asks about mailboxes that exist, so that the rate alone counts, of a receiver that takes but a tenth of it for
+// half an hour: the pace falls with the limit, and is what it was when the limit is.
+func TestLimitThatFalls(t *testing.T) {
+	present := func(w *sim.World, domain, local string) bool { return w.Mailbox(domain, local) == sim.Present }
+	inPunishment(t, "limit-falls", 2600, present, func(_ *lab, server *sim.Server, rows []*listed) {
+		requireUnpunished(t, server, rows)
+		by := each(10*time.Minute, rows)
+		t.Logf("rows in ten minutes: %v", by)
+		low := slices.Index(by, slices.Min(by[:len(by)-1]))
+		require.Positive(t, low)
+		before, after := slices.Max(by[:low]), slices.Max(by[low:])
+		require.Less(t, by[low], before/4, "the limit did not fall")
+		require.Greater(t, after, before*9/10, "the pace did not come back")
+	})
+}
+
+// requireUnpunished demands honest verdicts and a receiver that has not lost its patience.
+func requireUnpunished(t *testing.T, server *sim.Server, rows []*listed) {
+	t.Helper()
+	checkTruth(t, server.World, rows)
+	report := server.Referee.Report()
+	require.Empty(t, report.By)
+	require.Zero(t, report.Blocks, "brought to block us")
+}
+
+var bubbleBegins = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// took is when the last row was settled.
+func took(rows []*listed) time.Duration {
+	last := bubbleBegins
+	for _, l := range rows {
+		if l.at.After(last) {
+			last = l.at
+		}
+	}
+	return last.Sub(bubbleBegins)
+}
+
+// each counts the rows that were settled in each span of time.
+func each(span time.Duration, rows []*listed) []int {
+	by := make([]int, took(rows)/span+1)
+	for _, l := range rows {
+		by[l.at.Sub(bubbleBegins)/span]++
+	}
+	return by
+}
+
+// inPunishment verifies n addresses of one receiver in a bubble, those that wanted likes.
+func inPunishment(t *testing.T, persona string, n int, wanted func(w *sim.World, domain, local string) bool, check func(*lab, *sim.Server, []*listed)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		b := newLab(t, "", nil)
+		server, err := sim.Start(ctx, sim.Config{Seed: 7, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53"), Punishers: true}, b.net)
+		require.NoError(t, err)
+		resolver := b.startProber(ctx, t, server.DNS)
+		defer func() {
+			b.stop()
+			require.NoError(t, b.cache.Close())
+			cancel()
+			require.NoError(t, server.Wait())
+		}()
+		var rows []*listed
+		routes, home := map[string]*engine.Route{}, ""
+		for i, text := range server.World.Addresses(persona, 20*n) {
+			local, domain, _ := strings.Cut(text, "@")
+			d, _ := server.World.Domain(domain)
+			home = cmp.Or(home, d.MX[0].Host)
+			if d.MX[0].Host != home || len(rows) == n || wanted != nil && !wanted(server.World, domain, local) {
+				continue // one receiver, of a dozen domains
+			}
+			if routes[domain] == nil {
+				r := resolver.Route(ctx, domain)
+				routes[domain] = &r
+			}
+			a, err := engine.Parse(text)
+			require.NoError(t, err)
+			rows = append(rows, &listed{text: text, row: wire.Row{Number: uint32(i), Address: a, Route: routes[domain]}})
+		}
+		require.Len(t, rows, n, "the world has too few people at %s", home)
+		check(b, server, b.verifyAll(ctx, rows))
+	})
+}

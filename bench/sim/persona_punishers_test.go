@@ -47,7 +47,7 @@ func TestPunishersChangeTheirMind(t *testing.T) {
 		says    string
 		forgets time.Duration
 	}{
-		{"limit-falls", Present, 1100, 999 + 12, "450", 31 * time.Minute},
+		{"limit-falls", Present, 1050, 999 + 12, "450", 31 * time.Minute},
 		{"cuts-421", Absent, 5, 3, "421", 0},
 		{"blocks-25", Absent, 30, 25, "554", 61 * time.Minute},
 		{"silent-past", Absent, 20, 12, "250", 121 * time.Minute},

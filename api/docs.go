@@ -74,8 +74,12 @@ var methodOrder = []string{"get", "post", "put", "delete", "options"}
 
 // describe makes the pages /docs and /openapi.json of the description.
 func describe() (docs, description page, err error) {
-	var root node
-	if err := json.Unmarshal(descriptionJSON, &root); err != nil {
+	root, err := published(descriptionJSON)
+	if err != nil {
+		return page{}, page{}, fmt.Errorf("openapi.json: %w", err)
+	}
+	shown, err := json.MarshalIndent(root, "", " ")
+	if err != nil {
 		return page{}, page{}, fmt.Errorf("openapi.json: %w", err)
 	}
 	d := describer{root}
@@ -91,7 +95,7 @@ func describe() (docs, description page, err error) {
 	sum := sha256.Sum256([]byte(docsStyle))
 	docs.policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-" +
 		base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	return docs, newPage(descriptionJSON, "application/json"), nil
+	return docs, newPage(append(shown, '\n'), "application/json"), nil
 }
 
 // describer turns the description into the reference.
@@ -142,12 +146,6 @@ func (d describer) operation(method, path string, item, op node) operation {
 		Access: "With an API key"}
 	if _, own := op["security"]; own {
 		o.Access = "Without a key"
-	}
-	if strings.HasPrefix(path, "/v1/dash/") && path != "/v1/dash/login" {
-		o.Access = "With a session of the dashboard"
-	}
-	if strings.HasPrefix(path, "/v1/admin/") {
-		o.Access = "With an admin's API key"
 	}
 	for _, p := range slices.Concat(item.list("parameters"), op.list("parameters")) {
 		p = d.follow(p)

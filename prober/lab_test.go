@@ -32,8 +32,9 @@ type lab struct {
 	cache  *cache.Cache
 	prober *Prober
 	hosts  map[string]*host
-	halt   func() // ends the prober and waits for it
-	stop   func() // ends everything and waits for it
+	moves  func(name string) netip.Addr // where a host is said to be this time; nil: where it is
+	halt   func()                       // ends the prober and waits for it
+	stop   func()                       // ends everything and waits for it
 
 	row atomic.Uint32
 }
@@ -179,7 +180,11 @@ func (b *lab) serveDNS(ctx context.Context, wg *sync.WaitGroup) {
 			case h == nil:
 				m.Rcode = mdns.RcodeNameError
 			case q.Question[0].Qtype == mdns.TypeA:
-				rr, _ := mdns.NewRR(fmt.Sprintf("%s 300 IN A %s", q.Question[0].Name, h.addr))
+				at := h.addr
+				if b.moves != nil {
+					at = b.moves(q.Question[0].Name)
+				}
+				rr, _ := mdns.NewRR(fmt.Sprintf("%s 300 IN A %s", q.Question[0].Name, at))
 				m.Answer = append(m.Answer, rr)
 			}
 			out, _ := m.Pack()

@@ -56,9 +56,12 @@ type jobView struct {
 	Status       string           `json:"status"`
 	TotalRows    int64            `json:"total_rows"`
 	Unique       int64            `json:"unique_addresses"`
+	Duplicates   int64            `json:"duplicate_rows"`
+	Blank        int64            `json:"blank_rows"`
 	Processed    int64            `json:"processed"`
 	Rate         float64          `json:"rows_per_second"`
 	PendingRetry int64            `json:"pending_retry"`
+	Waiting      int64            `json:"waiting_budget"`
 	Counts       map[string]int64 `json:"counts"`
 	Reasons      map[string]int64 `json:"reasons"`
 	Error        string           `json:"error"`
@@ -66,7 +69,7 @@ type jobView struct {
 
 // record gives the view the shape that progress and summary take.
 func (v *jobView) record() store.Job {
-	return store.Job{ID: v.ID, State: store.JobState(v.Status), Rows: v.TotalRows, Unique: v.Unique, Counts: v.Counts, Reasons: v.Reasons, Error: v.Error}
+	return store.Job{ID: v.ID, State: store.JobState(v.Status), Rows: v.TotalRows, Unique: v.Unique, Duplicates: v.Duplicates, Blank: v.Blank, Counts: v.Counts, Reasons: v.Reasons, Error: v.Error}
 }
 
 // verifyFile uploads a list, follows its job to the end, and downloads the result.
@@ -77,7 +80,7 @@ func (c *apiClient) verifyFile(ctx context.Context, con *console, list, result s
 	}
 	bar := newProgress(con)
 	for !store.JobState(job.Status).Finished() {
-		bar.show(coordinator.Snapshot{Job: job.record(), Processed: job.Processed, Rate: job.Rate, PendingRetry: job.PendingRetry})
+		bar.show(coordinator.Snapshot{Job: job.record(), Processed: job.Processed, Rate: job.Rate, PendingRetry: job.PendingRetry, WaitingBudget: job.Waiting})
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)

@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string, con *console) int {
 		return exited
 	}
 	if err != nil {
-		fmt.Fprintf(con.err, "probity: %v\nSee probity --help.\n", err)
+		fmt.Fprintf(con.err, "probity: %v\nSee %s --help.\n", err, commandOf(err))
 		return 2
 	}
 	if name, twice := givenTwice(parsed); twice {
@@ -99,6 +99,17 @@ func run(ctx context.Context, args []string, con *console) int {
 		return 2
 	}
 	return exitCode(parsed.Run(&c), con)
+}
+
+// commandOf names the command that could not be parsed, as far as it was: its help is what helps.
+func commandOf(err error) string {
+	var at *kong.ParseError
+	if errors.As(err, &at) && at.Context != nil {
+		if command := at.Context.Selected(); command != nil {
+			return command.FullPath()
+		}
+	}
+	return "probity"
 }
 
 // givenTwice finds a flag that takes one value and was given more: which of them was meant is not for us to choose.

@@ -55,7 +55,7 @@ func (p *progress) show(s coordinator.Snapshot) {
 	if !p.con.terminal {
 		if time.Since(p.last) >= lineEvery {
 			p.last = time.Now()
-			fmt.Fprintf(p.con.err, "%s: %d of %d rows, %.0f/s, %d waiting for a retry or for budget%s\n", s.State, s.Processed, s.Rows, s.Rate, s.PendingRetry, slowest(s))
+			fmt.Fprintf(p.con.err, "%s: %d of %d rows, %.0f/s, %d waiting for a retry or for budget%s\n", s.State, s.Processed, s.Rows, s.Rate, s.PendingRetry+s.WaitingBudget, slowest(s))
 		}
 		return
 	}
@@ -92,6 +92,14 @@ func (p *progress) end() {
 func printSummary(con *console, j *store.Job, output string) error {
 	w := tabwriter.NewWriter(con.err, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "rows\t%d\ndistinct addresses\t%d\n", j.Rows, j.Unique)
+	for _, more := range []struct {
+		what string
+		n    int64
+	}{{"duplicate rows", j.Duplicates}, {"blank rows", j.Blank}} {
+		if more.n > 0 {
+			fmt.Fprintf(w, "%s\t%d\n", more.what, more.n)
+		}
+	}
 	printCounts(w, "status", j.Counts, j.Rows)
 	printCounts(w, "reason", j.Reasons, j.Rows)
 	if output != "" {
@@ -102,11 +110,13 @@ func printSummary(con *console, j *store.Job, output string) error {
 
 // printCounts prints counts under a title, the largest first, with their share of all.
 func printCounts(w *tabwriter.Writer, title string, counts map[string]int64, all int64) {
-	fmt.Fprintf(w, "\n%s\trows\tshare\n", title)
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
 	})
-	for _, name := range names {
+	for i, name := range names {
+		if i == 0 && counts[name] > 0 {
+			fmt.Fprintf(w, "\n%s\trows\tshare\n", title)
+		}
 		if counts[name] > 0 && name != "" {
 			fmt.Fprintf(w, "%s\t%d\t%.1f %%\n", name, counts[name], 100*float64(counts[name])/float64(max(1, all)))
 		}

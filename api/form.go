@@ -18,9 +18,10 @@ import (
 
 // The bounds of a form.
 const (
-	maxParts    = 64      // parts, unknown ones included
-	maxPartText = 4 << 10 // bytes of a part that is no file
-	maxName     = 200     // bytes of a job's name
+	maxParts    = 64       // parts, unknown ones included
+	maxPartText = 4 << 10  // bytes of a part that is no file
+	maxPartHead = 16 << 10 // bytes between two parts: what is left of one, the boundary, and the header of the next
+	maxName     = 200      // bytes of a job's name
 	maxHours    = 72
 )
 
@@ -56,14 +57,33 @@ func newForm(body io.Reader, contentType string) *form {
 const tailBytes = 8 << 10
 
 // tailReader remembers the end of what was read. A form that breaks off in the header of a part looks to its reader like
-// one that has ended; the last boundary tells them apart.
+// one that has ended; the last boundary tells them apart. While a header is looked for, it gives no more than its bound: the
+// reader of forms would keep megabytes of it.
 type tailReader struct {
 	r    io.Reader
 	tail []byte
+	head bool // a header is looked for
+	left int  // bytes that it may still take
+}
+
+// longHead ends a form whose header of a part does not end.
+func longHead() error {
+	r := refuse(malformed, "The header of a part is longer than %d bytes: send only the headers of a form (RFC 7578).", maxPartHead)
+	r.hangUp = true
+	return r
 }
 
 func (t *tailReader) Read(p []byte) (int, error) {
+	if t.head {
+		if t.left == 0 {
+			return 0, longHead()
+		}
+		p = p[:min(len(p), t.left)]
+	}
 	n, err := t.r.Read(p)
+	if t.head {
+		t.left -= n
+	}
 	if over := len(t.tail) + n - tailBytes; over > 0 {
 		t.tail = t.tail[:copy(t.tail, t.tail[min(over, len(t.tail)):])]
 	}
@@ -76,7 +96,9 @@ func (f *form) has(name string) bool { return slices.Contains(f.seen, name) }
 // next reads parts up to the file, which it returns, or to the end of the form: then it returns nil.
 func (f *form) next() (*multipart.Part, error) {
 	for !f.ended {
+		f.body.head, f.body.left = true, maxPartHead
 		p, err := f.mr.NextRawPart()
+		f.body.head = false
 		if err == io.EOF {
 			f.ended = true
 			return nil, f.finish()

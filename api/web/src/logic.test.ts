@@ -4,7 +4,8 @@ import { ApiError, errorOf, take } from "./api/client";
 import { bytes, duration, share, when } from "./format";
 import { browserName } from "./pages/Account";
 import { examples, variableOf } from "./pages/examples";
-import { labelled, meter } from "./pages/Operator";
+import { condition, labelled, meter } from "./pages/Cluster";
+import { receiver } from "./pages/Lanes";
 import { lasting, sum } from "./pages/Overview";
 import { form } from "./upload/uploads";
 import { checks, curl, quote, resultsPath } from "./verdict";
@@ -110,6 +111,22 @@ describe("errors", () => {
     const response = new Response("{}", { status: 409 });
     await expect(take(Promise.resolve({ error: { detail: "no" }, response }))).rejects.toBeInstanceOf(ApiError);
   });
+});
+
+describe("nodes and lanes", () => {
+  it.each([
+    ["alive", true, "good", "takes work"],
+    ["alive", false, "bad", "takes no work"],
+    ["suspect", true, "bad", "unreachable"],
+    ["suspect", false, "bad", "takes no work"],
+    ["draining", true, "fair", "leaving"],
+    ["gone", false, "bad", "gone"],
+  ])("a node that is %s, usable %s, is shown %s: %s", (state, usable, tone, words) => expect(condition({ state, usable })).toEqual({ tone, words }));
+  it.each([
+    ["", "every receiver"],
+    ["google", "google"],
+    ["mx1.a.example,mx2.a.example,mx3.a.example", "mx1.a.example and 2 more"],
+  ])("the receiver of %j is %s", (route, want) => expect(receiver({ route, provider: "" })).toBe(want));
 });
 
 describe("sums", () => {

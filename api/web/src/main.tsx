@@ -8,6 +8,7 @@ import { createRoot } from "react-dom/client";
 import { whenSignedOut } from "./api/client";
 import { client, session } from "./api/queries";
 import { router } from "./router";
+import { forget } from "./upload/broken";
 import { theme, variables } from "./theme";
 
 // Style sheets that components make at run time are allowed by the nonce of this page, and by nothing else.
@@ -17,6 +18,7 @@ const nonce = document.querySelector<HTMLMetaElement>("meta[name=csp-nonce]")?.c
 if (!location.pathname.startsWith("/app")) history.replaceState(null, "", "/app");
 
 whenSignedOut(() => {
+  forget(sessionStorage);
   client.setQueryData(session.queryKey, null);
   client.removeQueries({ predicate: (q) => q.queryKey[0] !== "session" });
 });

@@ -15,8 +15,6 @@ const root = createRootRoute({
 
 const overview = () => import("./pages/Overview");
 const settings = () => import("./pages/Settings");
-const account = () => import("./pages/Account");
-const operator = () => import("./pages/Operator");
 const accounts = () => import("./pages/Users");
 
 const routeTree = root.addChildren([
@@ -27,11 +25,11 @@ const routeTree = root.addChildren([
   createRoute({ getParentRoute: () => root, path: "/docs", component: lazyRouteComponent(() => import("./pages/Docs"), "Docs") }),
   createRoute({ getParentRoute: () => root, path: "/settings/keys", component: lazyRouteComponent(settings, "Keys") }),
   createRoute({ getParentRoute: () => root, path: "/settings/callbacks", component: lazyRouteComponent(settings, "Callbacks") }),
-  createRoute({ getParentRoute: () => root, path: "/settings/usage", component: lazyRouteComponent(account, "UsagePage") }),
-  createRoute({ getParentRoute: () => root, path: "/settings/account", component: lazyRouteComponent(account, "Account") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/cluster", component: lazyRouteComponent(operator, "Cluster") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/providers", component: lazyRouteComponent(operator, "Providers") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/probes", component: lazyRouteComponent(operator, "Probes") }),
+  createRoute({ getParentRoute: () => root, path: "/settings/usage", component: lazyRouteComponent(() => import("./pages/Usage"), "UsagePage") }),
+  createRoute({ getParentRoute: () => root, path: "/settings/account", component: lazyRouteComponent(() => import("./pages/Account"), "Account") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/cluster", component: lazyRouteComponent(() => import("./pages/Cluster"), "Cluster") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/providers", component: lazyRouteComponent(() => import("./pages/Providers"), "Providers") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/probes", component: lazyRouteComponent(() => import("./pages/Probes"), "Probes") }),
   createRoute({ getParentRoute: () => root, path: "/operator/users", component: lazyRouteComponent(accounts, "Users") }),
   createRoute({ getParentRoute: () => root, path: "/operator/jobs", component: lazyRouteComponent(accounts, "AllJobs") }),
   createRoute({ getParentRoute: () => root, path: "/operator/suppressions", component: lazyRouteComponent(accounts, "Suppressions") }),

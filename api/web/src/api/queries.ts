@@ -1,5 +1,5 @@
 import { QueryClient, queryOptions } from "@tanstack/react-query";
-import { ApiError, api, setCsrf, take, type Job, type JobStatus, type Visit } from "./client";
+import { ApiError, api, setCsrf, take, type Job, type JobStatus, type Schemas, type Visit } from "./client";
 import { isLive } from "./events";
 
 export const client = new QueryClient({
@@ -130,6 +130,22 @@ export const providers = queryOptions({
   staleTime: 60_000,
   queryFn: () => take(api.GET("/v1/dash/admin/providers")),
 });
+
+export const lanes = queryOptions({
+  queryKey: ["lanes"],
+  queryFn: () => take(api.GET("/v1/dash/admin/lanes")),
+  refetchInterval: 5_000,
+});
+
+export type TraceQuery = NonNullable<Schemas["TraceQuery"]>;
+
+/** traces are asked for in a body: an address has no place in a path. */
+export const traces = (asked: TraceQuery) =>
+  queryOptions({
+    queryKey: ["traces", asked],
+    queryFn: () => take(api.POST("/v1/dash/admin/traces", { body: asked })),
+    refetchInterval: 10_000,
+  });
 
 export const probes = queryOptions({
   queryKey: ["probes"],

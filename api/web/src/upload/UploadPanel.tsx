@@ -1,10 +1,12 @@
 import { ActionIcon, Button, Group, Progress, Stack, Text } from "@mantine/core";
-import { useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef, useState } from "react";
 import type { Job } from "../api/client";
 import { words } from "../api/client";
+import { recentJobs } from "../api/queries";
 import { bytes, duration } from "../format";
 import { Icon, To } from "../parts";
-import { abort, again, dismiss, useUploads, type Upload } from "./uploads";
+import { abort, again, dismiss, recover, resend, settle, useUploads, type Upload } from "./uploads";
 
 /** UploadPanel shows uploads on every page. */
 export function UploadPanel() {
@@ -15,6 +17,12 @@ export function UploadPanel() {
     void client.invalidateQueries({ queryKey: ["jobs"] });
     void client.invalidateQueries({ queryKey: ["credits"] });
   };
+  useEffect(() => recover(), []);
+  const left = uploads.some((u) => u.state === "broken");
+  const jobs = useQuery({ ...recentJobs, enabled: left }).data?.jobs;
+  useEffect(() => {
+    if (left && jobs) settle(jobs);
+  }, [left, jobs]);
   if (uploads.length === 0) return null;
   return (
     <section className="panel uploads" aria-label="Uploads">
@@ -69,7 +77,36 @@ function One({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) => 
           Try again
         </Button>
       )}
+      {u.state === "broken" && <Again upload={u} accepted={accepted} />}
     </div>
+  );
+}
+
+/** Again takes the file of an upload that broke off once more: a browser keeps no file beyond its page. */
+function Again({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  const [wrong, setWrong] = useState("");
+  return (
+    <>
+      <input
+        ref={input}
+        type="file"
+        hidden
+        aria-label={`The file ${u.file} again`}
+        onChange={(e) => {
+          const file = e.currentTarget.files?.[0];
+          if (file && !resend(u.id, file, accepted)) setWrong(`${file.name} is not the file that was being sent, or it has changed since: upload it on the page Lists.`);
+        }}
+      />
+      <Button size="compact-xs" variant="default" mt={6} onClick={() => input.current?.click()}>
+        Choose the file again
+      </Button>
+      {wrong && (
+        <Text size="xs" className="ink-bad" mt={4} role="alert">
+          {wrong}
+        </Text>
+      )}
+    </>
   );
 }
 
@@ -87,5 +124,9 @@ function note(u: Upload): string {
       return "Stopped. Nothing was kept, nothing was charged.";
     case "failed":
       return words(u.error);
+    case "broken":
+      return u.sent >= u.size
+        ? "This page was left after all had been sent: if the server accepts the list, its job appears by itself. Else choose the file again; it is never charged twice."
+        : `The upload ended at ${Math.floor((u.sent / u.size) * 100)} % when its page was left. The server kept nothing of it and charged nothing. Choose the file again to send it with the same options.`;
   }
 }

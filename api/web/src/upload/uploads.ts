@@ -1,8 +1,10 @@
 import { useSyncExternalStore } from "react";
 import { csrfToken, errorOf, signedOut, type ApiError, type Job } from "../api/client";
+import { becameJob, isSame, read, write, type Unfinished } from "./broken";
 
 // Uploads live outside of pages: one goes on, and is shown, wherever its sender goes. The browser reads the file from the
-// disk as it sends it, so that memory stays flat. Leaving the dashboard altogether ends it, which is why that is asked.
+// disk as it sends it, so that memory stays flat. Leaving the dashboard altogether ends it, which is why that is asked; who
+// comes back, or reloads, is told what became of it (broken.ts).
 
 export interface Options {
   name: string;
@@ -20,17 +22,20 @@ export interface Upload {
   size: number;
   sent: number;
   rate: number; // bytes per second
-  state: "sending" | "checking" | "done" | "failed" | "cancelled";
+  state: "sending" | "checking" | "done" | "failed" | "cancelled" | "broken";
   error?: ApiError | Error;
   job?: Job;
 }
 
 interface Running {
   upload: Upload;
-  blob: File;
+  blob?: File; // none of what an earlier page left
   options: Options;
   key: string; // the Idempotency-Key: trying again is safe
   request?: XMLHttpRequest;
+  left?: Unfinished; // what an earlier page noted
+  begun: number;
+  modified: number;
 }
 
 const all = new Map<string, Running>();
@@ -46,6 +51,51 @@ function change(id: string, news: Partial<Upload>) {
 function publish() {
   shown = [...all.values()].map((r) => r.upload);
   for (const w of watchers) w();
+  note();
+}
+
+let noted = "";
+let notedAt = 0;
+
+/** note keeps what a next page would have to know: at once when an upload comes or goes, else once a second. */
+function note() {
+  const open = [...all.values()].filter((r) => isUnderWay(r.upload) || r.upload.state === "broken");
+  const names = open.map((r) => r.key + r.upload.state).join();
+  if (names === noted && performance.now() - notedAt < 1000) return;
+  noted = names;
+  notedAt = performance.now();
+  write(
+    sessionStorage,
+    open.map((r) => ({ id: r.key, file: r.upload.file, size: r.upload.size, modified: r.modified, options: r.options, begun: r.begun, sent: r.upload.sent })),
+  );
+}
+
+/** recover shows what an earlier page of this tab left unfinished. */
+export function recover(now = Date.now()) {
+  for (const left of read(sessionStorage, now)) {
+    if (all.has(left.id)) continue;
+    const upload: Upload = { id: left.id, file: left.file, size: left.size, sent: left.sent, rate: 0, state: "broken" };
+    all.set(left.id, { upload, options: left.options, key: left.id, left, begun: left.begun, modified: left.modified });
+  }
+  publish();
+}
+
+/** settle looks whether what an earlier page left became a job all the same: it had been sent whole. */
+export function settle(jobs: readonly Job[]) {
+  for (const r of all.values()) {
+    const job = r.upload.state === "broken" && r.left && becameJob(r.left, jobs);
+    if (job) change(r.upload.id, { state: "done", job, sent: r.upload.size });
+  }
+}
+
+/** resend sends an upload that broke off, with the options that it had, once its file was chosen again. It tells whether it
+ * is the same file. */
+export function resend(id: string, file: File, then: (job: Job) => void): boolean {
+  const one = all.get(id);
+  if (!one?.left || !isSame(one.left, file)) return false;
+  one.blob = file;
+  send(id, then);
+  return true;
 }
 
 export function useUploads(): readonly Upload[] {
@@ -78,14 +128,15 @@ export function form(file: File, o: Options): FormData {
 export function start(file: File, options: Options, then: (job: Job) => void): string {
   const id = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
   const upload: Upload = { id, file: file.name, size: file.size, sent: 0, rate: 0, state: "sending" };
-  all.set(id, { upload, blob: file, options, key: id });
+  all.set(id, { upload, blob: file, options, key: id, begun: Date.now(), modified: file.lastModified });
   send(id, then);
   return id;
 }
 
 function send(id: string, then: (job: Job) => void) {
   const one = all.get(id);
-  if (!one) return;
+  if (!one?.blob) return;
+  const { blob } = one;
   const request = new XMLHttpRequest();
   one.request = request;
   const begun = performance.now();
@@ -96,9 +147,9 @@ function send(id: string, then: (job: Job) => void) {
   request.responseType = "json";
   request.upload.onprogress = (e) => {
     const seconds = (performance.now() - begun) / 1000;
-    change(id, { sent: Math.min(e.loaded, one.blob.size), rate: seconds > 0.3 ? e.loaded / seconds : 0 });
+    change(id, { sent: Math.min(e.loaded, blob.size), rate: seconds > 0.3 ? e.loaded / seconds : 0 });
   };
-  request.upload.onload = () => change(id, { sent: one.blob.size, state: "checking" });
+  request.upload.onload = () => change(id, { sent: blob.size, state: "checking" });
   request.onerror = () => change(id, { state: "failed", error: new Error("The connection broke: look at it, then try again. Nothing was charged.") });
   request.onabort = () => change(id, { state: "cancelled" });
   request.onload = () => {
@@ -112,7 +163,7 @@ function send(id: string, then: (job: Job) => void) {
     change(id, { state: "done", job });
     then(job);
   };
-  request.send(form(one.blob, one.options));
+  request.send(form(blob, one.options));
   publish();
 }
 
@@ -129,7 +180,9 @@ export function dismiss(id: string) {
   publish();
 }
 
-const isUnderWay = (u: Upload) => u.state === "sending" || u.state === "checking";
+function isUnderWay(u: Upload) {
+  return u.state === "sending" || u.state === "checking";
+}
 
 window.addEventListener("beforeunload", (event) => {
   if (shown.some(isUnderWay)) event.preventDefault();

@@ -18,6 +18,7 @@ type Options struct {
 	Binary  string        // our own executable
 	Dir     string        // where files of a run go; below it each scenario has its own folder, removed at its end
 	Rows    int           // 0: each scenario's own
+	Nodes   int           // probers of the cluster scenario; 0 is defaultNodes
 	Latency string        // none, or how long a mail host of the pretend internet takes over each batch of replies
 	Seed    uint64        // which internet, which list
 	Timeout time.Duration // of one scenario; 0 is none
@@ -49,7 +50,7 @@ var errUnknownScenario = errors.New("no such scenario; bench --list names them")
 func Scenarios() []Scenario {
 	return []Scenario{
 		verifyScenario(), probeScenario(), dnsScenario(), politenessScenario(),
-		bulkScenario(), cacheScenario(), ingestScenario(), assembleScenario(), singleScenario(),
+		bulkScenario(), cacheScenario(), ingestScenario(), assembleScenario(), singleScenario(), clusterScenario(),
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -16,8 +15,9 @@ import (
 // service is a running serve process with a store of its own, and keys to it.
 type service struct {
 	*process
-	base string   // URL of the public listener
-	keys []string // of as many accounts: limits hold by account
+	base  string   // URL of the public listener
+	admin string   // where the admin listener is
+	keys  []string // of as many accounts: limits hold by account
 }
 
 // serviceConfig is what a scenario wants of the service.
@@ -33,6 +33,12 @@ var errNoService = errors.New("this build of probity has no such command; build 
 
 // startService makes a store with accounts and keys, and serves it on free ports.
 func (t *Trial) startService(ctx context.Context, in *internet, c serviceConfig) (*service, error) {
+	flags := probingFlags(in.dns, in.smtpPort, c.providers)
+	return t.startServer(ctx, c, append([]string{"serve"}, flags...))
+}
+
+// startServer starts serve or coordinator with the flags given, and those of its store and listeners.
+func (t *Trial) startServer(ctx context.Context, c serviceConfig, line []string) (*service, error) {
 	data := filepath.Join(t.Dir, c.name)
 	s := &service{}
 	for i := range max(1, c.accounts) {
@@ -46,13 +52,12 @@ func (t *Trial) startService(ctx context.Context, in *internet, c serviceConfig)
 	if err != nil {
 		return nil, err
 	}
-	admin, err := freePort()
-	if err != nil {
+	if s.admin, err = freePort(); err != nil {
 		return nil, err
 	}
 	s.base = "http://" + public
-	args := append([]string{"serve", "--data", data, "--listen", public, "--admin-listen", admin}, probingFlags(in.dns, in.smtpPort, c.providers)...)
-	if s.process, err = startProcess(ctx, command{name: "serve", binary: t.Binary, args: args}); err != nil {
+	args := append(line, "--data", data, "--listen", public, "--admin-listen", s.admin)
+	if s.process, err = startProcess(ctx, command{name: args[0], binary: t.Binary, args: args}); err != nil {
 		return nil, err
 	}
 	if err := s.awaitReady(ctx); err != nil {
@@ -103,15 +108,6 @@ func (t *Trial) output(ctx context.Context, args ...string) (string, error) {
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return line
-}
-
-// freePort is an address of loopback that nobody listens on now.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // awaitReady asks until the service says that it is ready, ends, or takes too long.

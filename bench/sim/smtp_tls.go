@@ -22,11 +22,13 @@ func mintTLS(now time.Time) (*tls.Config, error) {
 	template := x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		Subject:      pkix.Name{CommonName: "mx.pretend.example"},
-		DNSNames:     []string{"mx.pretend.example"},
-		NotBefore:    now.Add(-24 * time.Hour),
-		NotAfter:     now.Add(365 * 24 * time.Hour),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		// As the great receivers' certificates do, it names the hosts that they share.
+		DNSNames: []string{"mx.pretend.example", "*.mail.protection.outlook.com", "*.olc.protection.outlook.com",
+			"aspmx.l.google.com", "*.aspmx.l.google.com", "gmail-smtp-in.l.google.com", "*.gmail-smtp-in.l.google.com"},
+		NotBefore:   now.Add(-24 * time.Hour),
+		NotAfter:    now.Add(365 * 24 * time.Hour),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &template, &template, &key.PublicKey, key)
 	if err != nil {

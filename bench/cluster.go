@@ -1,0 +1,116 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+func clusterScenario() Scenario {
+	return Scenario{
+		Name: "cluster", Rows: 500_000, Run: runCluster,
+		What: "a list through a coordinator and --nodes probers, each a process with an address of its own, and through serve alone",
+		Bars: "0.7 of the pace of serve alone on the same machine, every node at work, no wrong verdict",
+	}
+}
+
+// defaultNodes is how many probers a cluster has when nobody says.
+const defaultNodes = 3
+
+// maxNodes is what the addresses of a fleet allow for.
+const maxNodes = 64
+
+// runCluster measures what it costs to ask over processes of their own. All share one machine, so that more nodes are not
+// more cores: what they would be for, more addresses to ask from, costs nothing here, for the receivers have no limits.
+func runCluster(ctx context.Context, t *Trial) error {
+	nodes := t.Nodes
+	if nodes == 0 {
+		nodes = defaultNodes
+	}
+	return t.withInternet(ctx, 0, func(in *internet) error {
+		list, err := t.writeList("list.csv", in.world, t.rows)
+		if err != nil {
+			return err
+		}
+		floor, err := t.measureFloor(ctx, in, list, nil)
+		if err != nil {
+			return err
+		}
+		alone, err := t.bulkAlone(ctx, in, "alone", list)
+		if err != nil {
+			return err
+		}
+		r, f, err := t.bulkFleet(ctx, in, nodes, list)
+		if err != nil {
+			return err
+		}
+		t.reportRun(r, t.rows, floor)
+		t.reportJob(r)
+		t.reportFleet(f, alone, r)
+		return t.scoreRun(in.world, list, r)
+	})
+}
+
+// fleetCount is what the processes of a fleet took.
+type fleetCount struct {
+	nodes    []nodeRecord
+	cpu      []time.Duration // of each prober
+	peak     []int64
+	samples  [][]Sample
+	pipeline time.Duration // CPU time of the coordinator
+}
+
+// bulkFleet runs one job on a fleet that has done nothing before.
+func (t *Trial) bulkFleet(ctx context.Context, in *internet, nodes int, list string) (r run, c fleetCount, err error) {
+	f, err := t.startFleet(ctx, in, nodes)
+	if err != nil {
+		return r, c, err
+	}
+	defer func() { err = errors.Join(err, f.end()) }()
+	before := f.cpus()
+	if r, err = t.bulk(ctx, in, f.service, list, "fleet.csv.zst"); err != nil {
+		return r, c, err
+	}
+	c.pipeline = r.cpu
+	for i, p := range f.probers {
+		used := p.cpu() - before[i]
+		r.cpu += used
+		c.cpu, c.peak, c.samples = append(c.cpu, used), append(c.peak, p.peak()), append(c.samples, p.history())
+	}
+	c.nodes, err = f.nodes(ctx)
+	return r, c, err
+}
+
+// reportFleet notes what a fleet took beside one process that does it all.
+func (t *Trial) reportFleet(c fleetCount, alone, r run) {
+	t.metric("nodes", float64(len(c.nodes)), "")
+	t.metric("alone_rows_per_second", ratio(float64(t.rows), alone.elapsed.Seconds()), "rows/s")
+	t.metric("alone_cpu_per_row", perItem(alone.cpu, t.rows), "us")
+	t.metric("coordinator_cpu_per_row", perItem(c.pipeline, t.rows), "us")
+	t.metric("ratio_to_alone", ratio(alone.elapsed.Seconds(), r.elapsed.Seconds()), "ratio")
+	var most int64
+	var parts []Part
+	t.Plots.Memory = []Series{memorySeries("coordinator", r.samples)}
+	for i, p := range c.peak {
+		most = max(most, p)
+		parts = append(parts, Part{fmt.Sprintf("prober %d", i+1), c.cpu[i]})
+		t.Plots.Memory = append(t.Plots.Memory, memorySeries(fmt.Sprintf("prober %d", i+1), c.samples[i]))
+	}
+	t.reportPeak("prober_peak_memory", most)
+	least := -1.0
+	total := 0.0
+	for _, n := range c.nodes {
+		total += float64(n.Recipients)
+		if least < 0 || float64(n.Recipients) < least {
+			least = float64(n.Recipients)
+		}
+	}
+	t.metric("least_share_of_a_node", ratio(max(0, least)*float64(len(c.nodes)), total), "ratio")
+	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "probers, the whole list", Parts: parts},
+		Stage{Name: "serve alone, the whole list", Parts: []Part{{"serve", alone.cpu}, {"sim", alone.simCPU}}})
+	if t.rows >= growsFrom { // shorter lists wait for the slowest host longer than they work
+		t.atLeast("ratio_to_alone", 0.7)
+	}
+	t.atLeast("least_share_of_a_node", 0.1)
+}

@@ -25,10 +25,11 @@ type Prober struct {
 	metrics *metrics
 	spare   *spare
 	recent  *recent
-	tls     *tls.Config  // of all sessions
+	tls     *tls.Config // of all sessions
+	tickets tickets
 	rows    atomic.Int64 // probes in memory
 	warned  sync.Once
-	quiet   time.Time // budgets per minute are used up until then: what was used before the start is not known
+	quiet   time.Time     // budgets per minute are used up until then: what was used before the start is not known
 	started chan struct{} // closed when Run begins
 	stop    chan struct{} // closed when Run ends
 

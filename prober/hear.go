@@ -28,6 +28,7 @@ func (s *session) ask(ctx context.Context) bool {
 	h := hearing{s: s, l: l, o: &o, now: now}
 	h.all()
 	h.unstick(now.Sub(began))
+	l.far.asked(now.Sub(began), len(s.asks))
 	l.kick(now)
 	l.mu.Unlock()
 	l.prober.metrics.heard(len(s.asks), len(s.seen))

@@ -94,7 +94,7 @@ func (l *lane) worth() int {
 		}
 	}
 	if lim.Connections == 0 {
-		return 4 * n
+		return l.far.worth(4 * n)
 	}
 	return n
 }
@@ -128,7 +128,7 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 		l.arm(wait, now)
 		return false
 	}
-	if l.pace.limits.Connections == 0 && l.sessions >= l.prober.cfg.LaneCap {
+	if l.pace.limits.Connections == 0 && l.sessions >= l.far.cap(l.prober.cfg.LaneCap, l.prober.cfg.MaxSessions) {
 		if g.sessions == 0 {
 			l.starve(g)
 		}

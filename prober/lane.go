@@ -32,6 +32,7 @@ type lane struct {
 	sessions int
 	idlers   int  // sessions that wait for more
 	starved  bool // some group has no connection to be had: long sessions give way
+	far      distance
 
 	notBefore time.Time // nothing is sent before: a pause, or the minute after a restart
 	noConnect time.Time // no connection is opened before: back-off

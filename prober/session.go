@@ -44,9 +44,11 @@ func newSession(l *lane, g *group, who priority) *session {
 // run is the session's life: connect, ask, take leave. soft ends when the node stops, hard when it can wait no longer.
 func (s *session) run(soft, hard context.Context) {
 	defer s.end()
+	began := time.Now()
 	if soft.Err() != nil || !s.connect(hard) {
 		return
 	}
+	s.lane.reached(time.Since(began))
 	for s.next(soft) {
 		if !s.ask(hard) {
 			break

@@ -144,6 +144,9 @@ func (s *session) room(who priority, now time.Time) (int, denial) {
 	if g := s.group.batch; g > 0 {
 		n = min(n, g)
 	}
+	if s.lane.pace.limits.Connections == 0 {
+		n = min(n, s.lane.far.worth(maxTransaction))
+	}
 	if s.maxRcpt > 0 {
 		n = min(n, s.maxRcpt)
 	}

@@ -1,0 +1,47 @@
+package prober
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDistanceDecidesHowManyConnectionsAreWorthTheirPrice(t *testing.T) {
+	const near, limit, all = 200, 16, 1000
+	for what, c := range map[string]struct {
+		setup, transaction time.Duration
+		recipients         int
+		worth, cap         int
+	}{
+		"nothing known":             {0, 0, 0, near, limit},
+		"far, nothing asked yet":    {100 * time.Millisecond, 0, 0, firstTry, 64},
+		"near":                      {time.Millisecond, time.Millisecond, 50, near, limit},
+		"near, processor busy":      {40 * time.Millisecond, 30 * time.Millisecond, 1, near, limit},
+		"far, pipelined":            {250 * time.Millisecond, 50 * time.Millisecond, 50, near, 160},
+		"far, one at a time":        {250 * time.Millisecond, 50 * time.Millisecond, 1, 5, 160},
+		"far, slower than set-up":   {100 * time.Millisecond, time.Second, 1, 1, 64},
+		"farther than any share is": {10 * time.Second, time.Second, 1, 10, all / farShare},
+	} {
+		l := &lane{}
+		if c.setup > 0 {
+			l.reached(2 * c.setup)
+			l.reached(c.setup)
+			l.reached(3 * c.setup)
+		}
+		l.far.asked(c.transaction, c.recipients)
+		require.Equal(t, c.worth, l.far.worth(near), what)
+		require.Equal(t, c.cap, l.far.cap(limit, all), what)
+	}
+}
+
+func TestDistanceFollowsWhatRecipientsTake(t *testing.T) {
+	var d distance
+	for range 100 {
+		d.asked(50*time.Millisecond, 1)
+	}
+	for range 100 {
+		d.asked(50*time.Millisecond, 50)
+	}
+	require.InDelta(t, time.Millisecond, d.each, float64(100*time.Microsecond))
+}

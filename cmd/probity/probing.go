@@ -94,6 +94,15 @@ type egressSpec struct {
 	ehlo          string
 }
 
+// addressLiteral reports a name to greet with that is an address in brackets (RFC 5321 section 4.1.3).
+func addressLiteral(s string) bool {
+	inside, ok := strings.CutPrefix(s, "[")
+	inside, closed := strings.CutSuffix(inside, "]")
+	v6, tagged := strings.CutPrefix(inside, "IPv6:")
+	addr, err := netip.ParseAddr(v6)
+	return ok && closed && err == nil && addr.Zone() == "" && addr.Is6() == tagged
+}
+
 func parseEgress(s string) (egressSpec, error) {
 	addrs, ehlo, ok := strings.Cut(s, "=")
 	if !ok || ehlo == "" {
@@ -102,7 +111,7 @@ func parseEgress(s string) (egressSpec, error) {
 	local, public, natted := strings.Cut(addrs, "/")
 	spec := egressSpec{ehlo: ehlo}
 	_, err := engine.ParseDomain(ehlo)
-	if err != nil && !strings.HasPrefix(ehlo, "[") {
+	if err != nil && !addressLiteral(ehlo) {
 		return egressSpec{}, fmt.Errorf("%w: --egress %q: the EHLO name: %v; give this address's host name, e.g. mx.example.org", errUsage, s, err)
 	}
 	if local != "" {

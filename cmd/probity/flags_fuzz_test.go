@@ -1,0 +1,60 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzEgress: an --egress that is taken has a name to greet with and no address that is half one; what is refused is refused as
+// wrong usage.
+func FuzzEgress(f *testing.F) {
+	for _, s := range []string{"192.0.2.1=mx.example.org", "10.0.0.5/192.0.2.1=mx.example.org", "=mx.example.org", "fe80::1%eth0=mx.example.org",
+		"192.0.2.1=[192.0.2.1]", "192.0.2.1=", "a/b=c", "/=x.example", "192.0.2.1=mx.example.org\r\nMAIL FROM"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		spec, err := parseEgress(s)
+		if err != nil {
+			require.ErrorIs(t, err, errUsage)
+			return
+		}
+		require.NotEmpty(t, spec.ehlo)
+		require.False(t, strings.ContainsAny(spec.ehlo, " \r\n\x00"), "%q", spec.ehlo)
+		before, _, _ := strings.Cut(s, "=")
+		require.Equal(t, strings.Contains(before, "/") || before != "", spec.public.IsValid(), "%q", s)
+	})
+}
+
+func TestAddressLiterals(t *testing.T) {
+	for s, want := range map[string]bool{"[192.0.2.1]": true, "[IPv6:2001:db8::1]": true, "[2001:db8::1]": false, "[IPv6:192.0.2.1]": false, "[": false,
+		"[]": false, "192.0.2.1": false, "[192.0.2.1": false, "[0 0]": false, "[IPv6:fe80::1%eth0]": false, "[192.0.2.1]\r\nQUIT": false} {
+		require.Equal(t, want, addressLiteral(s), "%q", s)
+	}
+}
+
+// FuzzSource is the same for --callback-source.
+func FuzzSource(f *testing.F) {
+	for _, s := range []string{"", "192.0.2.1", "10.0.0.5/192.0.2.1", "/", "x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		_, published, err := parseSource(s)
+		if err != nil {
+			require.ErrorIs(t, err, errUsage)
+			return
+		}
+		require.Equal(t, s == "", len(published) == 0)
+	})
+}
+
+// FuzzConfig: no configuration file makes the reader of it panic.
+func FuzzConfig(f *testing.F) {
+	f.Add("listen = \"127.0.0.1:8080\"\negress = [\"192.0.2.1=mx.example.org\"]\n")
+	f.Add("data = 1e400\n[a]\nb = 1979-05-27\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		values, err := loadConfig(strings.NewReader(text))
+		require.Equal(t, err == nil, values != nil)
+	})
+}

@@ -1,0 +1,39 @@
+package coordinator
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/store"
+)
+
+// FuzzLink: nobody makes a link that opens a job's results but us.
+func FuzzLink(f *testing.F) {
+	s, err := store.Open(vfs.NewMem(), "state")
+	require.NoError(f, err)
+	f.Cleanup(func() { _ = s.Close() })
+	now := time.Now()
+	u, _, err := s.AddUser(f.Context(), store.NewUser{Email: "ann@example.com"}, "test", now)
+	require.NoError(f, err)
+	require.NoError(f, s.AcceptJob(&store.Job{ID: "j1", Account: u.ID, State: store.JobCompleted, CreatedAt: now}))
+	c, err := NewCallbacks(CallbackConfig{Store: s, Results: &fakeRows{}, PublicURL: "https://verify.example.com",
+		Record: func(*store.Job, store.Callback) ([]byte, error) { return nil, nil },
+		Dial:   func(context.Context, netip.Addr, string, string) (net.Conn, error) { return nil, net.ErrClosed },
+		Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil }})
+	require.NoError(f, err)
+	in := strconv.FormatInt(now.Add(time.Hour).Unix(), 10)
+	f.Add("j1", in, "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
+	f.Add("j1", "99999999999999999999", "")
+	f.Add("j1\x00", "-1", "=")
+	f.Fuzz(func(t *testing.T, job, expires, signature string) {
+		_, err := c.VerifyLink(job, expires, signature)
+		require.Error(t, err)
+	})
+}

@@ -1,0 +1,30 @@
+package wire
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+)
+
+// FuzzHello: no frame of a coordinator that has not greeted, and none of a node, makes the other side panic; what is read of
+// identities is written as it was.
+func FuzzHello(f *testing.F) {
+	hello, err := proto.Marshal(&CoordinatorFrame{Kind: &CoordinatorFrame_Hello{Hello: &CoordinatorHelloFrame{Version: "1", Protocol: Protocol}}})
+	require.NoError(f, err)
+	node, err := proto.Marshal(&NodeHelloFrame{Identities: identityFrames([]Identity{{Name: "a", EHLO: "mx.example.org"}})})
+	require.NoError(f, err)
+	f.Add(hello, node)
+	f.Fuzz(func(t *testing.T, ours, theirs []byte) {
+		var c CoordinatorFrame
+		if proto.Unmarshal(ours, &c) == nil {
+			h := c.GetHello()
+			_ = mismatch(peer{role: "us", version: "1", protocol: Protocol}, peer{role: "them", version: h.GetVersion(), protocol: h.GetProtocol(), table: h.GetTable()})
+		}
+		var n NodeHelloFrame
+		if proto.Unmarshal(theirs, &n) == nil {
+			ids := readIdentities(n.GetIdentities())
+			require.Equal(t, ids, readIdentities(identityFrames(ids)))
+		}
+	})
+}

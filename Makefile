@@ -3,6 +3,7 @@
 # make bench   every scenario of probity bench, or SCENARIOS="bulk single"; make bench-peers: Probity beside other libraries
 # make check   format, vet, staticcheck, import law, generated code
 # make torture  faults from a seed against processes of every part: make torture SEED=7 TIME=15m
+# make makespan  the time that a list of MAKESPAN rows takes with the shipped budgets, beside the least that it can
 # make web     the dashboard anew, into the tree from where the next build embeds it; needs Node. make build does it when
 #              its sources changed; without Node the program is built all the same, and says how to get the page
 # make test-web  the tests of the dashboard alone
@@ -10,12 +11,13 @@ GO ?= go
 RACE := ./coordinator/... ./engine/dns ./engine/smtp ./prober/... ./store/... ./bench/sim ./cmd/...
 FUZZTIME ?= 1s
 ROWS ?= 20000
+MAKESPAN ?= 1000000
 SCENARIOS ?=
 PEERS ?= --rows 100000
 
 PAGE := api/web/dist/.built
 
-.PHONY: demo test check build web generate fuzz bench bench-peers torture clean test-web
+.PHONY: demo makespan test check build web generate fuzz bench bench-peers torture clean test-web
 
 build: $(PAGE)
 	$(GO) build -o bin/probity ./cmd/probity
@@ -36,8 +38,12 @@ test: build
 	sh api/web/test.sh $(CURDIR)/bin/probity
 	$(GO) test $$($(GO) list ./... | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/)
 	$(GO) test -race -timeout 40m $(RACE)
-	$(GO) test -run '^(TestThroughputIsLinearInIdentities|TestFleetIsFair)$$' ./cmd/probity # their paces are not the race detector's
+	$(GO) test -run '^(TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan)$$' ./cmd/probity # their paces are not the race detector's
 	sh tools/fuzz.sh $(FUZZTIME)
+
+# In virtual time: a million rows take days of that and minutes of ours.
+makespan:
+	PROBITY_MAKESPAN_ROWS=$(MAKESPAN) $(GO) test -count=1 -v -timeout 2h -run '^TestMakespan$$' ./cmd/probity
 
 check:
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }

@@ -154,12 +154,12 @@ func (f *flight) recut(now time.Time) []batchOf {
 }
 
 // dueSlot rounds a due time up so that rows due at about one time share a chunk: by at most an eighth of the wait,
-// and never by more than a minute. Zero: at once.
+// and never by more than ten seconds: who waits for an hour's budget loses no more of each hour. Zero: at once.
 func dueSlot(now, due time.Time) int64 {
 	wait := due.Sub(now).Milliseconds()
 	if due.IsZero() || wait <= 0 {
 		return 0
 	}
-	slot := min(int64(1)<<max(0, bits.Len64(uint64(wait))-4), time.Minute.Milliseconds())
+	slot := min(int64(1)<<max(0, bits.Len64(uint64(wait))-4), (10 * time.Second).Milliseconds())
 	return (due.UnixMilli() + slot - 1) / slot * slot
 }

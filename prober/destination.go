@@ -45,6 +45,7 @@ func (ds *destinations) acquire(p *Prober, e *egress, addr netip.Addr, now time.
 	}
 	d := &destination{key: k, waiting: map[*lane]*group{}}
 	d.account = account{name: "destination " + e.name + " " + addr.String(), pace: newPace(limits, now), wake: d.roomAgain}
+	d.pace.calls = &p.calls
 	if err := d.open(p.cfg.Cache, now); err != nil {
 		p.cfg.Log.Error("a budget cannot be read: it counts as used up", "error", err)
 	}

@@ -71,6 +71,7 @@ func newLane(p *Prober, k laneKey, provider *engine.Provider, e *egress, now tim
 	table := p.table.Load()
 	l.shared = provider.ID == table.Unknown.ID
 	l.account = account{name: "lane " + k.egress + " " + k.route, pace: newPace(e.scaled(provider.Limits, now), now), wake: l.kicked}
+	l.pace.calls = &p.calls
 	return l
 }
 

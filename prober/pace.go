@@ -24,8 +24,11 @@ func (p priority) isBulk() bool { return p != single }
 // promises room for 100.
 const maxTransaction = 100
 
-// kept is the part of a budget that bulk leaves to singles: 20 %, rounded down.
+// kept is the part of a budget that bulk leaves to singles while they come: 20 %, rounded down.
 func kept(limit int) int { return limit / 5 }
+
+// keptForFirst is what bulk leaves of a rate while none comes, for the first.
+func keptForFirst(limit int) int { return limit / 100 }
 
 // pace is the patience of one egress identity towards one receiver: pure, not safe for concurrent use. A zero limit
 // is no limit.
@@ -40,6 +43,7 @@ type pace struct {
 	rcpts  window
 	refuse window
 	lease  lease
+	calls  *calls    // of singles; nil where they always come
 	slow   time.Time // until then, half of every budget
 	rest   time.Time // until then, nothing: the receiver has quarantined this source
 }
@@ -69,21 +73,39 @@ type denial struct {
 	lease  bool // what is missing is a lease
 }
 
-// allowed is what who may use of a limit now.
-func (p *pace) allowed(who priority, limit int, now time.Time) int {
+// usable is what may be used of a limit now.
+func (p *pace) usable(limit int, now time.Time) int {
 	if now.Before(p.slow) {
-		limit = max(1, limit/2)
+		return max(1, limit/2)
 	}
+	return limit
+}
+
+// connections is how many who may have open now.
+func (p *pace) connections(who priority, now time.Time) int {
+	limit := p.usable(p.limits.Connections, now)
 	if who.isBulk() {
 		limit -= kept(limit)
 	}
 	return limit
 }
 
+// allowed is what who may use now of a limit by the minute or the hour.
+func (p *pace) allowed(who priority, limit int, now time.Time) int {
+	limit = p.usable(limit, now)
+	switch {
+	case !who.isBulk():
+		return limit
+	case p.calls.come(now):
+		return limit - kept(limit)
+	}
+	return limit - keptForFirst(limit)
+}
+
 // mayConnect says whether a connection may be begun.
 func (p *pace) mayConnect(who priority, now time.Time) denial {
 	l := &p.limits
-	if l.Connections > 0 && p.open >= p.allowed(who, l.Connections, now) {
+	if l.Connections > 0 && p.open >= p.connections(who, now) {
 		return denial{denied: true}
 	}
 	if limit := p.allowed(who, l.ConnectionsPerMinute, now); l.ConnectionsPerMinute > 0 && p.conns.room(limit, now) == 0 {

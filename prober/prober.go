@@ -21,6 +21,7 @@ type Prober struct {
 	retries *retries
 	ledger  *ledger
 	slots   slots
+	calls   calls
 	dests   destinations
 	metrics *metrics
 	spare   *spare

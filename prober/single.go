@@ -18,6 +18,9 @@ func (p *Prober) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
 		return wire.Answer{}, err
 	}
 	now := time.Now()
+	if !a.Low {
+		p.calls.called(now)
+	}
 	key := p.cfg.Cache.Key(a.Address)
 	if v, ok := p.cfg.Cache.Get(key, now); ok && fits(&v, a.Flags, a.Route, a.MaxAge, now) {
 		p.metrics.hits.Inc()

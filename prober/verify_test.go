@@ -179,6 +179,7 @@ func TestHoldSendsRowsHome(t *testing.T) {
 	h := &host{rcpt: knows()}
 	table := strings.NewReplacer("refusals_per_hour = 0", "refusals_per_hour = 10", "refusals_per_connection = 0", "refusals_per_connection = 5").Replace(labTable)
 	inLab(t, table, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		b.prober.calls.called(time.Now())
 		var addrs []string
 		for i := range 30 {
 			addrs = append(addrs, "user"+string(rune('a'+i%26))+strings.Repeat("x", i/26)+"@a.example")
@@ -191,7 +192,7 @@ func TestHoldSendsRowsHome(t *testing.T) {
 				require.Greater(t, r.Due.Sub(start), 50*time.Minute, "when the hour allows more")
 			}
 		}
-		require.Equal(t, 22, later, "bulk may use eight of ten")
+		require.Equal(t, 22, later, "bulk may use eight of ten while singles come")
 		require.WithinDuration(t, start.Add(20*time.Second), time.Now(), time.Second)
 		require.Len(t, h.saw().refuse, 8)
 		require.Zero(t, b.prober.rows.Load())

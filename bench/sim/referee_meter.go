@@ -50,6 +50,7 @@ type meter struct {
 	connections int64
 	recipients  int64
 	refused     int64
+	denied      int64  // answered 5xx, for whatever reason
 	arrivals    window // connections in the minute
 	asked       window // recipients in the minute
 	refusals    window // in the hour

@@ -13,7 +13,7 @@ func (c *session) command(line []byte) bool {
 	}
 	switch cmd.verb {
 	case verbRcpt:
-		return c.rcpt(&cmd)
+		return c.noted(&cmd)
 	case verbMail:
 		return c.mail(&cmd)
 	case verbRset:

@@ -144,6 +144,10 @@ func personaOf(w *sim.World, email string) string {
 
 // memNode is what openNode makes, on a network, a disk and a clock in memory.
 func memNode(t *testing.T, network *sim.MemNet, server netip.AddrPort) *node {
+	return memNodeOf(t, network, server, []prober.Identity{{EHLO: "mx.prober.example"}, {Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"}})
+}
+
+func memNodeOf(t *testing.T, network *sim.MemNet, server netip.AddrPort, ids []prober.Identity) *node {
 	n := &node{table: engine.DefaultTable()}
 	fs := vfs.NewMem()
 	var err error
@@ -159,7 +163,7 @@ func memNode(t *testing.T, network *sim.MemNet, server netip.AddrPort) *node {
 		}}, n.table)
 	require.NoError(t, err)
 	n.prober, err = prober.New(prober.Config{Node: "bubble", Table: n.table, Resolver: n.resolver, Cache: n.cache, AllowPrivate: true,
-		MailFrom: "probe@prober.example", Identities: []prober.Identity{{EHLO: "mx.prober.example"}, {Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"}},
+		MailFrom: "probe@prober.example", Identities: ids,
 		Dial: func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
 			return network.DialFrom(local)(ctx, kind, address)
 		}})

@@ -1,0 +1,48 @@
+package prober
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestBudgetsAreUsed keeps a lane in work for hours: it uses 97 % of the budget that binds, be it the whole, or what it leaves
+// to singles excepted while they come; and the law holds all the same.
+func TestBudgetsAreUsed(t *testing.T) {
+	tests := []struct {
+		name   string
+		limit  []string
+		budget int
+		span   time.Duration
+		spans  int
+		seen   func(records) []time.Time
+		rcpt   func(string) string
+	}{
+		{"refusals", []string{"refusals_per_hour = 0", "refusals_per_hour = 20"}, 20, time.Hour, 8, func(r records) []time.Time { return r.refuse }, knows("nobody")},
+		{"many refusals", []string{"refusals_per_hour = 0", "refusals_per_hour = 200"}, 200, time.Hour, 8, func(r records) []time.Time { return r.refuse }, knows("nobody")},
+		{"recipients", []string{"recipients_per_minute = 0", "recipients_per_minute = 60"}, 60, time.Minute, 30, func(r records) []time.Time { return r.rcpts }, nil},
+		{"few recipients for long", []string{"recipients_per_minute = 0", "recipients_per_minute = 20"}, 20, time.Minute, 180, func(r records) []time.Time { return r.rcpts }, nil},
+		{"many recipients", []string{"recipients_per_minute = 0", "recipients_per_minute = 300"}, 300, time.Minute, 12, func(r records) []time.Time { return r.rcpts }, nil},
+	}
+	for _, test := range tests {
+		for _, singles := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, singles %v", test.name, singles), func(t *testing.T) {
+				h := &host{rcpt: test.rcpt}
+				inLab(t, limited(test.limit...), nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+					open := test.budget
+					if singles {
+						open -= kept(open)
+						b.prober.calls.called(time.Now().Add(24 * time.Hour))
+					}
+					b.verify(time.Duration(test.spans)*test.span, b.rows(mxa, addresses(test.spans*test.budget+100, "a.example")...)...)
+					seen := test.seen(h.saw())
+					require.LessOrEqual(t, worst(seen, test.span), open)
+					t.Logf("%d of %d", len(seen), test.spans*open)
+					require.GreaterOrEqual(t, float64(len(seen)), 0.97*float64(test.spans*open))
+				})
+			})
+		}
+	}
+}

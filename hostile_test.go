@@ -1,0 +1,65 @@
+package probity_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	namedRoom = regexp.MustCompile("`([a-z/]+)`")
+	namedTest = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`)
+)
+
+// TestHostilePage holds docs/hostile.md to the tests that it names: each is in the room that stands before it.
+func TestHostilePage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("docs", "hostile.md"))
+	require.NoError(t, err)
+	rows := 0
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || strings.Contains(cells[1], "---") || strings.TrimSpace(cells[1]) == "case" {
+			continue
+		}
+		rows++
+		require.NotEmpty(t, strings.TrimSpace(cells[2]), "no bound: %s", line)
+		requireNamedTests(t, cells[3])
+	}
+	require.Greater(t, rows, 40, "the page is not read as it is written")
+}
+
+// requireNamedTests looks for the tests of one cell.
+func requireNamedTests(t *testing.T, cell string) {
+	t.Helper()
+	found := 0
+	rooms := namedRoom.FindAllStringSubmatchIndex(cell, -1)
+	for i, at := range rooms {
+		end := len(cell)
+		if i+1 < len(rooms) {
+			end = rooms[i+1][0]
+		}
+		for _, name := range namedTest.FindAllString(cell[at[1]:end], -1) {
+			require.True(t, hasTest(t, cell[at[2]:at[3]], name), "%s has no %s", cell[at[2]:at[3]], name)
+			found++
+		}
+	}
+	require.Positive(t, found, "no test: %s", cell)
+}
+
+// hasTest reports that a room has a test of that name.
+func hasTest(t *testing.T, room, name string) bool {
+	files, err := filepath.Glob(filepath.Join(filepath.FromSlash(room), "*_test.go"))
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		if strings.Contains(string(text), "\nfunc "+name+"(") {
+			return true
+		}
+	}
+	return false
+}

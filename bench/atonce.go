@@ -40,24 +40,19 @@ func (t *Trial) measureAtOnce(ctx context.Context, in *internet, g growth) error
 
 // atOnce runs a job for each list, all of them together, on a service that has done nothing before.
 func (t *Trial) atOnce(ctx context.Context, in *internet, lists []string) (took time.Duration, err error) {
-	providers, err := t.writeProviders(0)
-	if err != nil {
-		return 0, err
-	}
-	s, err := t.startService(ctx, in, serviceConfig{name: "together", providers: providers, accounts: len(lists)})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, s.end()) }()
-	t.say("%d jobs at once", len(lists))
-	began := time.Now()
-	var jobs sync.WaitGroup
-	errs := make([]error, len(lists))
-	for i, list := range lists {
-		jobs.Go(func() { errs[i] = s.wholeJob(ctx, s.keys[i], list, list+".result.zst") })
-	}
-	jobs.Wait()
-	return time.Since(began), errors.Join(errs...)
+	err = t.withService(ctx, in, serviceConfig{name: "together", accounts: len(lists)}, func(s *service) error {
+		t.say("%d jobs at once", len(lists))
+		began := time.Now()
+		var jobs sync.WaitGroup
+		errs := make([]error, len(lists))
+		for i, list := range lists {
+			jobs.Go(func() { errs[i] = s.wholeJob(ctx, s.keys[i], list, list+".result.zst") })
+		}
+		jobs.Wait()
+		took = time.Since(began)
+		return errors.Join(errs...)
+	})
+	return took, err
 }
 
 // wholeJob uploads a list, waits for its job and downloads the result.

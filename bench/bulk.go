@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -54,16 +53,11 @@ func (t *Trial) reportJob(r run) {
 
 // bulkAlone runs one job on a service that has done nothing before.
 func (t *Trial) bulkAlone(ctx context.Context, in *internet, name, list string) (r run, err error) {
-	providers, err := t.writeProviders(0)
-	if err != nil {
-		return r, err
-	}
-	s, err := t.startService(ctx, in, serviceConfig{name: name, providers: providers})
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, s.end()) }()
-	return t.bulk(ctx, in, s, list, name+".csv.zst")
+	err = t.withService(ctx, in, serviceConfig{name: name}, func(s *service) error {
+		r, err = t.bulk(ctx, in, s, list, name+".csv.zst")
+		return err
+	})
+	return r, err
 }
 
 // lookEvery is how often a job is looked at.

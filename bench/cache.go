@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 
 	"probity/bench/sim"
 )
@@ -20,29 +19,22 @@ func runCache(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error { return t.measureCache(ctx, in) })
 }
 
-func (t *Trial) measureCache(ctx context.Context, in *internet) (err error) {
+func (t *Trial) measureCache(ctx context.Context, in *internet) error {
 	list, err := t.writeList("list.csv", in.world, t.rows)
 	if err != nil {
 		return err
 	}
-	providers, err := t.writeProviders(0)
-	if err != nil {
-		return err
-	}
-	s, err := t.startService(ctx, in, serviceConfig{name: "data", providers: providers})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.end()) }()
-	first, err := t.bulk(ctx, in, s, list, "first.csv.zst")
-	if err != nil {
-		return err
-	}
-	second, err := t.bulk(ctx, in, s, list, "second.csv.zst")
-	if err != nil {
-		return err
-	}
-	return t.reportCache(in.world, list, first, second)
+	return t.withService(ctx, in, serviceConfig{name: "data"}, func(s *service) error {
+		first, err := t.bulk(ctx, in, s, list, "first.csv.zst")
+		if err != nil {
+			return err
+		}
+		second, err := t.bulk(ctx, in, s, list, "second.csv.zst")
+		if err != nil {
+			return err
+		}
+		return t.reportCache(in.world, list, first, second)
+	})
 }
 
 func (t *Trial) reportCache(w *sim.World, list string, first, second run) error {

@@ -15,37 +15,77 @@ func ingestScenario() Scenario {
 	}
 }
 
-// runIngest measures one upload with a test key, so that nothing is probed beside it, and cancels the job.
+// ingestRounds is how often the list is uploaded, each time beside its floor: the fastest of either counts.
+const ingestRounds = 3
+
+// runIngest measures uploads with a test key, so that nothing is probed beside them, and cancels their jobs.
 func runIngest(ctx context.Context, t *Trial) error {
 	return t.withTestService(ctx, func(s *service, list string) error {
-		floor, err := ingestFloor(list)
-		if err != nil {
-			return err
+		var floor bytesFloor
+		var best uploadCount
+		for range ingestRounds {
+			f, err := ingestFloor(list)
+			if err != nil {
+				return err
+			}
+			if floor.Elapsed == 0 || f.Elapsed < floor.Elapsed {
+				floor = f
+			}
+			u, err := t.timeUpload(ctx, s, list)
+			if err != nil {
+				return err
+			}
+			if best.elapsed == 0 || u.elapsed < best.elapsed {
+				best = u
+			}
 		}
-		t.say("upload")
-		began, cpu := time.Now(), s.cpu()
-		job, err := s.upload(ctx, s.keys[0], list, nil)
-		if err != nil {
-			return err
-		}
-		took, used := time.Since(began), s.cpu()-cpu
-		t.metric("rows", float64(t.rows), "")
-		t.metric("seconds", took.Seconds(), "s")
-		t.metric("rows_per_second", ratio(float64(t.rows), took.Seconds()), "rows/s")
-		t.metric("cpu_per_row", perItem(used, t.rows), "us")
-		t.metric("size", float64(floor.Bytes)/1e6, "MB")
-		t.metric("floor_rows_per_second", ratio(float64(floor.Rows), floor.Elapsed.Seconds()), "rows/s")
-		t.metric("ratio_to_floor", ratio(floor.Elapsed.Seconds(), took.Seconds()), "ratio")
-		t.metric("missing_rows", float64(t.rows-job.Rows), "")
-		t.reportPeak("peak_memory", s.peak())
-		t.atLeast("ratio_to_floor", 0.5)
-		t.atMost("missing_rows", 0)
-		t.Plots.Memory = []Series{memorySeries("serve", s.history())}
-		if err := s.cancel(ctx, s.keys[0], job.ID); err != nil {
-			return err
-		}
-		return s.follow(ctx, s.keys[0], job.ID, lookEvery, func(jobRecord) {})
+		t.reportIngest(floor, best, s)
+		return nil
 	})
+}
+
+// uploadCount is what one upload took.
+type uploadCount struct {
+	rows         int
+	elapsed, cpu time.Duration
+}
+
+// timeUpload uploads a list and ends its job.
+func (t *Trial) timeUpload(ctx context.Context, s *service, list string) (u uploadCount, err error) {
+	t.say("upload")
+	began, cpu := time.Now(), s.cpu()
+	job, err := s.upload(ctx, s.keys[0], list, nil)
+	if err != nil {
+		return u, err
+	}
+	u = uploadCount{rows: job.Rows, elapsed: time.Since(began), cpu: s.cpu() - cpu}
+	if err := s.cancel(ctx, s.keys[0], job.ID); err != nil {
+		return u, err
+	}
+	return u, s.follow(ctx, s.keys[0], job.ID, lookEvery, func(jobRecord) {})
+}
+
+func (t *Trial) reportIngest(floor bytesFloor, u uploadCount, s *service) {
+	t.metric("rows", float64(t.rows), "")
+	t.metric("seconds", u.elapsed.Seconds(), "s")
+	t.metric("rows_per_second", ratio(float64(t.rows), u.elapsed.Seconds()), "rows/s")
+	t.metric("cpu_per_row", perItem(u.cpu, t.rows), "us")
+	t.metric("size", float64(floor.Bytes)/1e6, "MB")
+	t.reportBytesFloor(floor, u.elapsed, u.cpu)
+	t.metric("missing_rows", float64(t.rows-u.rows), "")
+	t.reportPeak("peak_memory", s.peak())
+	t.atLeast("ratio_to_floor", 0.5)
+	t.atMost("missing_rows", 0)
+	t.Plots.Memory = []Series{memorySeries("serve", s.history())}
+	t.Plots.Stages = []Stage{{"parsing and zstd", []Part{{"floor", floor.CPU}}}, {"upload", []Part{{"serve", u.cpu}}}}
+}
+
+// reportBytesFloor notes a floor and the ratio to it.
+func (t *Trial) reportBytesFloor(floor bytesFloor, took, used time.Duration) {
+	t.metric("floor_rows_per_second", ratio(float64(t.rows), floor.Elapsed.Seconds()), "rows/s")
+	t.metric("floor_cpu_per_row", perItem(floor.CPU, t.rows), "us")
+	t.metric("ratio_to_floor", ratio(floor.Elapsed.Seconds(), took.Seconds()), "ratio")
+	t.metric("cpu_ratio_to_floor", ratio(used.Seconds(), floor.CPU.Seconds()), "ratio")
 }
 
 func assembleScenario() Scenario {
@@ -92,7 +132,7 @@ func runAssemble(ctx context.Context, t *Trial) error {
 }
 
 func (t *Trial) reportAssemble(result string, took, used time.Duration, s *service) error {
-	floor, err := zstdFloor(result)
+	floor, err := least(func() (bytesFloor, error) { return zstdFloor(result) })
 	if err != nil {
 		return err
 	}
@@ -101,33 +141,23 @@ func (t *Trial) reportAssemble(result string, took, used time.Duration, s *servi
 	t.metric("rows_per_second", ratio(float64(t.rows), took.Seconds()), "rows/s")
 	t.metric("cpu_per_row", perItem(used, t.rows), "us")
 	t.metric("size", float64(floor.Bytes)/1e6, "MB")
-	t.metric("floor_rows_per_second", ratio(float64(t.rows), floor.Elapsed.Seconds()), "rows/s")
-	t.metric("ratio_to_floor", ratio(floor.Elapsed.Seconds(), took.Seconds()), "ratio")
+	t.reportBytesFloor(floor, took, used)
 	t.reportPeak("peak_memory", s.peak())
 	t.atLeast("ratio_to_floor", 0.6)
 	t.Plots.Memory = []Series{memorySeries("serve", s.history())}
+	t.Plots.Stages = []Stage{{"zstd", []Part{{"floor", floor.CPU}}}, {"finalizing", []Part{{"serve", used}}}}
 	return nil
 }
 
 // withTestService gives do a list and a service whose keys probe nothing.
-func (t *Trial) withTestService(ctx context.Context, do func(*service, string) error) (err error) {
-	in, err := t.startInternet(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.end()) }()
-	providers, err := t.writeProviders(0)
-	if err != nil {
-		return err
-	}
-	s, err := t.startService(ctx, in, serviceConfig{name: "data", providers: providers, test: true})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.end()) }()
-	list, err := t.writeList("list.csv", in.world, t.rows)
-	if err != nil {
-		return err
-	}
-	return do(s, list)
+func (t *Trial) withTestService(ctx context.Context, do func(*service, string) error) error {
+	return t.withInternet(ctx, 0, func(in *internet) error {
+		return t.withService(ctx, in, serviceConfig{name: "data", test: true}, func(s *service) error {
+			list, err := t.writeList("list.csv", in.world, t.rows)
+			if err != nil {
+				return err
+			}
+			return do(s, list)
+		})
+	})
 }

@@ -22,22 +22,29 @@ type service struct {
 
 // serviceConfig is what a scenario wants of the service.
 type serviceConfig struct {
-	name      string // of its folder below the trial's
-	providers string // override file
-	accounts  int
-	test      bool // test keys, which probe nothing
+	name     string // of its folder below the trial's
+	accounts int
+	test     bool // test keys, which probe nothing
 }
 
 // errNoService means that this build lacks a command that the scenario drives.
 var errNoService = errors.New("this build of probity has no such command; build one that has serve, user and key")
 
-// startService makes a store with accounts and keys, and serves it on free ports.
-func (t *Trial) startService(ctx context.Context, in *internet, c serviceConfig) (*service, error) {
-	flags := probingFlags(in.dns, in.smtpPort, c.providers)
-	return t.startServer(ctx, c, append([]string{"serve"}, flags...))
+// withService gives do a service that has done nothing before, without limits.
+func (t *Trial) withService(ctx context.Context, in *internet, c serviceConfig, do func(*service) error) (err error) {
+	providers, err := t.writeProviders(0)
+	if err != nil {
+		return err
+	}
+	s, err := t.startServer(ctx, c, append([]string{"serve"}, probingFlags(in.dns, in.smtpPort, providers)...))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.end()) }()
+	return do(s)
 }
 
-// startServer starts serve or coordinator with the flags given, and those of its store and listeners.
+// startServer makes a store with accounts and keys, and starts serve or coordinator on it and on free ports.
 func (t *Trial) startServer(ctx context.Context, c serviceConfig, line []string) (*service, error) {
 	data := filepath.Join(t.Dir, c.name)
 	s := &service{}

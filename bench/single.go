@@ -29,29 +29,24 @@ const (
 )
 
 // runSingle measures the service and a bare handler with the same client.
-func runSingle(ctx context.Context, t *Trial) (err error) {
-	in, err := t.startInternet(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.end()) }()
-	list, err := t.writeList("list.csv", in.world, t.rows)
-	if err != nil {
-		return err
-	}
-	bodies, err := t.singleBodies(ctx, in, list)
-	if err != nil {
-		return err
-	}
-	providers, err := t.writeProviders(0)
-	if err != nil {
-		return err
-	}
-	s, err := t.startService(ctx, in, serviceConfig{name: "data", providers: providers, accounts: accountsAtOnce})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.end()) }()
+func runSingle(ctx context.Context, t *Trial) error {
+	return t.withInternet(ctx, 0, func(in *internet) error {
+		list, err := t.writeList("list.csv", in.world, t.rows)
+		if err != nil {
+			return err
+		}
+		bodies, err := t.singleBodies(ctx, in, list)
+		if err != nil {
+			return err
+		}
+		return t.withService(ctx, in, serviceConfig{name: "data", accounts: accountsAtOnce}, func(s *service) error {
+			return t.measureLoads(ctx, s, bodies, list)
+		})
+	})
+}
+
+// measureLoads sends every load, the floor's among them.
+func (t *Trial) measureLoads(ctx context.Context, s *service, bodies [][]byte, list string) error {
 	single := load{url: s.base + "/v1/verify/single", keys: s.keys}
 	if err := t.measureSingle(ctx, single, bodies); err != nil {
 		return err

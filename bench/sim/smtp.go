@@ -20,6 +20,7 @@ type smtpServer struct {
 	grey    *greylist
 	tls     *tls.Config
 	serial  atomic.Uint64 // numbers the sessions
+	blocklists
 }
 
 // newSMTP makes the server of w's hosts. It starts nothing.

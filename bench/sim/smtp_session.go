@@ -111,6 +111,10 @@ func (c *session) greet() bool {
 	if !c.visit.settle() {
 		return c.say(sayCrowded) && false
 	}
+	if words := c.server.refusal(c.fill.ip, c.host.Persona); words != "" {
+		c.turned = true
+		return c.line(words)
+	}
 	switch c.habit.fault {
 	case faultMute:
 		c.pause(c.server.scaled(muteTime))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // The names of the dns scenario: n000001.names.bench.example has a null MX (RFC 7505), d000002.names.bench.example does
@@ -30,6 +31,8 @@ type nameServer struct {
 
 	asked   []atomic.Uint32 // MX questions by name
 	others  atomic.Int64    // questions of other types or names
+	first   atomic.Int64    // Unix nanoseconds of the first question
+	last    atomic.Int64    // and of the last
 	reading sync.WaitGroup
 }
 
@@ -93,6 +96,9 @@ func (s *nameServer) answer(dst, query []byte) []byte {
 	i := indexOf(name)
 	mx := binary.BigEndian.Uint16(query[end-4:]) == typeMX
 	known := i >= 0 && i < s.names
+	now := time.Now().UnixNano()
+	s.first.CompareAndSwap(0, now)
+	s.last.Store(now)
 	if known && mx {
 		s.asked[i].Add(1)
 	} else {
@@ -163,8 +169,13 @@ func (s *nameServer) tally() (asked, again, others int64) {
 	return asked, again, s.others.Load()
 }
 
+// span is the time from the first question to the last.
+func (s *nameServer) span() time.Duration { return time.Duration(s.last.Load() - s.first.Load()) }
+
 // reset forgets what was asked.
 func (s *nameServer) reset() {
+	s.first.Store(0)
+	s.last.Store(0)
 	for i := range s.asked {
 		s.asked[i].Store(0)
 	}

@@ -34,8 +34,15 @@ type socket struct {
 	waiting map[uint16]*pending
 }
 
+// readBuffer is what the system is asked to keep of answers that nobody has read yet; it gives what it may. In the usual
+// buffer a few hundred small datagrams find room, and each one lost costs its domain a timeout.
+const readBuffer = 1 << 20
+
 func newSocket(conn net.PacketConn) *socket {
 	fast, _ := conn.(addrPortConn)
+	if b, ok := conn.(interface{ SetReadBuffer(bytes int) error }); ok {
+		_ = b.SetReadBuffer(readBuffer) // a smaller one will do, with more lost
+	}
 	return &socket{conn: conn, fast: fast, waiting: map[uint16]*pending{}}
 }
 

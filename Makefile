@@ -38,7 +38,7 @@ test: build
 	sh api/web/test.sh $(CURDIR)/bin/probity
 	$(GO) test $$($(GO) list ./... | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/)
 	$(GO) test -race -timeout 40m $(RACE)
-	$(GO) test -run '^(TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan)$$' ./cmd/probity # their paces are not the race detector's
+	$(GO) test -run '^(TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan)$$' ./cmd/probity # their paces are not the race detector's
 	sh tools/fuzz.sh $(FUZZTIME)
 
 # In virtual time: a million rows take days of that and minutes of ours.

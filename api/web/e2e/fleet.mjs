@@ -11,7 +11,7 @@ const patience = 90_000; // for a process to be up, on a machine that has other 
 
 // The pretend internet's clock runs so much faster; a refusal of us that names a block list holds for hours all the same, so
 // that it can be looked at.
-const speedup = 12000;
+const speedup = 4000;
 const lasting = `
 [[rule]]
 id = "test-walled"
@@ -156,6 +156,18 @@ class Fleet {
   async list(rows) {
     const { stdout } = await run(this.program, ["sim", "list", "--rows", String(rows), "--seed", "7"], { maxBuffer: 64 << 20 });
     return stdout;
+  }
+
+  /** refused are addresses of a list whose receivers refuse us, one a domain. */
+  async refused(list) {
+    await writeFile(this.at("list.csv"), list);
+    const { stdout } = await run(this.program, ["sim", "truth", this.at("list.csv")], { maxBuffer: 64 << 20 });
+    const byDomain = new Map();
+    for (const line of stdout.split("\n")) {
+      const [, email, domain] = /,([^,"\s]+@([^,"\s]+)),.*,UNKNOWN,blocked$/.exec(line) ?? [];
+      if (email) byDomain.set(domain.toLowerCase(), email);
+    }
+    return [...byDomain.values()];
   }
 
   async stop() {

@@ -1,0 +1,79 @@
+// What an operator does: looks at nodes, receivers and probes, and ends a quarantine.
+import assert from "node:assert/strict";
+import { signIn } from "./browser.mjs";
+import { asSession, heading, nav, statusOf, sweep } from "./steps.mjs";
+
+/** operator adds its steps; t has what earlier ones found. */
+export function operator(step) {
+  step("an operator sees jobs of all, and nobody's rows", async ({ page, base, email, password, job }) => {
+    await signIn(page, base, email, password);
+    await nav(page, "Jobs of all");
+    await page.getByRole("cell", { name: "cleo@customer.example", exact: true }).first().waitFor();
+    assert.equal(await statusOf(page, `/v1/verify/bulk/${job}/results`), 404);
+  });
+
+  step("a quarantine is seen with its reason, and ended", async (t) => {
+    const { page } = t;
+    const answer = await refusedAddress(t);
+    await nav(page, "Cluster");
+    const row = page.getByRole("region", { name: "Quarantines" }).getByRole("row", { name: new RegExp(answer.details.mx_host.replaceAll(".", "\\.")) });
+    await row.getByText("blocked using").waitFor();
+    await row.getByText("generic/test-walled").waitFor();
+    await row.getByRole("button", { name: /^Release/ }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Release", exact: true }).click();
+    await row.waitFor({ state: "detached" });
+    const { lanes } = (await asSession(page, "GET", "/v1/dash/admin/lanes")).body;
+    assert.ok(!lanes.some((l) => l.route === answer.details.mx_host && l.state === "quarantined"));
+  });
+
+  step("a killed prober goes red", async ({ page, fleet }) => {
+    const row = page.locator("tr[data-node=p1]");
+    await row.locator(".tone-good").getByText("takes work").waitFor();
+    await fleet.probers.get("p1").kill();
+    await row.locator(".tone-bad").first().waitFor({ timeout: 60_000 });
+    await page.locator("tr[data-node=p2] .tone-good").getByText("takes work").waitFor();
+  });
+
+  step("probes are found by outcome and by address, with reply, rule and source", async ({ page, list }) => {
+    await nav(page, "Probes");
+    const table = page.getByRole("region", { name: "Recent probes" });
+    await table.getByRole("row").nth(5).waitFor();
+    await page.getByRole("combobox", { name: "Outcome" }).click();
+    await page.getByRole("option", { name: /^UNKNOWN/ }).click();
+    await table.locator(".badge", { hasNotText: "UNKNOWN" }).first().waitFor({ state: "detached" });
+    assert.ok((await table.locator(".badge", { hasText: "UNKNOWN" }).count()) > 5);
+    assert.ok(!(await table.textContent()).includes("@"), "no address is shown");
+    await page.getByLabel("Address").fill(list.split("\n")[3].match(/[^,"\s]+@[^,"\s]+/)[0]);
+    await page.getByRole("button", { name: "Find" }).click();
+    await page.getByText("No such probe is remembered").or(table).first().waitFor();
+    await page.getByRole("tab", { name: "Single calls" }).click();
+    await page.getByRole("region", { name: "Single calls" }).getByText("cleo@customer.example").first().waitFor();
+  });
+
+  step("the providers' table is there", async ({ page }) => {
+    await nav(page, "Providers");
+    await page.getByLabel("Find a provider").fill("google");
+    await page.getByRole("cell", { name: "Google", exact: true }).waitFor();
+  });
+
+  step("nothing on the operator's pages is wrong for axe, or too wide", ({ page, base }) =>
+    sweep(page, base, ["cluster", "providers", "users", "jobs", "suppressions", "probes"].map((p) => `operator/${p}`)));
+
+  step("the cluster has given the prober up", async ({ page, base, fleet }) => {
+    await page.goto(base + "/app/operator/cluster");
+    await heading(page, "Cluster");
+    await page.locator("tr[data-node=p1] .tone-bad").getByText(/takes no work|gone/).waitFor({ timeout: 90_000 });
+    await fleet.prober("p1"); // it comes back as itself
+    await page.locator("tr[data-node=p1] .tone-good").getByText("takes work").waitFor({ timeout: 90_000 });
+  });
+}
+
+/** refusedAddress verifies addresses of which a receiver should refuse us, until the rule that rests for long has read a reply. */
+async function refusedAddress({ page, fleet, list }) {
+  for (const email of await fleet.refused(list)) {
+    const { status, body } = await asSession(page, "POST", "/v1/verify/single", { email, details: true, max_age: 0 });
+    assert.equal(status, 200, JSON.stringify(body));
+    if (/gated-yard|walled-garden/.test(body.mx_records[0])) return { ...body, details: { ...body.details, mx_host: body.mx_records[0] } };
+  }
+  throw new Error("no receiver of the list refuses us for a block list");
+}

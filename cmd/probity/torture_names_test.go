@@ -15,9 +15,11 @@ import (
 	"probity/bench/sim"
 )
 
-// nameModes is what a name server does to its answers. The last is a lie that only a second server can unmask: one of two
-// relays may tell it.
-var nameModes = []string{"silent", "slow", "servfail", "refused", "wrong id", "wrong name", "truncated", "garbage", "doubled", "nxdomain"}
+// nameModes is what a name server does to its answers. The last are lies that only a second server can unmask: one of two
+// relays may tell them.
+var nameModes = []string{"silent", "slow", "servfail", "refused", "wrong id", "wrong name", "truncated", "garbage", "doubled", "nxdomain", "nodata"}
+
+const nameLies = 2
 
 // nameRelay stands between resolvers and the pretend internet's name server.
 type nameRelay struct {
@@ -58,7 +60,7 @@ func (r *nameRelay) close() {
 func (r *nameRelay) become(chance uint64) string {
 	modes := nameModes
 	if !r.liar {
-		modes = modes[:len(modes)-1]
+		modes = modes[:len(modes)-nameLies]
 	}
 	mode := modes[chance%uint64(len(modes))]
 	r.mode.Store(&mode)
@@ -127,6 +129,8 @@ func distort(mode string, reply []byte) [][]byte {
 	switch mode {
 	case "servfail", "refused", "nxdomain":
 		m.Rcode = map[string]int{"servfail": dns.RcodeServerFailure, "refused": dns.RcodeRefused, "nxdomain": dns.RcodeNameError}[mode]
+		m.Answer, m.Ns = nil, nil
+	case "nodata":
 		m.Answer, m.Ns = nil, nil
 	case "wrong id":
 		wrong := append([]byte(nil), reply...)

@@ -28,13 +28,15 @@ func (r *Resolver) lookup(ctx context.Context, q question) answer {
 	return answer{outcome: servFail}
 }
 
-// ask puts one question to the servers, healthy ones first, until one knows. NXDOMAIN is believed of a second server
-// only, where there is one: a resolver that lies or has lost its way must not condemn a domain.
+// ask puts one question to the servers, healthy ones first, until one knows. That there is nothing is believed of a second
+// server only, where there is one: a resolver that lies or has lost its way must not condemn a domain. Where no second one
+// answers, NODATA is told as the word of one alone, which is good enough to look further, and not to condemn.
 func (r *Resolver) ask(ctx context.Context, q question) answer {
 	var order [maxServers]*server
 	n := r.order(&order, time.Now())
 	failure := answer{outcome: timedOut}
 	var denied *server
+	var denial answer
 	for i := range r.cfg.Attempts {
 		s := order[i%n]
 		if s == denied {
@@ -42,8 +44,10 @@ func (r *Resolver) ask(ctx context.Context, q question) answer {
 		}
 		a := r.try(ctx, s, q)
 		switch {
-		case a.outcome == nxDomain && n > 1 && denied == nil:
-			denied = s
+		case condemns(a.outcome, q.kind) && n > 1 && denied == nil:
+			denied, denial = s, a
+		case a.outcome == nxDomain && denial.outcome == noData:
+			return denial // the first knew the name
 		case a.outcome >= found:
 			return a
 		case a.outcome != timedOut:
@@ -52,7 +56,17 @@ func (r *Resolver) ask(ctx context.Context, q question) answer {
 			return a
 		}
 	}
+	if denial.outcome == noData {
+		denial.alone = true
+		return denial
+	}
 	return failure
+}
+
+// condemns reports an answer that may make addresses invalid: no such domain, no MX, no address. That there is no AAAA is
+// said of most hosts, and condemns none that has an A.
+func condemns(o outcome, kind uint16) bool {
+	return o == nxDomain || o == noData && kind != typeAAAA
 }
 
 // try asks one server: over UDP, over TCP when the answer did not fit, without EDNS0 when that was not understood.

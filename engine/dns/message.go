@@ -52,6 +52,7 @@ type answer struct {
 	badMX   int         // MX records whose host is no host name
 	addrs   []netip.Addr
 	alias   string // where a chain of CNAMEs leads when the message does not say what is there
+	alone   bool   // NODATA that a second server was asked about in vain
 	ttl     uint32 // seconds; the least of all records used, or that of RFC 2308 section 5
 }
 

@@ -120,10 +120,12 @@ func (r *Resolver) findRoute(ctx context.Context, table *engine.Table, domain st
 	}
 	host, ttl := r.findAddrs(ctx, domain, false)
 	ttl = min(ttl, r.keep(a))
-	switch host.fact {
-	case engine.FactImplicit:
+	switch {
+	case host.fact == engine.FactImplicit:
 		return table.ImplicitRoute(domain), ttl
-	case engine.FactNoDomain:
+	case a.alone:
+		return table.NoRoute(engine.FactServFail), r.cfg.FailureTTL
+	case host.fact == engine.FactNoDomain:
 		// MX said that the name exists: a server that takes NXDOMAIN for NODATA must not make the domain vanish.
 		return table.NoRoute(engine.FactNoServer), ttl
 	}
@@ -145,6 +147,8 @@ func (r *Resolver) findAddrs(ctx context.Context, host string, want6 bool) (loca
 		return located{addrs, engine.FactImplicit}, ttl
 	case four.outcome.failed():
 		return located{nil, four.fact()}, ttl
+	case four.alone:
+		return located{nil, engine.FactServFail}, r.cfg.FailureTTL
 	case six.outcome == nxDomain: // A said that the name exists
 		return located{nil, engine.FactNoServer}, ttl
 	}
@@ -157,7 +161,7 @@ func (r *Resolver) keep(a answer) time.Duration {
 	switch {
 	case a.outcome == found:
 		return min(max(ttl, r.cfg.MinTTL), r.cfg.MaxTTL)
-	case a.outcome.failed():
+	case a.outcome.failed() || a.alone:
 		return r.cfg.FailureTTL
 	}
 	return min(ttl, r.cfg.NegativeTTL)

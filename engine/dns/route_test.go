@@ -145,13 +145,14 @@ func TestAliasChainIsBounded(t *testing.T) {
 	}
 }
 
-// NXDOMAIN is told where two servers say so, and only there.
+// That a domain is not there, or has nothing for mail, is told where two servers say so, and only there.
 func TestNXDomainIsConfirmed(t *testing.T) {
 	no := parseZone("").handle
 	yes := parseZone(examples).handle
 	nodata := parseZone(`plain.example. 600 TXT "x"`).handle
 	fails := parseZone("plain.example. SERVFAIL").handle
 	silent := parseZone("plain.example. SILENT").handle
+	web := parseZone("plain.example. 600 A 192.0.2.7").handle
 	for _, c := range []struct {
 		name string
 		a, b handler
@@ -164,6 +165,15 @@ func TestNXDomainIsConfirmed(t *testing.T) {
 		{"second is silent", no, silent, engine.FactDNSTimeout},
 		{"first fails", fails, no, engine.FactServFail},
 		{"one alone", no, nil, engine.FactNoDomain},
+		{"both have no records", nodata, nodata, engine.FactNoServer},
+		{"first hides the records", nodata, yes, engine.FactMX},
+		{"first hides them, second is silent", nodata, silent, engine.FactServFail},
+		{"first hides them, second fails", nodata, fails, engine.FactServFail},
+		{"first has none, second lies about the domain", nodata, no, engine.FactNoServer},
+		{"one alone has no records", nodata, nil, engine.FactNoServer},
+		{"no MX, second is silent", web, silent, engine.FactImplicit},
+		{"no MX, second hides the address", web, nodata, engine.FactImplicit},
+		{"first hides the address", nodata, web, engine.FactImplicit},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			n := &internet{servers: map[netip.AddrPort]handler{first: c.a}}

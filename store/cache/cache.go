@@ -34,6 +34,7 @@ type Cache struct {
 	max    uint64
 	shrink atomic.Int32 // lifetimes are divided by 2^shrink
 	keyers sync.Pool    // of *Keyer: an HMAC state costs more to make than to use (BenchmarkKey)
+	recent *recent
 }
 
 // Open opens the cache in c.Dir, and makes it if there is none.
@@ -47,7 +48,7 @@ func Open(c Config) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cache %s: %w", c.Dir, err)
 	}
-	cache := &Cache{db: db, max: or(c.MaxBytes, 8<<30)}
+	cache := &Cache{db: db, max: or(c.MaxBytes, 8<<30), recent: &recent{}}
 	if err := cache.prepare(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -99,19 +100,35 @@ func (c *Cache) Close() error { return c.db.Close() }
 
 // Get finds the verdict of one address; false when there is none that may still be served at now.
 func (c *Cache) Get(key Key, now time.Time) (engine.Verdict, bool) {
+	s := c.recent.shard(&key)
+	v, writes := s.get(&key)
+	if v == nil {
+		if v = c.find(&key); v == nil {
+			return engine.Verdict{}, false
+		}
+		s.put(&key, v, writes)
+	}
+	if c.expired(v, now) {
+		return engine.Verdict{}, false
+	}
+	return *v, true
+}
+
+// find reads a verdict from the database, nil when there is none.
+func (c *Cache) find(key *Key) *engine.Verdict {
 	var buf [1 + len(key)]byte
 	buf[0] = tableResult
 	copy(buf[1:], key[:])
 	b, closer, err := c.db.Get(buf[:])
 	if err != nil {
-		return engine.Verdict{}, false
+		return nil
 	}
 	defer closer.Close()
 	v, err := ReadVerdict(b)
-	if err != nil || c.expired(&v, now) {
-		return engine.Verdict{}, false
+	if err != nil {
+		return nil
 	}
-	return v, true
+	return &v
 }
 
 func (c *Cache) expired(v *engine.Verdict, now time.Time) bool {
@@ -168,11 +185,15 @@ func (c *Cache) Put(entries []Entry) error {
 	if err := b.Commit(pebble.NoSync); err != nil {
 		return fmt.Errorf("cache write: %w", err)
 	}
+	for i := range entries {
+		c.recent.shard(&entries[i].Key).written(&entries[i].Key)
+	}
 	return nil
 }
 
 // Delete forgets one address.
 func (c *Cache) Delete(key Key) error {
+	defer c.recent.shard(&key).written(&key)
 	return c.db.Delete(append([]byte{tableResult}, key[:]...), pebble.Sync)
 }
 

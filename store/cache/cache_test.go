@@ -22,6 +22,7 @@ func open(t testing.TB, fs vfs.FS) *Cache {
 
 func numbered(n int) (k Key) {
 	binary.BigEndian.PutUint64(k[:], uint64(n))
+	k[len(k)-1] = byte(n)
 	return k
 }
 
@@ -206,5 +207,82 @@ func BenchmarkKey(b *testing.B) {
 	b.ReportAllocs()
 	for range b.N {
 		k.hash("a", "someone@somewhere.example", "")
+	}
+}
+
+func TestWhatIsReadIsWhatWasWrittenLast(t *testing.T) {
+	c := open(t, vfs.NewMem())
+	defer c.Close()
+	key, other := numbered(1), numbered(2)
+	other[len(other)-1] = key[len(key)-1] // kept in the same shard
+	v := sampleVerdict()
+	now := v.VerifiedAt
+	for score := range uint8(3) {
+		v.Score = score
+		require.NoError(t, c.Put([]Entry{{key, &v}}))
+		for range 2 { // from the database, from memory
+			got, ok := c.Get(key, now)
+			require.True(t, ok)
+			require.Equal(t, v, got)
+		}
+		require.NoError(t, c.Put([]Entry{{other, &v}}))
+	}
+	_, ok := c.Get(key, now.Add(LifeAccepted))
+	require.False(t, ok, "nothing is served for longer because it was read before")
+	got, ok := c.Get(other, now)
+	require.True(t, ok)
+	require.Equal(t, v, got)
+	require.NoError(t, c.Delete(key))
+	_, ok = c.Get(key, now)
+	require.False(t, ok)
+}
+
+func TestAReadThatAWriteOvertookIsNotKept(t *testing.T) {
+	var s recentShard
+	key, other := numbered(1), numbered(2)
+	older, newer := sampleVerdict(), sampleVerdict()
+	_, writes := s.get(&key)
+	s.written(&other) // whichever key of the shard
+	s.put(&key, &older, writes)
+	got, writes := s.get(&key)
+	require.Nil(t, got)
+	s.put(&key, &newer, writes)
+	got, _ = s.get(&key)
+	require.Same(t, &newer, got)
+}
+
+func TestRecentIsBounded(t *testing.T) {
+	var s recentShard
+	v := sampleVerdict()
+	for n := range 10 * recentEach {
+		key := numbered(n)
+		s.put(&key, &v, 0)
+		got, _ := s.get(&key)
+		require.NotNil(t, got)
+	}
+	require.Len(t, s.all, recentEach)
+}
+
+// BenchmarkGetHit is a verdict that was read lately, and one that has to be found in the database.
+func BenchmarkGetHit(b *testing.B) {
+	c := open(b, vfs.NewMem())
+	defer c.Close()
+	v := sampleVerdict()
+	var entries []Entry
+	for i := range 100_000 {
+		entries = append(entries, Entry{numbered(i), &v})
+	}
+	if err := c.Put(entries); err != nil {
+		b.Fatal(err)
+	}
+	for name, addresses := range map[string]int{"recent": 1000, "database": len(entries)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := range b.N {
+				if _, ok := c.Get(entries[i*7919%addresses].Key, v.VerifiedAt); !ok {
+					b.Fatal("lost")
+				}
+			}
+		})
 	}
 }

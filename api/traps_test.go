@@ -190,7 +190,8 @@ func TestSlowClients(t *testing.T) {
 	w := newWorld(t, func(c *Config) {
 		c.HeaderTimeout, c.IdleTimeout, c.StallTimeout = 200*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond
 	})
-	upload := "POST /v1/verify/bulk HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.key + "\r\nContent-Type: multipart/form-data; boundary=b\r\nTransfer-Encoding: chunked\r\n\r\n"
+	key := w.key
+	upload := "POST /v1/verify/bulk HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + "\r\nContent-Type: multipart/form-data; boundary=b\r\nTransfer-Encoding: chunked\r\n\r\n"
 	t.Run("header, body and upload that stop", func(t *testing.T) {
 		for _, text := range []string{
 			"GET /healthz HTTP/1.1\r\nHost: x\r\n",
@@ -206,6 +207,8 @@ func TestSlowClients(t *testing.T) {
 		}
 	})
 	t.Run("an upload may take longer than a header", func(t *testing.T) {
+		w := newWorld(t, func(c *Config) { c.HeaderTimeout, c.StallTimeout = 200*time.Millisecond, 20*time.Second })
+		upload := strings.Replace(upload, "Bearer "+key, "Bearer "+w.key, 1)
 		c, err := net.Dial("tcp", w.addr)
 		require.NoError(t, err)
 		defer c.Close()

@@ -58,7 +58,7 @@ type lease struct {
 
 const (
 	leaseLife  = 2 * time.Minute
-	leaseParts = 8               // a lease is an eighth of the hour's budget, 4 at least
+	leaseParts = 20              // a lease is a twentieth of the hour's budget, 4 at least: a crash costs what is leased and under way
 	leaseTail  = 5 * time.Minute // what was reserved under a lease is settled at the latest so long after its end
 )
 

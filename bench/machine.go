@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Machine is where a report was made: numbers of different machines are not to be compared.
@@ -49,4 +51,50 @@ func readShort(file string) string {
 		return ""
 	}
 	return string(data)
+}
+
+// effort is how much CPU time went where, up to a moment.
+type effort struct {
+	at   time.Time
+	busy time.Duration // of the whole machine; 0 when the system does not tell
+	ours time.Duration // of this process and those that it started and that have ended
+}
+
+func effortSoFar() effort {
+	return effort{at: time.Now(), busy: parseBusy(readShort("/proc/stat")), ours: ownCPU() + childrenCPU()}
+}
+
+// parseBusy adds up the first line of /proc/stat but for what is idle: user, nice, system, then irq, softirq and steal.
+func parseBusy(text string) time.Duration {
+	line, _, _ := strings.Cut(text, "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return 0
+	}
+	var ticks int64
+	for _, i := range [...]int{1, 2, 3, 6, 7, 8} {
+		n, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return 0
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * (time.Second / ticksPerSecond)
+}
+
+// muchElse is how many cores others may use before a reader should know.
+const muchElse = 0.25
+
+// reportOthers notes how many cores the rest of the machine used since before.
+func (r *Report) reportOthers(before, now effort) {
+	passed := now.at.Sub(before.at)
+	if before.busy == 0 || now.busy == 0 || passed <= 0 {
+		return
+	}
+	cores := max(0, float64(now.busy-before.busy-(now.ours-before.ours))/float64(passed))
+	r.metric("cores_used_by_others", cores, "")
+	if cores > muchElse {
+		r.remark("others used %.2f of this machine's %d cores meanwhile: what is counted in seconds is slower than it need be, and a ratio "+
+			"of two times says less than that of two CPU times", cores, r.Machine.Cores)
+	}
 }

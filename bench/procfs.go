@@ -83,6 +83,15 @@ func ownCPU() time.Duration {
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
+// childrenCPU is the CPU time of the processes that this one has started and waited for.
+func childrenCPU() time.Duration {
+	var use syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &use) != nil {
+		return 0
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}
+
 // datagramsLost counts the UDP datagrams that this machine has dropped for want of room in a socket's buffer; 0 when the
 // system does not tell.
 func datagramsLost() int64 { return parseLost(readShort("/proc/net/snmp")) }

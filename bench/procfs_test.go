@@ -8,6 +8,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestParseBusyLeavesOutWhatIsIdle(t *testing.T) {
+	require.Equal(t, 26*time.Second, parseBusy("cpu  1000 200 400 99999 888 300 400 300 0 0\ncpu0 1 2 3 4 5 6 7 8\n"))
+	for _, text := range []string{"", "cpu", "cpu 1 2 3 4 5 6 7 x", "intr 1 2 3 4 5 6 7 8"} {
+		require.Zero(t, parseBusy(text), text)
+	}
+}
+
+func TestOthersAreNoted(t *testing.T) {
+	r := newReport("x", "", 1, Machine{Cores: 2})
+	now := time.Now()
+	r.reportOthers(effort{at: now, busy: time.Hour, ours: time.Second}, effort{at: now.Add(10 * time.Second), busy: time.Hour + 19*time.Second, ours: 5 * time.Second})
+	require.InDelta(t, 1.5, r.Metrics["cores_used_by_others"].Value, 1e-9)
+	require.Len(t, r.Remark, 1)
+	r = newReport("x", "", 1, Machine{Cores: 2})
+	r.reportOthers(effort{at: now}, effort{at: now.Add(time.Second)})
+	require.Empty(t, r.Metrics, "a system that does not tell")
+}
+
 func TestParseProcess(t *testing.T) {
 	s := parseStatus("Name:\tprobity\nVmHWM:\t  2048 kB\nVmRSS:\t  1024 kB\nThreads:\t9\n")
 	require.Equal(t, Sample{RSS: 1 << 20, Peak: 2 << 20}, s)
@@ -35,6 +53,7 @@ func FuzzProcess(f *testing.F) {
 		}
 		parseStatCPU(stat)
 		parseLost(status)
+		parseBusy(stat)
 	})
 }
 

@@ -86,7 +86,9 @@ func Run(ctx context.Context, s Scenario, o Options) *Report {
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("it took longer than %s", o.Timeout))
 		defer cancel()
 	}
+	before := effortSoFar()
 	err := t.run(ctx, s)
+	t.reportOthers(before, effortSoFar())
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}

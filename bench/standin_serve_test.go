@@ -26,6 +26,8 @@ type standInServe struct {
 	MailFrom  string   `name:"mail-from"`
 	Egress    []string `sep:"none"`
 
+	nodes http.HandlerFunc `kong:"-"` // of the admin listener
+
 	mu    sync.Mutex // guards looks
 	looks map[string]int
 }
@@ -36,6 +38,11 @@ func (s *standInServe) run(ctx context.Context) error {
 	}
 	s.looks = map[string]int{}
 	mux := http.NewServeMux()
+	if s.nodes != nil {
+		admin := &http.Server{Addr: s.Admin, Handler: s.nodes}
+		context.AfterFunc(ctx, func() { _ = admin.Close() })
+		go func() { _ = admin.ListenAndServe() }()
+	}
 	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /v1/verify/single", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, floorAnswer) })
 	mux.HandleFunc("POST /v1/verify/bulk", s.upload)

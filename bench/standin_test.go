@@ -66,8 +66,11 @@ type standInCLI struct {
 		MailFrom  string
 		Egress    []string `sep:"none"`
 	} `cmd:""`
-	Serve standInServe `cmd:""`
-	User  struct {
+	Serve       standInServe       `cmd:""`
+	Coordinator standInCoordinator `cmd:""`
+	Prober      standInProber      `cmd:""`
+	Certs       standInCerts       `cmd:""`
+	User        struct {
 		Add struct {
 			Email   string `arg:""`
 			Role    string
@@ -109,6 +112,12 @@ func actAsProbity(args []string) error {
 		return nil
 	case "serve":
 		return c.Serve.run(ctx)
+	case "certs":
+		return nil
+	case "coordinator":
+		return c.Coordinator.run(ctx)
+	case "prober":
+		return c.Prober.run(ctx)
 	case "bench":
 		return ServeFloor(ctx, os.Stderr)
 	}
@@ -192,7 +201,7 @@ func (l testLog) Write(b []byte) (int, error) {
 }
 
 func TestScenariosRunAgainstTheStandIn(t *testing.T) {
-	for _, name := range []string{"verify", "probe", "politeness", "dns", "bulk", "cache", "ingest", "assemble"} {
+	for _, name := range []string{"verify", "probe", "politeness", "dns", "bulk", "cache", "ingest", "assemble", "cluster"} {
 		t.Run(name, func(t *testing.T) {
 			chosen, err := Select([]string{name})
 			require.NoError(t, err)

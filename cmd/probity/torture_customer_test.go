@@ -125,7 +125,7 @@ func (s *stubborn) judge(t *testing.T, j bulkJob, truth, result []byte, rows int
 	require.EqualValues(t, rows, j.TotalRows)
 	score, err := sim.Score(bytes.NewReader(truth), bytes.NewReader(result))
 	require.NoError(t, err)
-	t.Logf("job %d: rows %d, unknown without need %d, wrong reason %d", s.jobs, score.Rows, score.UnexpectedUnknown, score.WrongReason)
+	t.Logf("job %d: rows %d, unknown without need %d, wrong reason %d: %v", s.jobs, score.Rows, score.UnexpectedUnknown, score.WrongReason, j.Reasons)
 	require.Equal(t, rows, score.Rows)
 	require.Zero(t, score.MissingRows+score.ExtraRows+score.OrderErrors+score.ChangedCells, "lost, doubled, moved or changed: %+v", score)
 	require.Zero(t, score.FalseValid+score.FalseInvalid, "lies: %+v", score)

@@ -60,6 +60,7 @@ type plant struct {
 
 const (
 	tortureSettle = 4 * time.Minute // for what is under way when the last fault is healed
+	outlasting    = "1s,3s,6s,12s"  // waits before a row is asked again, which most faults do not outlast
 	gentlePart    = 5               // the last one in so many of a stage has no deadly faults
 )
 
@@ -94,7 +95,7 @@ func (p *plant) ip(n int) string {
 // common are the flags that every process of a plant has.
 func (p *plant) common() []string {
 	return []string{"--dns", p.names[0].packets.LocalAddr().String(), "--dns", p.names[1].packets.LocalAddr().String(), "--smtp-port", p.world.smtp,
-		"--allow-private-targets", "--providers", p.at("providers.toml")}
+		"--allow-private-targets", "--providers", p.at("providers.toml"), "--retry-schedule", outlasting}
 }
 
 func (p *plant) keep(name, admin string, args []string) {

@@ -142,11 +142,7 @@ func nextTerm(dir, name string) (wire.Coordinator, error) {
 	if err := os.Rename(draft.path, path); err != nil {
 		return who, err
 	}
-	folder, err := os.Open(dir)
-	if err != nil {
-		return who, err
-	}
-	return who, errors.Join(folder.Sync(), folder.Close())
+	return who, syncFolder(dir)
 }
 
 func readTerm(path string) (id string, term uint64, err error) {

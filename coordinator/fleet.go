@@ -99,6 +99,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	var streams sync.WaitGroup
 	defer streams.Wait()
 	defer stop()
+	streams.Go(func() { f.watchRests(ctx) })
 	for {
 		view, changed := f.cfg.Cluster.Changed()
 		if err := f.attend(ctx, view, &streams); err != nil {

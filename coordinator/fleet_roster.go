@@ -15,8 +15,10 @@ type roster struct {
 	set      *shard.Set // all that keep a share
 	usable   *shard.Set // those of them that take work now
 	shares   map[string]share
-	former   []formerSet   // that had a share a moment ago, oldest first
-	replaced chan struct{} // closed when there is a later roster
+	rests    rests
+	wide     map[string]*shard.Set // who shares a wide provider at which somebody rests; "" for the others; nil: all
+	former   []formerSet           // that had a share a moment ago, oldest first
+	replaced chan struct{}         // closed when there is a later roster
 }
 
 // share is one identity of the set.
@@ -53,6 +55,8 @@ func newRoster(view *cluster.View, members map[string]*member, old *roster, now 
 	}
 	r.set, r.usable = mustSet(all), mustSet(usable)
 	if old != nil {
+		r.rests = old.rests
+		r.spread()
 		r.former = old.formerAt(now)
 		if old.set.Len() > 0 && !slices.Equal(old.set.All(), r.set.All()) {
 			r.former = append(r.former, formerSet{old.set, now.Add(handover)})
@@ -105,12 +109,16 @@ func (o *owner) found() bool { return o.identity != "" }
 // ready reports that the owner may be asked now.
 func (o *owner) ready() bool { return o.found() && o.usable && o.from.IsZero() }
 
-// owner finds who answers for a key. A pinned identity does while it has a share.
-func (r *roster) owner(k shard.Key, narrow bool, pinned string, now time.Time) owner {
-	if s, ok := r.shares[pinned]; ok {
+// owner finds who answers for a key of a provider. A pinned identity does while it has a share.
+func (r *roster) owner(k shard.Key, narrow bool, of *engine.Provider, pinned string, now time.Time) owner {
+	set := r.set
+	if !narrow {
+		set = r.sharing(of)
+	}
+	if s, ok := r.shares[pinned]; ok && (narrow || !r.rests.at(pinned, of.ID)) {
 		return owner{identity: pinned, share: s}
 	}
-	id, ok := r.set.Owner(k)
+	id, ok := set.Owner(k)
 	if !ok {
 		return owner{}
 	}
@@ -130,8 +138,8 @@ func (r *roster) owner(k shard.Key, narrow bool, pinned string, now time.Time) o
 
 // single finds who is asked a single at once. A narrow route's former owner goes on while it hands over; at a wide provider
 // the next best does while the owner is away, for each source has a budget of its own there.
-func (r *roster) single(k shard.Key, narrow bool, without map[*member]bool, now time.Time) owner {
-	o := r.owner(k, narrow, "", now)
+func (r *roster) single(k shard.Key, narrow bool, of *engine.Provider, without map[*member]bool, now time.Time) owner {
+	o := r.owner(k, narrow, of, "", now)
 	if narrow {
 		for i := range r.former {
 			f := &r.former[i]
@@ -146,7 +154,7 @@ func (r *roster) single(k shard.Key, narrow bool, without map[*member]bool, now 
 	}
 	var left []shard.Identity
 	for _, id := range r.usable.All() {
-		if !without[r.shares[id.Name].node] {
+		if !without[r.shares[id.Name].node] && !r.rests.at(id.Name, of.ID) {
 			left = append(left, id)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"probity/prober/wire"
 )
 
+var nobody = engine.DefaultTable().Unknown
+
 var rosterNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // viewOf is a view of nodes with one identity each, of the node's name.
@@ -73,13 +75,13 @@ func TestRoutesThatMoveRest(t *testing.T) {
 		before := newRoster(viewOf(true, names[:n]...), members, nil, rosterNow)
 		after := newRoster(viewOf(true, names[:m]...), members, before, rosterNow)
 		k, narrow := keyOf(routeTo(t, "mx"+strconv.Itoa(rapid.IntRange(0, 1000).Draw(t, "route"))+".example.org"), addressAt(t, "a@example.org"))
-		was, is := before.owner(k, narrow, "", rosterNow), after.owner(k, narrow, "", rosterNow)
+		was, is := before.owner(k, narrow, nobody, "", rosterNow), after.owner(k, narrow, nobody, "", rosterNow)
 		require.True(t, was.ready())
 		require.Equal(t, was.identity == is.identity, is.ready())
-		later := after.owner(k, narrow, "", rosterNow.Add(handover))
+		later := after.owner(k, narrow, nobody, "", rosterNow.Add(handover))
 		require.True(t, later.ready())
 		require.Equal(t, is.identity, later.identity)
-		wide := after.owner(k, false, "", rosterNow)
+		wide := after.owner(k, false, nobody, "", rosterNow)
 		require.True(t, wide.ready(), "each source has a budget of its own at a wide provider")
 	})
 }
@@ -89,9 +91,9 @@ func TestPinnedRowsStayWhileTheirIdentityIsThere(t *testing.T) {
 	r := newRoster(viewOf(true, "a", "b", "c"), members, nil, rosterNow)
 	for i := range 20 {
 		k, narrow := keyOf(routeTo(t, "mx"+strconv.Itoa(i)+".example.org"), addressAt(t, "a@example.org"))
-		o := r.owner(k, narrow, "b", rosterNow)
+		o := r.owner(k, narrow, nobody, "b", rosterNow)
 		require.Equal(t, "b", o.identity)
-		o = r.owner(k, narrow, "gone", rosterNow)
+		o = r.owner(k, narrow, nobody, "gone", rosterNow)
 		require.NotEmpty(t, o.identity)
 	}
 }
@@ -101,15 +103,15 @@ func TestSinglesGoToTheNextBestWhereThatIsPolite(t *testing.T) {
 	view := viewOf(true, "a", "b")
 	r := newRoster(view, members, nil, rosterNow)
 	k, narrow := keyOf(routeTo(t, "aspmx.l.google.com"), addressAt(t, "x@example.org"))
-	first := r.single(k, narrow, nil, rosterNow)
-	next := r.single(k, narrow, map[*member]bool{first.node: true}, rosterNow)
+	first := r.single(k, narrow, nobody, nil, rosterNow)
+	next := r.single(k, narrow, nobody, map[*member]bool{first.node: true}, rosterNow)
 	require.NotEqual(t, first.identity, next.identity)
-	none := r.single(k, narrow, map[*member]bool{first.node: true, next.node: true}, rosterNow)
+	none := r.single(k, narrow, nobody, map[*member]bool{first.node: true, next.node: true}, rosterNow)
 	require.False(t, none.found())
 
 	k, narrow = keyOf(routeTo(t, "mx.example.org"), addressAt(t, "x@example.org"))
-	first = r.single(k, narrow, nil, rosterNow)
-	again := r.single(k, narrow, map[*member]bool{first.node: true}, rosterNow)
+	first = r.single(k, narrow, nobody, nil, rosterNow)
+	again := r.single(k, narrow, nobody, map[*member]bool{first.node: true}, rosterNow)
 	require.Equal(t, first.identity, again.identity, "a narrow route has one source, there or not")
 }
 

@@ -15,15 +15,20 @@ func (f *Fleet) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
 	key, narrow := keyOf(a.Route, a.Address)
 	a.NoSMTP = a.NoSMTP || f.cfg.Suppressed(a.Address.Domain(), a.Route.Hosts)
 	gone := map[*member]bool{}
+	var blocked *wire.Answer // of a source that the provider wants no more of: another one may be asked
 	for {
 		r := f.roster.Load()
 		if r.usable.Len() == 0 {
 			return f.alone(&a)
 		}
-		o := r.single(key, narrow, gone, time.Now())
+		o := r.single(key, narrow, a.Route.Provider, gone, time.Now())
 		if o.ready() {
 			a.Egress = o.identity
 			answer, err := o.node.client.Single(ctx, a)
+			if err == nil && !narrow && answer.Verdict.Rule == engine.RuleSourceBlocked {
+				blocked, gone[o.node] = &answer, true
+				continue
+			}
 			if err == nil || !errors.Is(err, wire.ErrGone) {
 				return answer, err
 			}
@@ -31,6 +36,9 @@ func (f *Fleet) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
 			if !narrow {
 				continue // to the next best, until none is left
 			}
+		}
+		if blocked != nil {
+			return *blocked, nil
 		}
 		if !narrow && !o.found() {
 			return f.alone(&a)
@@ -76,7 +84,7 @@ func (f *Fleet) late(ctx context.Context, a *wire.Ask) (wire.Answer, error) {
 // Owner says who would be asked about an address: an identity and its node. Empty: nobody is there.
 func (f *Fleet) Owner(route *engine.Route, a engine.Address) (identity, node string) {
 	key, narrow := keyOf(route, a)
-	o := f.roster.Load().owner(key, narrow, "", time.Now())
+	o := f.roster.Load().owner(key, narrow, route.Provider, "", time.Now())
 	if !o.found() {
 		return "", ""
 	}

@@ -68,7 +68,7 @@ func (f *Fleet) ask(ctx context.Context, p *part, hold time.Duration, c *collect
 	defer cancel()
 	f.enter(p, cancel)
 	defer f.leave(p)
-	err := p.owner.node.client.Verify(ctx, &p.batch, hold, func(r wire.Results) { c.take(r.Rows) })
+	err := p.owner.node.client.Verify(ctx, &p.batch, hold, func(r wire.Results) { c.take(f.elsewhere(p, r.Rows)) })
 	if err == nil {
 		return
 	}
@@ -185,7 +185,7 @@ func (s *spreading) look(row *wire.Row) {
 		s.suppressed = s.f.cfg.Suppressed(domain, row.Route.Hosts)
 	}
 	if s.route == nil || key != s.key {
-		s.by = s.r.owner(key, narrow, s.b.Egress, s.now)
+		s.by = s.r.owner(key, narrow, row.Route.Provider, s.b.Egress, s.now)
 		s.part = s.parts[s.by.identity]
 	}
 	s.route, s.domain, s.key, s.narrow = row.Route, domain, key, narrow

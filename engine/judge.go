@@ -181,6 +181,10 @@ func decideUnasked(ev *Evidence, p Policy) decision {
 	return decision{reason: eventReason(s.Event), rule: "session/" + s.Event.String(), from: &s}
 }
 
+// RuleSourceBlocked is the rule of a verdict without a question: the receiver, or every one, wants no more of the source that
+// was to ask. Another source may.
+const RuleSourceBlocked = "session/source-blocked"
+
 func eventReason(e Event) Reason {
 	switch e {
 	case EventTimeout:

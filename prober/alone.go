@@ -96,8 +96,10 @@ func (p *Prober) Status() wire.Status {
 // state is an identity's in one word.
 func (e *egress) state(now time.Time) string {
 	switch {
-	case e.unlessResting(now) == nil:
-		return "resting"
+	case e.resting(now):
+		return wire.StateResting
+	case e.rested(now):
+		return stateCanary
 	case e.health.isSick():
 		return "sick"
 	}
@@ -111,6 +113,9 @@ func (l *lane) note(s *wire.IdentityStatus, now time.Time) {
 	s.Lanes++
 	if now.Before(l.pace.rest) {
 		s.Resting++
+		if l.provider.Wide && !l.mayBeCanary(now) {
+			s.RestsAt = append(s.RestsAt, l.provider.ID)
+		}
 		return
 	}
 	if _, d := l.pace.room(&connPace{}, bulk, now); d.denied && !d.lease {

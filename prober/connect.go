@@ -221,12 +221,16 @@ func (l *lane) act(s *session, r engine.Reply, f engine.Finding, now time.Time, 
 // quarantine rests this source at this receiver: who waits is told so, who comes later too.
 func (l *lane) quarantine(until time.Time, everywhere bool, now time.Time, out []ended) []ended {
 	if until.After(l.pace.rest) {
-		l.pace.rest = until
+		l.pace.rest, l.listed = until, everywhere
 	}
 	l.prober.ledger.ask(&l.account)
 	l.prober.cfg.Log.Warn("a receiver wants no more of this source", "provider", l.provider.ID, "egress", l.key.egress, "until", l.pace.rest)
-	if everywhere && l.egress.vote(l.key.route, until, now) {
+	if l.provider.Wide {
+		l.egress.restAt(l.provider.ID, l.pace.rest)
+	}
+	if everywhere && l.egress.vote(l.key.route, until, l.scaled(canaryRest), now) {
 		l.prober.cfg.Log.Error("three routes refuse this source as blocklisted: it rests everywhere", "egress", l.key.egress, "until", until)
+		l.prober.spawn(func(context.Context, context.Context) { l.prober.restEverywhere(l.egress) })
 	}
 	return l.emptyOut(nil, now, out)
 }

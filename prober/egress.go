@@ -44,9 +44,11 @@ type egress struct {
 
 	health health
 
-	mu    sync.Mutex           // guards what follows
-	rests time.Time            // quarantined everywhere until then
-	votes map[string]time.Time // route -> end of its vote for that
+	mu      sync.Mutex           // guards what follows
+	rests   time.Time            // quarantined everywhere until then
+	canary  time.Time            // while it rests, when one connection may be tried
+	restsAt map[string]time.Time // wide provider -> quarantined there until then
+	votes   map[string]time.Time // route -> end of its vote for that
 }
 
 const (
@@ -91,7 +93,8 @@ func newEgresses(ids []Identity, mailFrom string) (egresses, error) {
 }
 
 // choose finds the identity that asks for an address: the pinned one if it is ours, else by rendezvous hashing of the route, and
-// at wide providers of the domain, or of the address at their consumer domains. Nil when every candidate rests.
+// at wide providers of the domain, or of the address at their consumer domains, among those that do not rest there. Nil when every
+// candidate rests.
 func (a *egresses) choose(route *engine.Route, addr engine.Address, pinned string, now time.Time) *egress {
 	if len(a.list) == 1 {
 		return a.list[0].unlessResting(now)
@@ -103,30 +106,35 @@ func (a *egresses) choose(route *engine.Route, addr engine.Address, pinned strin
 			key = addr.Folded()
 		}
 	}
-	var best *egress
-	var weight uint64
+	var best, open *egress
+	var weight, openWeight uint64
 	for _, e := range a.list {
 		if e.name == pinned {
 			return e.unlessResting(now)
 		}
-		if w := xxh3.HashStringSeed(key, xxh3.HashString(e.name)); best == nil || w > weight {
+		w := xxh3.HashStringSeed(key, xxh3.HashString(e.name))
+		if best == nil || w > weight {
 			best, weight = e, w
 		}
+		if route.Provider.Wide && (open == nil || w > openWeight) && e.open(route.Provider.ID, now) {
+			open, openWeight = e, w
+		}
+	}
+	if open != nil {
+		return open
 	}
 	return best.unlessResting(now)
 }
 
 func (e *egress) unlessResting(now time.Time) *egress {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if now.Before(e.rests) {
+	if e.resting(now) {
 		return nil
 	}
 	return e
 }
 
-// vote records that a route wants the source to rest everywhere; true when enough of them do.
-func (e *egress) vote(route string, until, now time.Time) bool {
+// vote records that a route wants the source to rest everywhere; true when enough of them do. It is tried again after a while.
+func (e *egress) vote(route string, until time.Time, again time.Duration, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for r, end := range e.votes {
@@ -140,7 +148,7 @@ func (e *egress) vote(route string, until, now time.Time) bool {
 	if len(e.votes) < votesToRest || !until.After(e.rests) {
 		return false
 	}
-	e.rests = until
+	e.rests, e.canary = until, now.Add(again)
 	return true
 }
 

@@ -20,6 +20,9 @@ func (p *Prober) finish(l *lane, out []ended, now time.Time) {
 		} else {
 			o = e.p.conclude(now)
 		}
+		if o.verdict.Rule == engine.RuleSourceBlocked && p.egress.others(l.provider, l.egress, now) {
+			o.later, o.due = true, now // another of our sources has a budget of its own there
+		}
 		p.metrics.outcome(&o)
 		p.recent.note(e.p, &o, l.key.egress, now)
 		p.deliver(e.p, &o, now)

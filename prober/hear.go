@@ -174,6 +174,7 @@ func (h *hearing) answers() {
 	}
 	h.unanswered(told)
 	h.resolve()
+	h.revive()
 	if len(s.seen) > 0 {
 		if !s.progress {
 			s.progress = true

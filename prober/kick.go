@@ -149,7 +149,11 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 		l.pace.unconnect()
 		return false
 	}
-	if wait := l.egress.health.waits(now); now.Before(wait) {
+	wait := l.egress.health.waits(now)
+	if rest := l.egress.tries(l.scaled(canaryRest), now); rest.After(wait) {
+		wait = rest
+	}
+	if now.Before(wait) {
 		l.pace.unconnect()
 		l.prober.slots.free()
 		l.arm(wait, now)

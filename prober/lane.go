@@ -24,6 +24,7 @@ type lane struct {
 	down     map[string]failure
 	quick    map[string]quickness
 	heard    uint64          // answers, ever
+	listed   bool            // it rests for what a public blocklist says
 	mute     map[string]int  // hosts that took recipients and answered none, and how often in a row
 	queued   [priorities]int // probes in queues
 	served   turns           // of recipients between short and long jobs
@@ -125,7 +126,7 @@ func (l *lane) refusal(p *probe, host string, now time.Time) (engine.Sighting, b
 	switch {
 	case p.asked >= maxAsked:
 		return engine.Sighting{Event: engine.EventInternal, Host: host, At: now}, true
-	case now.Before(l.pace.rest):
+	case now.Before(l.pace.rest) && !l.mayBeCanary(now), l.egress.resting(now):
 		return engine.Sighting{Event: engine.EventSourceBlocked, Host: host, At: now}, true
 	}
 	f, ok := l.down[host]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +61,9 @@ func New(c Config) (*Prober, error) {
 	}
 	if p.metrics, err = newMetrics(p, c.Metrics); err != nil {
 		return nil, err
+	}
+	if err := p.recallRests(time.Now()); err != nil {
+		return nil, fmt.Errorf("prober: which sources rest: %w", err)
 	}
 	return p, p.warm(time.Now())
 }
@@ -166,6 +170,9 @@ func (p *Prober) laneOf(r *engine.Route, e *egress, now time.Time) *lane {
 	fresh := newLane(p, k, r.Provider, e, now)
 	if err := fresh.open(p.cfg.Cache, now); err != nil {
 		p.cfg.Log.Error("a budget cannot be read: it counts as used up", "error", err)
+	}
+	if now.Before(fresh.pace.rest) && r.Provider.Wide {
+		e.restAt(r.Provider.ID, fresh.pace.rest)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

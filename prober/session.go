@@ -71,7 +71,7 @@ func (s *session) next(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		s.lane.mu.Lock()
 		now := time.Now()
-		if s.leave || s.lane.prober.slots.closed() || s.yields() || s.used.sent >= maxSent {
+		if s.leave || s.used.sent > 0 && s.from.resting(now) || s.lane.prober.slots.closed() || s.yields() || s.used.sent >= maxSent {
 			s.lane.mu.Unlock()
 			return false
 		}

@@ -114,7 +114,9 @@ func (p *Prober) Release(egress, route string) bool {
 	was := false
 	for _, e := range p.egress.list {
 		if route == "" && e.name == egress {
-			was = e.release(now)
+			if was = e.release(now); was {
+				p.keepRest(e)
+			}
 		}
 	}
 	for _, l := range p.allLanes() {
@@ -131,7 +133,7 @@ func (e *egress) release(now time.Time) bool {
 	was := now.Before(e.rests)
 	e.rests = time.Time{}
 	clear(e.votes)
-	return was
+	return was // who asked writes it down
 }
 
 func (l *lane) release(now time.Time) bool {
@@ -141,6 +143,7 @@ func (l *lane) release(now time.Time) bool {
 		return false
 	}
 	l.pace.rest = time.Time{}
+	l.egress.restAt(l.provider.ID, time.Time{})
 	l.prober.ledger.ask(&l.account) // a restart must not find it again
 	l.prober.cfg.Log.Warn("an operator ended a quarantine", "provider", l.provider.ID, "egress", l.key.egress)
 	l.kick(now)

@@ -80,12 +80,12 @@ func TestEverywhereIsALaneOfItsOwn(t *testing.T) {
 	e := &egress{name: "e", votes: map[string]time.Time{}}
 	now := time.Now()
 	for _, r := range []string{"a", "b", "c"} {
-		e.vote(r, now.Add(time.Hour), now)
+		e.vote(r, now.Add(time.Hour), canaryRest, now)
 	}
 	shown := e.show(nil, now)
 	require.Len(t, shown, 1)
 	require.Empty(t, shown[0].Route)
 	require.True(t, e.release(now))
 	require.Empty(t, e.show(nil, now))
-	require.False(t, e.vote("a", now.Add(time.Hour), now), "votes begin anew")
+	require.False(t, e.vote("a", now.Add(time.Hour), canaryRest, now), "votes begin anew")
 }

@@ -115,6 +115,10 @@ func (c *session) greet() bool {
 		c.turned = true
 		return c.line(words)
 	}
+	if words := c.server.refusal(c.fill.ip, c.host.Persona); words != "" {
+		c.turned = true
+		return c.line(words)
+	}
 	switch c.habit.fault {
 	case faultMute:
 		c.pause(c.server.scaled(muteTime))

@@ -142,8 +142,9 @@ type spoke struct {
 	disk  vfs.FS
 	stop  func()
 
-	mu     sync.Mutex // guards what follows
-	probed time.Time  // when it last dialled or named a recipient
+	mu     sync.Mutex         // guards what follows
+	probed time.Time          // when it last dialled or named a recipient
+	dials  map[netip.Addr]int // connections to mail servers, by source
 }
 
 func (f *fleetLab) newSpoke(n, identities int) *spoke {
@@ -184,6 +185,12 @@ func (s *spoke) start() {
 // dial is the node's way to mail servers; it notes when something is asked.
 func (s *spoke) dial(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 	s.note()
+	s.mu.Lock()
+	if s.dials == nil {
+		s.dials = map[netip.Addr]int{}
+	}
+	s.dials[local]++
+	s.mu.Unlock()
 	conn, err := s.f.network.DialFrom(local)(ctx, network, address)
 	if err != nil {
 		return nil, err

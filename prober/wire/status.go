@@ -2,7 +2,7 @@ package wire
 
 import "time"
 
-// Status is how a node fares, for people and dashboards. Nothing is decided by it.
+// Status is how a node fares, for people and dashboards. Nothing is decided by it but which source is asked at a wide provider.
 type Status struct {
 	Lanes, Sessions, Rows int
 	Recipients            uint64 // sent since the node's start, decoys included
@@ -14,11 +14,15 @@ type Status struct {
 // IdentityStatus is how an egress identity of a node fares.
 type IdentityStatus struct {
 	Name    string
-	State   string // ok, resting, sick
+	State   string // ok, resting, canary (rests everywhere, and is about to be tried), sick
 	Lanes   int
-	Resting int // lanes whose receiver wants no more of this source for a time
-	Spent   int // lanes whose budget is used up for now
+	Resting int      // lanes whose receiver wants no more of this source for a time
+	Spent   int      // lanes whose budget is used up for now
+	RestsAt []string // wide providers among those
 }
+
+// StateResting is the state of an identity that is not used at all: it rests everywhere.
+const StateResting = "resting"
 
 // maxIdentities bounds what is kept of a node's status.
 const maxIdentities = 1024
@@ -26,7 +30,7 @@ const maxIdentities = 1024
 func statusFrame(s Status) *NodeFrame {
 	f := &StatusFrame{Lanes: count(s.Lanes), Sessions: count(s.Sessions), Rows: count(s.Rows), Recipients: s.Recipients, Answered: s.Answered}
 	for _, id := range s.Identities[:min(len(s.Identities), maxIdentities)] {
-		f.Identities = append(f.Identities, &IdentityStatusFrame{Name: id.Name, State: id.State, Lanes: count(id.Lanes), Resting: count(id.Resting), Spent: count(id.Spent)})
+		f.Identities = append(f.Identities, &IdentityStatusFrame{Name: id.Name, State: id.State, Lanes: count(id.Lanes), Resting: count(id.Resting), Spent: count(id.Spent), RestsAt: id.RestsAt})
 	}
 	return &NodeFrame{Kind: &NodeFrame_Status{Status: f}}
 }
@@ -34,7 +38,7 @@ func statusFrame(s Status) *NodeFrame {
 func (f *StatusFrame) status() Status {
 	s := Status{Lanes: int(f.GetLanes()), Sessions: int(f.GetSessions()), Rows: int(f.GetRows()), Recipients: f.GetRecipients(), Answered: f.GetAnswered()}
 	for _, id := range f.GetIdentities()[:min(len(f.GetIdentities()), maxIdentities)] {
-		s.Identities = append(s.Identities, IdentityStatus{id.GetName(), id.GetState(), int(id.GetLanes()), int(id.GetResting()), int(id.GetSpent())})
+		s.Identities = append(s.Identities, IdentityStatus{id.GetName(), id.GetState(), int(id.GetLanes()), int(id.GetResting()), int(id.GetSpent()), id.GetRestsAt()})
 	}
 	return s
 }

@@ -967,7 +967,7 @@ func (*DrainingFrame) Descriptor() ([]byte, []int) {
 	return file_wire_proto_rawDescGZIP(), []int{12}
 }
 
-// How a node fares: for people and dashboards, nothing is decided by it. Sent with every second ping.
+// How a node fares: for people and dashboards, and for which source is asked at a wide provider. Sent with every second ping.
 type StatusFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lanes         uint32                 `protobuf:"varint,1,opt,name=lanes" json:"lanes,omitempty"`
@@ -1057,8 +1057,9 @@ type IdentityStatusFrame struct {
 	Name          string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
 	State         string                 `protobuf:"bytes,2,opt,name=state" json:"state,omitempty"` // one word
 	Lanes         uint32                 `protobuf:"varint,3,opt,name=lanes" json:"lanes,omitempty"`
-	Resting       uint32                 `protobuf:"varint,4,opt,name=resting" json:"resting,omitempty"` // lanes whose receiver wants no more of this source for a time
-	Spent         uint32                 `protobuf:"varint,5,opt,name=spent" json:"spent,omitempty"`     // lanes whose budget is used up for now
+	Resting       uint32                 `protobuf:"varint,4,opt,name=resting" json:"resting,omitempty"`               // lanes whose receiver wants no more of this source for a time
+	Spent         uint32                 `protobuf:"varint,5,opt,name=spent" json:"spent,omitempty"`                   // lanes whose budget is used up for now
+	RestsAt       []string               `protobuf:"bytes,6,rep,name=rests_at,json=restsAt" json:"rests_at,omitempty"` // wide providers that want no more of this source for a time
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1126,6 +1127,13 @@ func (x *IdentityStatusFrame) GetSpent() uint32 {
 		return x.Spent
 	}
 	return 0
+}
+
+func (x *IdentityStatusFrame) GetRestsAt() []string {
+	if x != nil {
+		return x.RestsAt
+	}
+	return nil
 }
 
 type RouteFrame struct {
@@ -2135,13 +2143,14 @@ const file_wire_proto_rawDesc = "" +
 	"\banswered\x18\x05 \x01(\x04R\banswered\x12A\n" +
 	"\n" +
 	"identities\x18\x06 \x03(\v2!.probity.wire.IdentityStatusFrameR\n" +
-	"identities\"\x85\x01\n" +
+	"identities\"\xa0\x01\n" +
 	"\x13IdentityStatusFrame\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +
 	"\x05lanes\x18\x03 \x01(\rR\x05lanes\x12\x18\n" +
 	"\aresting\x18\x04 \x01(\rR\aresting\x12\x14\n" +
-	"\x05spent\x18\x05 \x01(\rR\x05spent\"\x94\x01\n" +
+	"\x05spent\x18\x05 \x01(\rR\x05spent\x12\x19\n" +
+	"\brests_at\x18\x06 \x03(\tR\arestsAt\"\x94\x01\n" +
 	"\n" +
 	"RouteFrame\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +

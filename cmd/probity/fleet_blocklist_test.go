@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+	"probity/coordinator"
+)
+
+// TestFleetAvoidsListedSources has one source listed at a provider and another one everywhere, while lists come one after the
+// other. The provider's rows are answered from the other sources, each with its own budget; what only a listed source may ask is
+// UNKNOWN; operators see it; and a canary brings the source back when it is off the lists.
+func TestFleetAvoidsListedSources(t *testing.T) {
+	const speedup = fleetSpeedup / 4 // a canary is let go every four minutes
+	inFleet(t, speedup, 2, 2, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
+		atGoogle, everywhere := spokes[0].ids[0].Local, spokes[1].ids[1].Local
+		blocked, unknown, next := map[string]int{}, 0, f.slices(12_000, 400)
+		verify := func() {
+			list := next()
+			_, result := f.hub.finish(t, ctx, f.hub.accept(t, ctx, list))
+			s := scoreOf(t, f.internet.World, list, result)
+			require.Zero(t, s.FalseValid+s.FalseInvalid)
+			unknown += s.UnexpectedUnknown
+			for provider, n := range blockedBy(t, result) {
+				blocked[provider] += n
+			}
+		}
+		f.internet.Blocklist(atGoogle, "google")
+		verify()
+		require.NotZero(t, f.identity(atGoogle).Resting, "a lane of it rests")
+		require.Equal(t, "ok", f.identity(atGoogle).State, "it rests at one receiver only")
+
+		f.internet.Blocklist(everywhere, "")
+		for tries := 0; f.identity(everywhere).State != "resting"; tries++ {
+			require.Less(t, tries, 5, "nobody is alerted")
+			verify()
+		}
+		before, began := spokes[1].dialsOf(everywhere), time.Now()
+		for time.Since(began) < 9*time.Minute {
+			verify()
+		}
+		tried := spokes[1].dialsOf(everywhere) - before
+		require.LessOrEqual(t, tried, 2+int(time.Since(began)/(4*time.Minute)), "canaries, and nothing else")
+		require.Positive(t, tried, "no canary")
+
+		f.internet.Pardon(everywhere)
+		for tries := 0; f.identity(everywhere).State != "ok"; tries++ {
+			require.Less(t, tries, 10, "the canary does not bring it back")
+			verify()
+		}
+		requirePolite(t, f.internet.Referee.Report())
+		t.Logf("%d canaries; %d UNKNOWN beyond the truth; blocked by provider: %v", tried, unknown, blocked)
+		require.Less(t, blocked["Google"], 20, "the other sources have budgets of their own")
+
+		for _, spoke := range spokes {
+			for _, one := range spoke.ids {
+				f.internet.Blocklist(one.Local, "google")
+			}
+		}
+		clear(blocked)
+		verify()
+		require.Greater(t, blocked["Google"], 50, "nobody may ask")
+	})
+}
+
+// slices cuts a list into lists.
+func (f *fleetLab) slices(rows, each int) (next func() []byte) {
+	all, err := csv.NewReader(bytes.NewReader(f.list(rows, nil))).ReadAll()
+	require.NoError(f.t, err)
+	header, left := all[0], all[1:]
+	return func() []byte {
+		require.GreaterOrEqual(f.t, len(left), each, "no rows are left")
+		var out bytes.Buffer
+		w := csv.NewWriter(&out)
+		require.NoError(f.t, w.Write(header))
+		require.NoError(f.t, w.WriteAll(left[:each]))
+		left = left[each:]
+		return out.Bytes()
+	}
+}
+
+func (s *spoke) dialsOf(source netip.Addr) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dials[source]
+}
+
+// identity is what the cluster says of a source.
+func (f *fleetLab) identity(local netip.Addr) coordinator.IdentityReport {
+	for _, n := range f.hub.fleet.Report().Nodes {
+		for _, id := range n.Identities {
+			if id.Name == local.String() {
+				return id
+			}
+		}
+	}
+	return coordinator.IdentityReport{}
+}
+
+func scoreOf(t *testing.T, w *sim.World, list, result []byte) sim.Scores {
+	var truth bytes.Buffer
+	require.NoError(t, sim.WriteTruth(&truth, w, bytes.NewReader(list)))
+	s, err := sim.Score(&truth, bytes.NewReader(result))
+	require.NoError(t, err)
+	return s
+}
+
+// blockedBy counts the rows that are UNKNOWN for a block, by provider.
+func blockedBy(t *testing.T, result []byte) map[string]int {
+	rows, err := csv.NewReader(bytes.NewReader(result)).ReadAll()
+	require.NoError(t, err)
+	provider, reason := slices.Index(rows[0], "verify_smtp_provider"), slices.Index(rows[0], "verify_reason")
+	by := map[string]int{}
+	for _, r := range rows[1:] {
+		if r[reason] == "blocked" {
+			by[r[provider]]++
+		}
+	}
+	return by
+}

@@ -1,0 +1,175 @@
+package prober
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"probity/engine"
+	"probity/store/cache"
+)
+
+// A source that blocklists name rests everywhere: nobody is asked from it, but for one connection in a while, the canary. When a
+// receiver answers that one about its recipient, the source is off the lists, and all goes on as before, those too who rested for the
+// list alone. At one receiver a source
+// rests alone, until the receiver's time is over; a wide provider's rows are then asked from the other sources, each of which
+// keeps to a budget of its own.
+
+// canaryRest is how often a source that rests everywhere is tried.
+const canaryRest = time.Hour
+
+// stateCanary is the state of a source that rests everywhere and is about to be tried.
+const stateCanary = "canary"
+
+// resting reports a source that is not to be used: it rests everywhere, and it is not time for its canary.
+func (e *egress) resting(now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return now.Before(e.rests) && now.Before(e.canary)
+}
+
+// rested reports a source that rests everywhere, be it time for its canary or not.
+func (e *egress) rested(now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return now.Before(e.rests)
+}
+
+// open reports that a provider may be asked from this source.
+func (e *egress) open(provider string, now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now.Before(e.rests) {
+		return !now.Before(e.canary) // a lane that a blocklist made rest may take the canary
+	}
+	return !now.Before(e.restsAt[provider])
+}
+
+// restAt notes that a wide provider wants no more of the source for a time. Bounded by the providers of the table.
+func (e *egress) restAt(provider string, until time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.restsAt == nil {
+		e.restsAt = map[string]time.Time{}
+	}
+	e.restsAt[provider] = until
+}
+
+// tries is when a connection may be tried from a source that rests, if not now: who is let go is the canary.
+func (e *egress) tries(again time.Duration, now time.Time) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case !now.Before(e.rests):
+		return time.Time{}
+	case now.Before(e.canary):
+		return e.canary
+	}
+	e.canary = now.Add(again)
+	return time.Time{}
+}
+
+// well ends the rest of a source that has been answered about a recipient. It reports whether it rested.
+func (e *egress) well(now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	was := now.Before(e.rests)
+	if was {
+		e.rests = time.Time{}
+		clear(e.votes)
+	}
+	return was
+}
+
+// others reports that a wide provider may be asked from another source of this node.
+func (a *egresses) others(p *engine.Provider, than *egress, now time.Time) bool {
+	if !p.Wide {
+		return false
+	}
+	for _, e := range a.list {
+		if e != than && e.open(p.ID, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// restEverywhere lets all who wait for the source go home, and remembers over a restart that it rests. No lock is held.
+func (p *Prober) restEverywhere(e *egress) {
+	now := time.Now()
+	for _, l := range p.allLanes() {
+		if l.egress != e {
+			continue
+		}
+		l.mu.Lock()
+		out := l.emptyOut(nil, now, nil)
+		l.mu.Unlock()
+		p.finish(l, out, now)
+	}
+	p.keepRest(e)
+}
+
+// keepRest writes until when a source rests everywhere.
+func (p *Prober) keepRest(e *egress) {
+	e.mu.Lock()
+	until := e.rests
+	e.mu.Unlock()
+	b := cache.Budget{Name: restName(e)}
+	if !until.IsZero() {
+		b.State, b.Until = binary.BigEndian.AppendUint64(nil, uint64(until.UnixMilli())), until
+	}
+	if err := p.cfg.Cache.PutBudgets([]cache.Budget{b}); err != nil {
+		p.cfg.Log.Error("that a source rests everywhere was not written: a restart would forget it", "error", err)
+	}
+}
+
+// recallRests reads which sources rest everywhere. The canary's time is not kept: it comes an hour after a start.
+func (p *Prober) recallRests(now time.Time) error {
+	for _, e := range p.egress.list {
+		state, ok, err := p.cfg.Cache.Budget(restName(e))
+		if err != nil {
+			return err
+		}
+		if ok && len(state) == 8 {
+			e.rests, e.canary = time.UnixMilli(int64(binary.BigEndian.Uint64(state))), now.Add(p.table.Load().Scaled(canaryRest))
+		}
+	}
+	return nil
+}
+
+func restName(e *egress) string { return "rest " + e.name }
+
+// revive ends the rest of a source whose canary was answered about a recipient: whatever the answer, it was not about us.
+func (h *hearing) revive() {
+	for _, a := range h.s.seen {
+		if a.finding.Blame == engine.BlameUs || a.finding.Blame == engine.BlameNetwork {
+			return
+		}
+	}
+	if e, p := h.s.from, h.l.prober; len(h.s.seen) > 0 && e.well(h.now) {
+		p.cfg.Log.Warn("a source that rested everywhere is well again", "egress", e.name)
+		p.spawn(func(context.Context, context.Context) { p.delisted(e) })
+	}
+}
+
+// mayBeCanary reports a lane that rests for a public blocklist alone, when it is time to try whether its source is still on it.
+// The mutex is held.
+func (l *lane) mayBeCanary(now time.Time) bool {
+	return l.listed && l.egress.rested(now) && !l.egress.resting(now)
+}
+
+// delisted lets the lanes go on that rested for the blocklist. No lock is held.
+func (p *Prober) delisted(e *egress) {
+	now := time.Now()
+	for _, l := range p.allLanes() {
+		l.mu.Lock()
+		if l.egress == e && l.listed {
+			l.listed, l.pace.rest = false, time.Time{}
+			e.restAt(l.provider.ID, time.Time{})
+			p.ledger.ask(&l.account)
+			l.kick(now)
+		}
+		l.mu.Unlock()
+	}
+	p.keepRest(e)
+}

@@ -21,7 +21,6 @@ type smtpServer struct {
 	tls     *tls.Config
 	serial  atomic.Uint64 // numbers the sessions
 	blocklists
-	blocklists
 }
 
 // newSMTP makes the server of w's hosts. It starts nothing.

@@ -115,10 +115,6 @@ func (c *session) greet() bool {
 		c.turned = true
 		return c.line(words)
 	}
-	if words := c.server.refusal(c.fill.ip, c.host.Persona); words != "" {
-		c.turned = true
-		return c.line(words)
-	}
 	switch c.habit.fault {
 	case faultMute:
 		c.pause(c.server.scaled(muteTime))

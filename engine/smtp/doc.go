@@ -9,7 +9,8 @@
 // What must hold:
 //
 //  1. Nothing is sent before the banner has been read, and no command while a reply is unread (RFC 5321 section 4.3.1),
-//     but a pipelined group to a server that offers PIPELINING (RFC 2920). A group is read while it is written.
+//     but a pipelined group to a server that offers PIPELINING (RFC 2920). A group that may not fit into the send buffer is
+//     read while it is written.
 //  2. What a probe met is data: a Fault, never an error.
 //  3. After a timeout, a close, a 421 or a reply out of step the session is botched: it refuses to be used again.
 //  4. A recipient is told only a reply that was read in its place. Where a group ends with more replies than commands, or a

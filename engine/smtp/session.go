@@ -131,12 +131,20 @@ func (s *Session) command(stage engine.Stage, timeout time.Duration) (engine.Rep
 	if f := s.inStep(stage); !f.None() {
 		return engine.Reply{Stage: stage}, f
 	}
+	if f := s.write(stage, timeout); !f.None() {
+		return engine.Reply{Stage: stage}, f
+	}
+	return s.read(stage, timeout)
+}
+
+// write sends s.out. Any failure but a timeout is told by the read.
+func (s *Session) write(stage engine.Stage, timeout time.Duration) Fault {
 	_ = s.raw.SetWriteDeadline(time.Now().Add(timeout))
 	if s.ctx.Err() != nil {
 		_ = s.raw.SetWriteDeadline(past())
 	}
 	if _, err := s.conn.Write(s.out); err != nil && isTimeout(err) {
-		return engine.Reply{Stage: stage}, s.fail(broken(s.ctx, stage, err))
+		return s.fail(broken(s.ctx, stage, err))
 	}
-	return s.read(stage, timeout)
+	return Fault{}
 }

@@ -24,8 +24,9 @@
 //     node, else a hundredth, for the first. While work remains, a lane uses 97 % of what is open to bulk: the rest is that
 //     a budget is counted in sixtieths of its span. The first single after a quiet hour may find a small budget used up.
 //     Where short jobs and long ones want the same lane, the short have three of four recipients and connections; neither starves.
-//  7. No lock is held across I/O. The order of locks is flight, lane, destination; a run's lock is taken last and alone.
-//  8. Bounds: Config.MaxRows probes, Config.MaxLanes lanes, Config.MaxSessions sessions, Config.MaxRetries retries of singles.
+//  7. No lock is held across I/O. The order of locks is flight, lane, destination or turnstile; a run's lock is taken last and alone.
+//  8. Bounds: Config.MaxRows probes, Config.MaxLanes lanes, Config.MaxSessions sessions, Config.MaxRetries retries of singles;
+//     of sessions, as many connect or ask at one time as the processor keeps up with (turnstile.go).
 //  9. A node that is told to stand alone (SetAlone) opens no connection and begins no transaction until it is told otherwise,
 //     not even for a retry of its own. A source that cannot connect anywhere sends one canary in a while and nothing else.
 //  10. When Run has returned, every session has taken its leave and no goroutine of this package is left.

@@ -43,6 +43,9 @@ func (l *lane) kick(now time.Time) {
 func (l *lane) serve(who priority, now time.Time) (ok bool, more int) {
 	g := l.ready[who].pop()
 	g.ready[who] = false
+	if who == single && g.queued[single] > 0 {
+		l.hurry(g)
+	}
 	switch {
 	case !g.needs(who, l):
 		l.tidyGroup(g)
@@ -108,6 +111,15 @@ func (l *lane) wakeIdle(g *group) bool {
 	l.unidle(s)
 	s.wake <- struct{}{} // has room: a session is idle once
 	return true
+}
+
+// hurry lets a session of the group through the turnstile: a single waits for it.
+func (l *lane) hurry(g *group) {
+	for _, t := range g.outside {
+		if l.prober.stile.hurry(t) {
+			return
+		}
+	}
 }
 
 // unidle takes a session from those that wait; false when somebody else has.

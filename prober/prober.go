@@ -29,6 +29,7 @@ type Prober struct {
 	recent  *recent
 	tls     *tls.Config // of all sessions
 	tickets tickets
+	stile   *turnstile
 	rows    atomic.Int64 // probes in memory
 	warned  sync.Once
 	quiet   time.Time     // budgets per minute are used up until then: what was used before the start is not known
@@ -53,7 +54,7 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(), tls: newTLS(),
+	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(), tls: newTLS(), stile: newTurnstile(c.MaxSessions),
 		dests: destinations{all: map[destinationKey]*destination{}}, lanes: map[laneKey]*lane{}, started: make(chan struct{}), stop: make(chan struct{})}
 	p.table.Store(c.Table)
 	if p.egress, err = newEgresses(c.Identities, c.MailFrom); err != nil {

@@ -67,6 +67,7 @@ type group struct {
 	sessions  int
 	healthy   int        // sessions that have had a recipient answered
 	idle      []*session // those that wait for more
+	outside   []*turn    // those that wait at the turnstile
 	batch     int        // most recipients of a transaction, learnt from closes; 0 for no bound
 	oneDomain bool       // learnt: recipients of one transaction share their domain
 	hot       bool       // its acceptances are doubted: see hearing.heat

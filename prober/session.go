@@ -2,6 +2,7 @@ package prober
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"probity/engine/smtp"
@@ -32,8 +33,9 @@ type session struct {
 	progress bool // some recipient was answered on this connection
 	accepted map[string]bool
 
-	wake  chan struct{}
-	leave bool // the next take finds nothing
+	wake   chan struct{}
+	leave  bool // the next take finds nothing
+	inside bool // of the turnstile
 }
 
 func newSession(l *lane, g *group, who priority) *session {
@@ -44,17 +46,55 @@ func newSession(l *lane, g *group, who priority) *session {
 // run is the session's life: connect, ask, take leave. soft ends when the node stops, hard when it can wait no longer.
 func (s *session) run(soft, hard context.Context) {
 	defer s.end()
+	if soft.Err() != nil || !s.pass(soft) {
+		return
+	}
 	began := time.Now()
-	if soft.Err() != nil || !s.connect(hard) {
+	if !s.connect(hard) {
 		return
 	}
 	s.lane.reached(time.Since(began))
 	for s.next(soft) {
-		if !s.ask(hard) {
+		ok := s.ask(hard)
+		s.stepOut()
+		if !ok {
 			break
 		}
 	}
+	s.stepOut()
 	s.quit()
+}
+
+// pass takes the session through the turnstile, before whatever keeps the processor busy. False when ctx ended first.
+func (s *session) pass(ctx context.Context) bool {
+	if s.inside {
+		return true
+	}
+	ts, l := s.lane.prober.stile, s.lane
+	t := ts.enter()
+	if t == nil {
+		s.inside = true
+		return true
+	}
+	l.mu.Lock()
+	if s.group.queued[single] > 0 {
+		ts.hurry(t)
+	}
+	s.group.outside = append(s.group.outside, t)
+	l.mu.Unlock()
+	s.inside = ts.wait(ctx, t)
+	l.mu.Lock()
+	s.group.outside = slices.DeleteFunc(s.group.outside, func(other *turn) bool { return other == t })
+	l.mu.Unlock()
+	return s.inside
+}
+
+// stepOut makes room in the turnstile.
+func (s *session) stepOut() {
+	if s.inside {
+		s.inside = false
+		s.lane.prober.stile.leave()
+	}
 }
 
 // quit takes leave even while the node stops: an open connection would count against us at the peer.
@@ -68,7 +108,7 @@ const quitTime = 8 * time.Second
 
 // next takes the next transaction; it waits a little for work or for budgets. False when it is time to leave.
 func (s *session) next(ctx context.Context) bool {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && s.pass(ctx) {
 		s.lane.mu.Lock()
 		now := time.Now()
 		if s.leave || s.used.sent > 0 && s.from.resting(now) || s.lane.prober.slots.closed() || s.yields() || s.used.sent >= maxSent {
@@ -90,6 +130,7 @@ func (s *session) next(ctx context.Context) bool {
 		s.group.idle = append(s.group.idle, s)
 		s.lane.idlers++
 		s.lane.mu.Unlock()
+		s.stepOut()
 		if !s.rest(ctx, wait) {
 			return false
 		}
@@ -161,6 +202,7 @@ func (s *session) rest(ctx context.Context, wait time.Duration) bool {
 
 // end gives the connection's place back and lets the others go on.
 func (s *session) end() {
+	s.stepOut()
 	p, l, now := s.lane.prober, s.lane, time.Now()
 	if s.dest != nil {
 		s.dest.closed(now)

@@ -1,0 +1,160 @@
+package prober
+
+import (
+	linked "container/list"
+	"context"
+	"runtime"
+	runtimemetrics "runtime/metrics"
+	"sync"
+	"time"
+)
+
+// turnstile bounds how many sessions connect or ask at one time to what the processor keeps up with. Where receivers are far,
+// hundreds wait for replies and cost nothing; where they answer at once, each one more only stands in the scheduler's queue, and
+// with it everybody who has something short to do: a single, a heartbeat. No budget is touched: a session that waits here has
+// reserved nothing for what it will ask, and keeps its connection.
+//
+// The bound follows the number of goroutines that are ready and do not run: down by a quarter when they are many, up by a
+// quarter when they are few. It is looked at when somebody comes or goes, and by a timer only while somebody waits.
+type turnstile struct {
+	ready func() int // goroutines that are ready and do not run; for one caller at a time
+	procs int
+	most  int
+
+	mu      sync.Mutex // guards what follows
+	limit   int
+	inside  int
+	waiting linked.List // of *turn, at most one a session
+	looked  time.Time
+	timer   *time.Timer // nil when not armed
+}
+
+// turn is a session that waits at the turnstile.
+type turn struct {
+	in chan struct{}   // closed when it is let in
+	at *linked.Element // nil when it was let in, or has gone; guarded by the turnstile's mutex
+}
+
+const (
+	lookEvery = 5 * time.Millisecond // between two looks
+	// Of each processor:
+	firstInside = 32 // sessions, before anything is known
+	leastInside = 2  // sessions, at any load
+	manyReady   = 8  // goroutines that wait for it
+	fewReady    = 2
+)
+
+func newTurnstile(most int) *turnstile {
+	procs := runtime.GOMAXPROCS(0)
+	return &turnstile{ready: newReady(), procs: procs, most: most, limit: min(firstInside*procs, most)}
+}
+
+// newReady reads the scheduler's own count.
+func newReady() func() int {
+	sample := []runtimemetrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}}
+	return func() int {
+		runtimemetrics.Read(sample)
+		if sample[0].Value.Kind() != runtimemetrics.KindUint64 {
+			return 0
+		}
+		return int(sample[0].Value.Uint64())
+	}
+}
+
+// enter lets the caller in at once, or gives the turn to wait for.
+func (ts *turnstile) enter() *turn {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.look(time.Now())
+	if ts.inside < ts.limit {
+		ts.inside++
+		return nil
+	}
+	t := &turn{in: make(chan struct{})}
+	t.at = ts.waiting.PushBack(t)
+	ts.arm()
+	return t
+}
+
+// leave makes room for the next.
+func (ts *turnstile) leave() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.inside--
+	ts.look(time.Now())
+	ts.admit()
+}
+
+// wait returns when the turn has come; false when ctx ended first.
+func (ts *turnstile) wait(ctx context.Context, t *turn) bool {
+	select {
+	case <-t.in:
+		return true
+	case <-ctx.Done():
+	}
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t.at == nil {
+		return true // just now
+	}
+	ts.waiting.Remove(t.at)
+	t.at = nil
+	return false
+}
+
+// hurry lets a turn in before the others and over the bound: a single waits for it. False when it was in already.
+func (ts *turnstile) hurry(t *turn) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t.at == nil {
+		return false
+	}
+	ts.let(t)
+	return true
+}
+
+// let lets a turn in that waits. The mutex is held.
+func (ts *turnstile) let(t *turn) {
+	ts.waiting.Remove(t.at)
+	t.at = nil
+	ts.inside++
+	close(t.in)
+}
+
+// admit lets in whom there is room for. The mutex is held.
+func (ts *turnstile) admit() {
+	for ts.waiting.Len() > 0 && ts.inside < ts.limit {
+		ts.let(ts.waiting.Front().Value.(*turn))
+	}
+	ts.arm()
+}
+
+// look moves the bound, when the last look is not just now. The mutex is held.
+func (ts *turnstile) look(now time.Time) {
+	if now.Sub(ts.looked) < lookEvery {
+		return
+	}
+	ts.looked = now
+	switch n := ts.ready(); {
+	case n > manyReady*ts.procs:
+		ts.limit = max(min(ts.limit, ts.inside)*3/4, min(leastInside*ts.procs, ts.most))
+	case n < fewReady*ts.procs && ts.inside >= ts.limit*3/4:
+		ts.limit = min(ts.limit+ts.limit/4+1, ts.most)
+	}
+}
+
+// arm sees to it that those who wait are thought of when nobody comes or goes. The mutex is held.
+func (ts *turnstile) arm() {
+	if ts.timer == nil && ts.waiting.Len() > 0 {
+		ts.timer = time.AfterFunc(lookEvery, ts.tick)
+	}
+}
+
+// tick is the timer's call.
+func (ts *turnstile) tick() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.timer = nil
+	ts.look(time.Now())
+	ts.admit()
+}

@@ -1,0 +1,81 @@
+package prober
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// busyWith is a turnstile of two processors on which so many goroutines wait.
+func busyWith(ready *int, most int) *turnstile {
+	ts := newTurnstile(most)
+	ts.procs, ts.limit = 2, min(2*firstInside, most)
+	ts.ready = func() int { return *ready }
+	return ts
+}
+
+func TestTurnstileFollowsTheProcessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ready := 0
+		ts := busyWith(&ready, 1000)
+		waiting := func() int {
+			ts.mu.Lock() // its timer looks too
+			defer ts.mu.Unlock()
+			return ts.waiting.Len()
+		}
+		limit := func() int {
+			ts.mu.Lock()
+			defer ts.mu.Unlock()
+			return ts.limit
+		}
+		let := func() (n int) {
+			for ; waiting() == 0; n++ {
+				ts.enter()
+			}
+			return n
+		}
+		require.Equal(t, 2*firstInside+1, let(), "so many at first, and the next one waits")
+		time.Sleep(10 * lookEvery)
+		require.Zero(t, waiting(), "the processor is idle: who waits is let in though nobody leaves")
+		ready = 1000
+		for range 2*firstInside + 1 - 2*leastInside {
+			time.Sleep(lookEvery)
+			ts.leave()
+		}
+		require.Equal(t, 2*leastInside, limit(), "never less, whatever else is going on")
+		ready = 0
+		for range 100 {
+			let()
+			time.Sleep(10 * lookEvery)
+		}
+		require.Equal(t, 1000, limit(), "never more than there are sessions")
+		for waiting() > 0 {
+			ts.leave()
+		}
+	})
+}
+
+func TestTurnstileLetsWhoIsHurriedThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ready := 1000 // so that nobody is let in by time
+		ts := busyWith(&ready, 1)
+		require.Nil(t, ts.enter())
+		first, second, third := ts.enter(), ts.enter(), ts.enter()
+		require.True(t, ts.hurry(third))
+		require.False(t, ts.hurry(third), "is in already")
+		require.True(t, ts.wait(t.Context(), third))
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.False(t, ts.wait(ctx, first), "has gone")
+		require.False(t, ts.hurry(first))
+		ts.leave()
+		require.Equal(t, 1, ts.waiting.Len(), "third is still inside")
+		ts.leave()
+		require.True(t, ts.wait(t.Context(), second))
+		require.Equal(t, 1, ts.inside)
+	})
+}

@@ -43,6 +43,7 @@ func newCounter(fs vfs.FS, dir string, seed uint64) (*counter, error) {
 // appendHashes appends a record for each row of a block that has an address. It touches nothing shared.
 func (c *counter) appendHashes(dst []byte, b *sheet.Block) []byte {
 	for i := range b.Rows {
+		breathe(i)
 		if b.Rows[i].Blank {
 			continue
 		}

@@ -44,6 +44,7 @@ func (p *page) make() error {
 		return err
 	}
 	for i := range p.fr.block.Rows {
+		breathe(i)
 		if err := p.row(i); err != nil {
 			return err
 		}

@@ -115,6 +115,7 @@ func (s *splitter) readFrame(f *splitFrame) (err error) {
 	}
 	f.rows = f.rows[:0]
 	for i := range f.fr.block.Rows {
+		breathe(i)
 		n := meta.First + uint32(i)
 		if f.fr.block.Rows[i].Blank || f.dups[i] != 0 || l.answered.has(n) || l.taken.has(n) {
 			continue

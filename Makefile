@@ -2,6 +2,7 @@
 # make test    the whole test suite
 # make bench   every scenario of probity bench, or SCENARIOS="bulk single"; make bench-peers: Probity beside other libraries
 # make check   format, vet, staticcheck, import law, generated code
+# make fleet   kills, and cuts of CUT of gossip, of streams and of both, against a cluster in network namespaces; as root
 # make torture  faults from a seed against processes of every part: make torture SEED=7 TIME=15m
 # make makespan  the time that a list of MAKESPAN rows takes with the shipped budgets, beside the least that it can
 # make web     the dashboard anew, into the tree from where the next build embeds it; needs Node. make build does it when
@@ -11,13 +12,14 @@ GO ?= go
 RACE := ./coordinator/... ./engine/dns ./engine/smtp ./prober/... ./store/... ./bench/sim ./cmd/...
 FUZZTIME ?= 1s
 ROWS ?= 20000
+CUT ?= 3m
 MAKESPAN ?= 1000000
 SCENARIOS ?=
 PEERS ?= --rows 100000
 
 PAGE := api/web/dist/.built
 
-.PHONY: demo makespan test check build web generate fuzz bench bench-peers torture clean test-web
+.PHONY: demo fleet makespan test check build web generate fuzz bench bench-peers torture clean test-web
 
 build: $(PAGE)
 	$(GO) build -o bin/probity ./cmd/probity
@@ -33,6 +35,9 @@ test-web: build
 
 demo: build
 	./bin/probity demo --rows $(ROWS) --exit --listen 127.0.0.1:0
+
+fleet:
+	PROBITY_FLEET_CUT=$(CUT) $(GO) test -v -count=1 -timeout 90m -run '^(TestFleetSurvives|TestFleetCutsOneByOne)$$' ./cmd/probity
 
 test: build
 	sh api/web/test.sh $(CURDIR)/bin/probity

@@ -145,6 +145,9 @@ func (f *flight) take(p int, res *wire.Result, now time.Time) {
 	a := &f.rows.asks[p]
 	if res.Outcome != wire.Settled {
 		r := returned{place: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), egress: res.Egress}
+		if res.Outcome == wire.Deferred && f.chunk.Egress != "" && res.Egress != f.chunk.Egress {
+			r.attempt = res.Attempt // who asked before is gone: this was a first contact, and its waits begin anew
+		}
 		if r.egress == "" && res.Outcome == wire.Later {
 			r.egress = f.chunk.Egress // who was pinned stays pinned
 		}

@@ -89,6 +89,8 @@ func (f *fleetLab) resolver() *dns.Resolver {
 
 // hub is the coordinator.
 type hub struct {
+	disk        vfs.FS
+	term        uint64
 	store       *store.Store
 	coordinator *coordinator.Coordinator
 	fleet       *coordinator.Fleet
@@ -98,15 +100,18 @@ type hub struct {
 const hubIP = "10.9.0.1"
 
 // startHub runs a coordinator at an address; everybody's seed is the first.
-func (f *fleetLab) startHub(ip, id string) *hub {
-	h := &hub{}
-	fs := vfs.NewMem()
+func (f *fleetLab) startHub(ip, id string) *hub { return f.resumeHub(ip, id, &hub{disk: vfs.NewMem()}) }
+
+// resumeHub runs the next life of a coordinator, on the disk of the one before.
+func (f *fleetLab) resumeHub(ip, id string, was *hub) *hub {
+	h := &hub{disk: was.disk, term: was.term + 1}
+	fs := h.disk
 	known, err := lists.Default()
 	require.NoError(f.t, err)
 	h.store, err = store.Open(fs, "hub/state")
 	require.NoError(f.t, err)
 	gossip := f.gossip(cluster.RoleCoordinator, "hub-"+ip, ip, "")
-	h.fleet, err = coordinator.NewFleet(coordinator.FleetConfig{Cluster: gossip, Coordinator: wire.Coordinator{ID: id, Term: 1}, Version: "1",
+	h.fleet, err = coordinator.NewFleet(coordinator.FleetConfig{Cluster: gossip, Coordinator: wire.Coordinator{ID: id, Term: h.term}, Version: "1",
 		Table: func() *engine.Table { return f.table }, Dial: f.lan.dial, Log: f.log.logger("hub"),
 		Credentials: func(string) credentials.TransportCredentials { return insecure.NewCredentials() }})
 	require.NoError(f.t, err)

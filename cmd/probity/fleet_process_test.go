@@ -69,9 +69,9 @@ func TestFleetOfProcesses(t *testing.T) {
 
 // TestFleetSurvives kills and cuts off everything but the pretend internet while a job runs.
 func TestFleetSurvives(t *testing.T) {
-	inYard(t, fleetPatience, func(y *yard) {
+	inYard(t, fleetPatience+4*cutTime(t), func(y *yard) {
 		rows := fleetRowsWanted(t)
-		c := y.open(rows, rows/250)
+		c := y.open(rows, max(1, int(float64(rows/250)*fleetCut.Seconds()/cutTime(t).Seconds()))) // as long as the cuts take
 		began := time.Now()
 		job := c.upload(y.at("list.csv"))
 		y.rest(8 * time.Second)
@@ -98,6 +98,25 @@ func TestFleetSurvives(t *testing.T) {
 	})
 }
 
+// TestFleetCutsOneByOne cuts one node after the other off, each in one way, for as long as make fleet says.
+func TestFleetCutsOneByOne(t *testing.T) {
+	if os.Getenv(fleetCutEnv) == "" {
+		t.Skip("it takes as long as three cuts: make fleet; TestFleetIsCut tries the same in virtual time")
+	}
+	inYard(t, fleetPatience+4*cutTime(t), func(y *yard) {
+		rows := fleetRowsWanted(t)
+		c := y.open(rows, max(1, int(float64(rows/250)*fleetCut.Seconds()/cutTime(t).Seconds())))
+		job := c.upload(y.at("list.csv"))
+		y.rest(8 * time.Second)
+		y.cutOff(2, cutGossip, true)
+		y.cutOff(3, cutStreams, false)
+		y.until("all nodes take work", func() bool { return y.usable(4) })
+		y.cutOff(4, cutBoth, false)
+		c.follow(job, func(jobView) {})
+		y.judge(c, job, rows)
+	})
+}
+
 // What is cut of a node's way to the cluster; its way to mail servers stays.
 var (
 	cutBoth    = []string{"to 10.77.0.0/16"}
@@ -105,8 +124,22 @@ var (
 	cutGossip  = []string{"ipproto udp sport 7946", "ipproto tcp sport 7946", "ipproto tcp dport 7946"}
 )
 
-// cutTime is how long a node is cut off.
-const cutTime = 30 * time.Second
+// How long a node is cut off: so long that its share is kept, or, for make fleet, so long that it goes to others and comes back.
+const (
+	fleetCutEnv = "PROBITY_FLEET_CUT"
+	fleetCut    = 30 * time.Second
+)
+
+func cutTime(t *testing.T) time.Duration {
+	text := os.Getenv(fleetCutEnv)
+	if text == "" {
+		return fleetCut
+	}
+	d, err := time.ParseDuration(text)
+	require.NoError(t, err, fleetCutEnv)
+	require.Greater(t, d, 15*time.Second, fleetCutEnv)
+	return d
+}
 
 // cutOff cuts a node off for a time. If that takes its coordinator, it probes for ten seconds more, and not after.
 func (y *yard) cutOff(n int, what []string, usable bool) {
@@ -116,7 +149,7 @@ func (y *yard) cutOff(n int, what []string, usable bool) {
 	}
 	y.rest(11 * time.Second)
 	before := y.recipients(n)
-	y.rest(cutTime - 11*time.Second)
+	y.rest(cutTime(y.t) - 11*time.Second)
 	if after := y.recipients(n); !usable && after != before {
 		y.t.Errorf("node %d went on probing: %d, then %d recipients", n, before, after)
 	}
@@ -128,7 +161,7 @@ func (y *yard) cutOff(n int, what []string, usable bool) {
 	for _, rule := range what {
 		y.ip(machine, "rule del "+rule+" prio 1 blackhole")
 	}
-	y.t.Logf("node %d was cut off for %s: %v", n, cutTime, what)
+	y.t.Logf("node %d was cut off for %s: %v", n, cutTime(y.t), what)
 }
 
 // recipients is how many a node has sent, by its own count: asked on its own machine, for it is cut off.

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/store"
+)
+
+// fleetCuts are the ways in which a node loses its cluster.
+var fleetCuts = []struct {
+	name            string
+	gossip, streams bool
+	lasts           time.Duration
+}{
+	{"gossip for half a minute", true, false, 30 * time.Second},
+	{"gossip for three minutes", true, false, 3 * time.Minute},
+	{"streams for half a minute", false, true, 30 * time.Second},
+	{"streams for three minutes", false, true, 3 * time.Minute},
+	{"both for half a minute", true, true, 30 * time.Second},
+	{"both for three minutes", true, true, 3 * time.Minute},
+}
+
+// TestFleetIsCut cuts one node off in each way, one after the other, while a list is under way: each row has one verdict, no
+// receiver sees too much, and who has lost its coordinator asks nobody.
+func TestFleetIsCut(t *testing.T) {
+	inFleet(t, 4, 3, 2, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
+		list := f.list(6000, nil)
+		id := f.hub.accept(t, ctx, list)
+		time.Sleep(10 * time.Second)
+		for i, cut := range fleetCuts {
+			f.cut(spokes[i%len(spokes)], cut.gossip, cut.streams, cut.lasts)
+			f.waitUsable(3)
+			time.Sleep(20 * time.Second)
+		}
+		f.requireUnderWay(id)
+		f.requireDone(ctx, id, list)
+	})
+}
+
+// TestFleetSurvivesInABubble has all of it happen in one run: two nodes killed and one of them started again, the others cut off
+// in every way, the coordinator killed and started again.
+func TestFleetSurvivesInABubble(t *testing.T) {
+	inFleet(t, 4, 4, 2, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
+		list := f.list(6000, nil)
+		id := f.hub.accept(t, ctx, list)
+		time.Sleep(10 * time.Second)
+		spokes[0].kill()
+		spokes[1].kill()
+		var cuts sync.WaitGroup
+		cuts.Go(func() { f.cut(spokes[2], true, true, 3*time.Minute) })
+		time.Sleep(20 * time.Second)
+		spokes[0].start()
+		cuts.Wait()
+		f.waitUsable(3)
+		f.cut(spokes[2], true, true, 30*time.Second)
+
+		f.killHub()
+		time.Sleep(2 * time.Second)
+		f.hub = f.resumeHub(hubIP, "hub", f.hub)
+		f.waitUsable(3)
+
+		cuts.Go(func() { f.cut(spokes[3], false, true, 3*time.Minute) })
+		cuts.Go(func() { f.cut(spokes[0], true, false, 3*time.Minute) })
+		cuts.Wait()
+		f.waitUsable(3)
+		f.requireUnderWay(id)
+		f.requireDone(ctx, id, list)
+		spokes[1].start() // it is stopped with the others
+	})
+}
+
+// cut takes gossip, streams or both from a node for a time. Without streams it may probe for ten seconds more, and not after.
+func (f *fleetLab) cut(s *spoke, gossip, streams bool, lasts time.Duration) {
+	f.lan.cutStreams(s.ip, streams)
+	f.lan.cutGossip(s.ip, gossip)
+	began := time.Now()
+	time.Sleep(lasts)
+	if streams {
+		require.Less(f.t, s.lastProbe().Sub(began), 10*time.Second+100*time.Millisecond, "%s probes without its coordinator", s.name)
+	}
+	require.Equal(f.t, !streams, nodeOf(f, s.name).Usable, "the stream decides")
+	f.lan.cutGossip(s.ip, false)
+	f.lan.cutStreams(s.ip, false)
+}
+
+// kill ends a node of which nobody hears a word: its goodbyes reach no one.
+func (s *spoke) kill() {
+	s.f.lan.cutStreams(s.ip, true)
+	s.f.lan.cutGossip(s.ip, true)
+	s.stop()
+	s.f.lan.cutGossip(s.ip, false)
+	s.f.lan.cutStreams(s.ip, false)
+}
+
+// killHub ends the coordinator likewise.
+func (f *fleetLab) killHub() {
+	var nodes []string
+	for _, n := range f.hub.fleet.Report().Nodes {
+		ip, _, _ := net.SplitHostPort(n.Address)
+		nodes = append(nodes, ip)
+		f.lan.cutStreams(ip, true)
+	}
+	f.lan.cutGossip(hubIP, true)
+	f.hub.stop()
+	f.lan.cutGossip(hubIP, false)
+	for _, ip := range nodes {
+		f.lan.cutStreams(ip, false)
+	}
+}
+
+func (f *fleetLab) requireUnderWay(id string) {
+	f.t.Helper()
+	job, err := f.hub.store.Job(id)
+	require.NoError(f.t, err)
+	require.Equal(f.t, store.JobRunning, job.State, "it ended before all had happened")
+}
+
+// requireDone waits for a job and judges it.
+func (f *fleetLab) requireDone(ctx context.Context, id string, list []byte) {
+	f.t.Helper()
+	job, result := f.hub.finish(f.t, ctx, id)
+	requireHonest(f.t, f.internet.World, list, result)
+	requirePolite(f.t, f.internet.Referee.Report())
+	require.EqualValues(f.t, job.Rows-job.Blank, job.Counts["VALID"]+job.Counts["RISKY"]+job.Counts["INVALID"]+job.Counts["UNKNOWN"])
+}

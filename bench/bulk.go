@@ -80,7 +80,7 @@ func (t *Trial) bulk(ctx context.Context, in *internet, s *service, list, result
 	if err != nil {
 		return r, err
 	}
-	watch := jobWatch{run: &r, clock: &clock, began: began, at: time.Now()}
+	watch := jobWatch{run: &r, clock: &clock, began: began, at: time.Now(), drawn: time.Now()}
 	if err := s.follow(ctx, s.keys[0], job.ID, lookEvery, watch.see); err != nil {
 		return r, err
 	}
@@ -100,8 +100,11 @@ type jobWatch struct {
 	run   *run
 	clock *stageClock
 	began time.Time
-	at    time.Time
+	at    time.Time // of the last look
 	job   jobRecord
+
+	drawn     time.Time // of the pulse's last point
+	processed int       // at that time
 }
 
 // see takes the next look.
@@ -110,12 +113,12 @@ func (w *jobWatch) see(job jobRecord) {
 	if job.Status != w.job.Status && !job.over() {
 		w.clock.begin(job.Status)
 	}
-	passed := now.Sub(w.at)
-	w.run.times[job.Status] += passed
-	if passed > 0 && job.Processed >= w.job.Processed {
-		w.run.pulse.add(now.Sub(w.began), float64(job.Processed-w.job.Processed)/passed.Seconds())
-	}
+	w.run.times[job.Status] += now.Sub(w.at)
 	w.job, w.at = job, now
+	if passed := now.Sub(w.drawn); passed >= pulseEvery && job.Processed >= w.processed {
+		w.run.pulse.add(now.Sub(w.began), float64(job.Processed-w.processed)/passed.Seconds())
+		w.drawn, w.processed = now, job.Processed
+	}
 }
 
 // stageClock splits the CPU time of processes by stages.

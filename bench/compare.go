@@ -72,11 +72,11 @@ var wrongs = []string{"false_", "unexpected_", "wrong_", "missing_", "extra_", "
 // property of the machine, not of ours.
 func direction(name, unit string) int {
 	switch {
-	case strings.HasPrefix(name, "floor_"), strings.HasPrefix(name, "internet_"):
+	case strings.HasPrefix(name, "floor_"), strings.HasPrefix(name, "internet_"), strings.HasSuffix(name, "size"):
 		return 0
-	case strings.HasSuffix(unit, "/s"), name == "ratio_to_floor", name == "speed_growth", name == "recipients_per_connection":
+	case strings.HasSuffix(unit, "/s"), strings.HasPrefix(name, "ratio_to_"), name == "speed_growth", name == "recipients_per_connection":
 		return 1
-	case unit == "us", unit == "ms", unit == "s", unit == "MB", name == "cpu_ratio_to_floor", name == "memory_growth":
+	case unit == "us", unit == "ms", unit == "s", unit == "MB", name == "cpu_ratio_to_floor", name == "memory_growth", name == "ten_jobs_to_one":
 		return -1
 	}
 	for _, w := range wrongs {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -16,10 +18,10 @@ var page string
 // WriteHTML writes the reports as one self-contained page. old may be nil; when it is not, the page compares.
 func WriteHTML(w io.Writer, reports, old []*Report, made time.Time) error {
 	tmpl, err := template.New("page").Funcs(template.FuncMap{
-		"number": anyNumber, "shade": func(share float64) float64 { return 12 + 50*share }, "percent": percent, "names": (*Report).names,
+		"number": anyNumber, "shade": func(share float64) float64 { return 12 + 40*share }, "percent": percent, "names": (*Report).names,
 		"lines": drawLines, "histograms": drawHistograms, "budgets": drawBudgets, "stages": drawStages, "confusion": confusionRows,
-		"changes": func(r *Report) []Change { return Compare(old, []*Report{r}) },
-		"failed":  countFailed,
+		"changes": func(r *Report) []Change { return notableChanges(old, r) },
+		"failed":  countFailed, "words": words, "tiles": (*Report).tiles, "telling": tellingBars, "zeros": zeroBars,
 	}).Parse(page)
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -65,6 +67,49 @@ func countFailed(r *Report) (n int) {
 		n++
 	}
 	return n
+}
+
+// notableChanges are those that a reader of the page must know; the table of the command line has all.
+func notableChanges(old []*Report, r *Report) []Change {
+	return slices.DeleteFunc(Compare(old, []*Report{r}), func(c Change) bool { return c.Trend == Same })
+}
+
+// words is the name of a metric as a person would write it.
+func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
+
+// tile is one of the few figures that a reader looks for first.
+type tile struct {
+	Name string
+	Metric
+}
+
+// tiles are those of the figures that a report has.
+func (r *Report) tiles() (all []tile) {
+	for _, name := range []string{"rows", "seconds", "rows_per_second", "questions_per_second", "cached_per_second", "cpu_per_row", "peak_memory", "ratio_to_floor"} {
+		if m, ok := r.Metrics[name]; ok {
+			all = append(all, tile{name, m})
+		}
+	}
+	return all
+}
+
+// A bar that something never happens, and it did not, needs no line of its own.
+func isZero(b Bar) bool { return b.OK && b.Value == 0 && b.Want == "<= 0" }
+
+// tellingBars are those that are worth a line each.
+func tellingBars(bars []Bar) []Bar {
+	return slices.DeleteFunc(slices.Clone(bars), isZero)
+}
+
+// zeroBars names the others.
+func zeroBars(bars []Bar) string {
+	var names []string
+	for _, b := range bars {
+		if isZero(b) {
+			names = append(names, words(b.Name))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // matrix is a confusion matrix for the page.

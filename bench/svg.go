@@ -93,8 +93,7 @@ func short(v float64) string {
 func trimZero(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.4g", v), ".0") }
 
 // legend names the lines or bars of a picture above it.
-func (c *canvas) legend(names []string) {
-	x := float64(padLeft)
+func (c *canvas) legend(x float64, names []string) {
 	for i, name := range names {
 		c.add(`<rect x="%.1f" y="5" width="9" height="9" rx="2" fill="%s"/>`, x, colour(i))
 		c.text(x+13, 13, "start", name)
@@ -117,7 +116,7 @@ func drawLines(all []Series, label string) template.HTML {
 	}
 	c := newCanvas(label, svgHeight)
 	a := c.axes(maxX, maxY, "seconds", all[0].Unit)
-	c.legend(names)
+	c.legend(padLeft, names)
 	for i, s := range all {
 		c.add(`<polyline fill="none" stroke-width="1.8" stroke-linejoin="round" stroke="%s" points="`, colour(i))
 		every := len(s.Seconds)/maxPoints + 1

@@ -5,33 +5,36 @@ import (
 	"fmt"
 	"html/template"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
-// drawHistograms draws each histogram as steps over a logarithmic axis of time; nothing without counts.
+// drawHistograms draws each histogram as steps over a logarithmic axis of time, each bucket as a share of the histogram's own
+// calls; nothing without counts.
 func drawHistograms(all []Histogram) template.HTML {
-	low, high, most := latencyBuckets, -1, 0
+	low, high, most := latencyBuckets, -1, 0.0
 	var names []string
 	for _, h := range all {
 		for i, n := range h.Counts {
 			if n > 0 {
-				low, high, most = min(low, i), max(high, i), max(most, n)
+				low, high, most = min(low, i), max(high, i), max(most, h.share(i))
 			}
 		}
-		names = append(names, fmt.Sprintf("%s p50 %s p99 %s", h.Name, shortTime(h.quantile(0.5)), shortTime(h.quantile(0.99))))
+		names = append(names, fmt.Sprintf("%s: %s calls, p50 %s, p99 %s", h.Name, grouped(strconv.Itoa(h.Total)), shortTime(h.quantile(0.5)), shortTime(h.quantile(0.99))))
 	}
 	if high < 0 {
 		return ""
 	}
 	low, high = max(0, low-1), min(latencyBuckets-1, high+1)
-	c := newCanvas("Latency: "+fmt.Sprint(names), svgHeight+14*len(all))
-	top := nice(float64(most))
+	c := newCanvas("Latency: "+strings.Join(names, "; "), svgHeight+14*len(all))
+	top := nice(most)
 	for i := range 5 {
 		y := padTop + plotHeight*(1-float64(i)/4)
 		c.add(`<line class="axis" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>`, padLeft, svgWidth-padRight, y, y)
-		c.text(padLeft-6, y+4, "end", short(top*float64(i)/4))
+		c.text(padLeft-6, y+4, "end", short(top*float64(i)/4)+" %")
 	}
-	c.text(padLeft-6, 12, "end", "calls")
+	c.text(padLeft-6, 12, "end", "of calls")
 	x := func(bucket int) float64 { return padLeft + plotWidth*float64(bucket-low)/float64(high-low+1) }
 	for b := low; b <= high; b++ {
 		if every := (high-low)/6 + 1; (b-low)%every == 0 {
@@ -39,17 +42,22 @@ func drawHistograms(all []Histogram) template.HTML {
 		}
 	}
 	for i, h := range all {
-		c.drawSteps(h, i, low, high, x, func(n int) float64 { return padTop + plotHeight*(1-float64(n)/top) })
+		c.drawSteps(h, i, low, high, x, func(share float64) float64 { return padTop + plotHeight*(1-share/top) })
 		c.add(`<rect x="%d" y="%d" width="9" height="9" rx="2" fill="%s"/>`, padLeft, svgHeight+14*i-8, colour(i))
 		c.text(padLeft+14, float64(svgHeight+14*i), "start", names[i])
 	}
 	return c.done()
 }
 
-func (c *canvas) drawSteps(h Histogram, i, low, high int, x func(int) float64, y func(int) float64) {
+// share is a bucket's part of all calls, in per cent.
+func (h *Histogram) share(bucket int) float64 {
+	return 100 * ratio(float64(h.Counts[bucket]), float64(h.Total))
+}
+
+func (c *canvas) drawSteps(h Histogram, i, low, high int, x func(int) float64, y func(float64) float64) {
 	c.add(`<polyline fill="%s" fill-opacity="0.18" stroke="%s" stroke-width="1.5" points="%.1f,%.1f `, colour(i), colour(i), x(low), y(0))
 	for b := low; b <= high; b++ {
-		c.add("%.1f,%.1f %.1f,%.1f ", x(b), y(h.Counts[b]), x(b+1), y(h.Counts[b]))
+		c.add("%.1f,%.1f %.1f,%.1f ", x(b), y(h.share(b)), x(b+1), y(h.share(b)))
 	}
 	c.add(`%.1f,%.1f"/>`, x(high+1), y(0))
 }
@@ -71,6 +79,7 @@ const (
 	barHeight = 20
 	barWidth  = svgWidth - barLeft - barRight
 	mostBars  = 24
+	overFull  = 1.1 // how far a bar over its limit goes
 )
 
 // drawBudgets draws for each receiver how full its fullest limit became; nothing without limits.
@@ -100,9 +109,9 @@ func drawBudgets(all []Budget) template.HTML {
 			fill = "var(--bad)"
 		}
 		c.text(barLeft-8, y+14, "end", b.Persona)
-		c.add(`<rect x="%d" y="%.1f" width="%.1f" height="12" rx="2" fill="%s"/>`, barLeft, y+4, barWidth*min(b.use(), 1.15), fill)
+		c.add(`<rect x="%d" y="%.1f" width="%.1f" height="12" rx="2" fill="%s"/>`, barLeft, y+4, barWidth*min(b.use(), overFull), fill)
 		c.add(`<title>%s %s</title>`, escape(b.Persona), escape(b.Kind))
-		c.text(barLeft+barWidth*min(b.use(), 1.15)+5, y+14, "start", fmt.Sprintf("%d of %d %s", b.Seen, b.Limit, kindShort(b.Kind)))
+		c.text(barLeft+barWidth*overFull+6, y+14, "start", fmt.Sprintf("%d of %d %s", b.Seen, b.Limit, kindShort(b.Kind)))
 	}
 	c.add(`<line x1="%d" x2="%d" y1="0" y2="%d" stroke="var(--bad)" stroke-dasharray="3 3"/>`, barLeft+barWidth, barLeft+barWidth, barHeight*len(bars))
 	c.text(barLeft+barWidth, float64(barHeight*len(bars)+14), "middle", "the limit")
@@ -139,7 +148,7 @@ func drawStages(all []Stage) template.HTML {
 		return ""
 	}
 	c := newCanvas("CPU time by stage and process", padTop+38*len(all))
-	c.legend(processes)
+	c.legend(0, processes)
 	for i, s := range all {
 		y := float64(padTop + 38*i)
 		c.text(0, y+10, "start", s.Name)

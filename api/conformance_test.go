@@ -10,11 +10,13 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/sheet"
 	"probity/store"
 )
 
@@ -79,6 +81,28 @@ func TestSpecification(t *testing.T) {
 			require.EqualValues(t, 0, r.json(t)["credits_used"])
 			require.Len(t, r.json(t), 15)
 		}
+	})
+	t.Run("1 a list of up to 5,000,000 addresses is one job", func(t *testing.T) { require.Equal(t, 5_000_000, sheet.MaxAddresses) })
+	t.Run("1 cached results are told from fresh ones", func(t *testing.T) {
+		require.Equal(t, false, w.single(`{"email":"ann@shop.test"}`).json(t)["from_cache"])
+		require.Equal(t, true, w.single(`{"email":"cached@shop.test"}`).json(t)["from_cache"])
+	})
+	t.Run("2 score is 0 to 100 in each bucket", func(t *testing.T) { specScores(t, w) })
+	t.Run("2 the input has a column named email", func(t *testing.T) {
+		require.Equal(t, 422, w.upload(w.key, nil, part{"file", "l.csv", "name\nann\n"}).status)
+		require.Equal(t, 422, w.upload(w.key, nil, part{"file", "l.csv", "ann@shop.test\n"}).status)
+		require.Equal(t, 202, w.upload(w.key, nil, part{"file", "l.csv", "name,email\nann,ann@shop.test\n"}).status)
+	})
+	t.Run("4 single: method, content type, status", func(t *testing.T) { specSingle(t, w) })
+	t.Run("4 bulk: method, content type, parts", func(t *testing.T) { specBulk(t, w) })
+	t.Run("4 results can be downloaded from the dashboard for seven days", func(t *testing.T) { specDashboard(t, w) })
+	t.Run("5 an API key is created in the dashboard", func(t *testing.T) {
+		b := w.signIn("settings@probity.test", store.Customer)
+		key := b.do("POST", "/v1/dash/keys", `{"name":"shop"}`).json(t)["key"].(string)
+		require.Equal(t, 200, w.get("/v1/credits", key).status)
+	})
+	t.Run("6 origins of callbacks can be checked", func(t *testing.T) {
+		require.Contains(t, w.get("/v1/callback-origins", "").json(t), "origins")
 	})
 	t.Run("5 authentication", func(t *testing.T) { specAuthentication(t, w) })
 	t.Run("7 errors", func(t *testing.T) { specErrors(t, w) })
@@ -145,13 +169,16 @@ func specCallback(t *testing.T, w *world) {
 	var mu sync.Mutex
 	var header http.Header
 	var body []byte
+	var calls atomic.Int32
 	got := make(chan struct{})
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		mu.Lock()
 		defer mu.Unlock()
-		header, body = r.Header, b
-		close(got)
+		if calls.Add(1) == 1 && r.Method == "POST" {
+			header, body = r.Header, b
+			close(got)
+		}
 	}))
 	defer receiver.Close()
 	job := w.finished(w.key, part{"callback_url", "", receiver.URL + "/hook"}, part{"file", "l.csv", "email\nann@shop.test\n\nnobody@shop.test\n"})
@@ -188,6 +215,7 @@ func specCallback(t *testing.T, w *world) {
 	log := w.get("/v1/verify/bulk/"+event.ID+"/callback", w.key)
 	require.Equal(t, 200, log.status)
 	require.Len(t, log.json(t)["attempts"], 1)
+	require.EqualValues(t, 1, calls.Load(), "no other events are sent")
 }
 
 func specAuthentication(t *testing.T, w *world) {
@@ -263,6 +291,28 @@ func TestSpecifiedLimits(t *testing.T) {
 			require.Equal(t, 200, w.post("/verify/public", "", `{"email":"ann@shop.test"}`).status)
 		}
 		limited(t, w.post("/v1/verify/public", "", `{"email":"ann@shop.test"}`), 86400)
+	})
+	t.Run("8 /verify/public: 10 per week per IP", func(t *testing.T) {
+		const day = 24 * time.Hour
+		for left := 7; left > 0; { // three of ten are spent
+			w.ahead.Add(int64(day + time.Second))
+			for range min(left, 3) {
+				require.Equal(t, 200, w.post("/verify/public", "", `{"email":"ann@shop.test"}`).status)
+				left--
+			}
+		}
+		r := w.post("/verify/public", "", `{"email":"ann@shop.test"}`)
+		limited(t, r, 7*86400)
+		require.Equal(t, "10", r.header.Get("RateLimit-Limit"))
+		w.ahead.Add(int64(4 * day))
+		require.Equal(t, 200, w.post("/verify/public", "", `{"email":"ann@shop.test"}`).status, "the first are a week old")
+	})
+	t.Run("8 limits are per user, not per key", func(t *testing.T) {
+		w.ahead.Store(0)
+		another, _, err := w.store.CreateKey(u.ID, "another", false, "test", time.Now())
+		require.NoError(t, err)
+		limited(t, w.post("/v1/verify/single", another, `{"email":"ann@shop.test"}`), 60)
+		require.Equal(t, 200, w.single(`{"email":"ann@shop.test"}`).status, "another user's")
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/legacy"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -52,7 +54,7 @@ func (c *contract) check(t testing.TB, req *http.Request, r reply) {
 	route, params, err := c.router.FindRoute(asked)
 	if err != nil || r.status == 405 {
 		require.Contains(t, []int{404, 405}, r.status, "%s %s: %v", req.Method, req.URL.Path, err)
-		r.detail(t)
+		requireAdvice(t, r)
 		return
 	}
 	c.mu.Lock()
@@ -66,8 +68,18 @@ func (c *contract) check(t testing.TB, req *http.Request, r reply) {
 	})
 	require.NoError(t, err, "%s %s: %d %s", req.Method, req.URL.Path, r.status, r.body)
 	if r.status >= 400 && req.Method != http.MethodHead {
-		r.detail(t)
+		requireAdvice(t, r)
 	}
+}
+
+// advice is how a detail tells what to do: by a verb that asks for it, or by what must be.
+var advice = regexp.MustCompile(`(?i)\b(send|use|add|wait|ask|try|check|look|upload|cancel|change|choose|close|double|shorten|quote|split|name|give|put|pack|let|sign in|` +
+	`say|repeat|remove|end|begin|encode|escape|must|allows it|only|found|did you mean|at most|needs?|restart|report|expects?|is for|reads?|reload|may be)\b`)
+
+// requireAdvice wants an error's body to be {"detail"} alone, and the detail to say what to do.
+func requireAdvice(t testing.TB, r reply) {
+	t.Helper()
+	assert.Regexp(t, advice, r.detail(t)) // and on: there may be more
 }
 
 // TestEveryOperationIsServed walks the description: each operation is there, and each of its paths refuses other methods.

@@ -36,7 +36,7 @@ func (x *exchange) listTraces() error {
 	}
 	traces, mute, err := sights.Traces(x.srv.ending, q)
 	if err != nil {
-		return refuse(unacceptable, "The probes cannot be looked for: %s.", err)
+		return refuse(unacceptable, "The probes cannot be looked for: %s; change it and ask again.", err)
 	}
 	return x.sendAs(statusOK, map[string]any{"traces": traces, "mute": orEmpty(mute)})
 }

@@ -189,7 +189,7 @@ func (f *form) option(name string, p *multipart.Part) error {
 		return brokenForm(err)
 	}
 	if n, err := p.Read(make([]byte, 1)); n > 0 || (err != nil && err != io.EOF) {
-		return refuse(unacceptable, "The part %s is too long for one that is not known: the list belongs into the part named file.", shown(name))
+		return refuse(unacceptable, "The part %s is too long for one that is not known: send the list as the part named file.", shown(name))
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (x *exchange) move(do func(string) (*store.Job, error), what string) error 
 	}
 	if _, err := do(j.ID); err != nil {
 		if r := refusalOf(err); r.kind == conflict {
-			return refuse(conflict, "The job is %s and cannot be %s.", j.State, what)
+			return refuse(conflict, "The job is %s and cannot be %s: look at its status before you ask.", j.State, what)
 		}
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -42,7 +44,8 @@ func TestTLS(t *testing.T) {
 	get := func(path string) *http.Response {
 		res, err := client.Get("https://" + w.addr + path)
 		require.NoError(t, err)
-		require.NoError(t, res.Body.Close())
+		_, err = io.Copy(io.Discard, res.Body) // else the connection is not used again
+		require.NoError(t, errors.Join(err, res.Body.Close()))
 		return res
 	}
 	res := get("/v1/reasons")

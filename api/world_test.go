@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ type world struct {
 	registry *prometheus.Registry
 	log      *syncedBuffer
 	level    slog.LevelVar // of log
+	ahead    atomic.Int64  // how far the clock of limits and ledgers is put forward
 	contract *contract
 	addr     string
 	base     string
@@ -99,7 +101,7 @@ func newWorld(t testing.TB, change func(*Config)) *world {
 		change(&cfg)
 	}
 	w.server, err = New(cfg, Rooms{Store: w.store, Coordinator: w.coord, Callbacks: callbacks, FS: w.fs, Scratch: "data/scratch", Log: log,
-		Metrics: w.registry, Erase: func(context.Context, string) (Erased, error) { return Erased{Cached: 1, Jobs: 2}, nil }})
+		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }, Erase: func(context.Context, string) (Erased, error) { return Erased{Cached: 1, Jobs: 2}, nil }})
 	require.NoError(t, err)
 	w.people()
 	w.run(callbacks)
@@ -305,7 +307,14 @@ func responses(t testing.TB, text string) []reply {
 		require.NoError(t, err, "%q", text)
 		b, err := io.ReadAll(res.Body)
 		require.NoError(t, err)
-		list = append(list, reply{res.StatusCode, res.Header, b, res.Close})
+		got := reply{res.StatusCode, res.Header, b, res.Close}
+		if got.status >= 200 { // not an interim answer
+			require.NotEmpty(t, got.header.Get("X-Request-Id"), "%q", text)
+		}
+		if got.status >= 400 && len(b) > 0 {
+			requireAdvice(t, got)
+		}
+		list = append(list, got)
 	}
 }
 

@@ -49,7 +49,7 @@ func (c *Callbacks) CheckCallbackURL(ctx context.Context, raw string) error {
 			return nil
 		}
 	}
-	return refuseURL("%s leads to a private, loopback or reserved address, where callbacks are not sent", t.host)
+	return refuseURL("%s leads to a private, loopback or reserved address, where callbacks are not sent; use a public one", t.host)
 }
 
 func refuseURL(format string, args ...any) error {
@@ -81,7 +81,7 @@ func (c *Callbacks) parseTarget(raw string) (*callbackTarget, error) {
 		return nil, err
 	}
 	if t.addr.IsValid() && !c.mayReach(t.addr) || !t.addr.IsValid() && t.isLocalName() && !c.allowsLoopback() {
-		return nil, refuseURL("%s is a private, loopback or reserved address, where callbacks are not sent", t.host)
+		return nil, refuseURL("%s is a private, loopback or reserved address, where callbacks are not sent; use a public one", t.host)
 	}
 	return t, nil
 }
@@ -94,11 +94,11 @@ func callbackPort(u *url.URL) (uint16, error) {
 	}
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n == 0 {
-		return 0, refuseURL("%q is not a port", s)
+		return 0, refuseURL("%q is not a port; use a number from 1 to 65535, or none", s)
 	}
 	switch n {
 	case 25, 465, 587:
-		return 0, refuseURL("port %d is for mail; callbacks are HTTP", n)
+		return 0, refuseURL("port %d is for mail; use one that speaks HTTP", n)
 	}
 	return uint16(n), nil
 }
@@ -107,7 +107,7 @@ func callbackPort(u *url.URL) (uint16, error) {
 func (t *callbackTarget) setHost(host string) error {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		if addr.Zone() != "" {
-			return refuseURL("an address with a zone is local to one machine")
+			return refuseURL("an address with a zone is local to one machine; use a public one")
 		}
 		t.addr = addr.Unmap()
 		t.host = t.addr.String()
@@ -117,15 +117,15 @@ func (t *callbackTarget) setHost(host string) error {
 	if !isASCII(name) {
 		ascii, err := idna.Lookup.ToASCII(name)
 		if err != nil {
-			return refuseURL("%q is not a host name", host)
+			return refuseURL("%q is not a host name; check its spelling", host)
 		}
 		name = ascii
 	}
 	if !hostName(name) {
-		return refuseURL("%q is not a host name", host)
+		return refuseURL("%q is not a host name; check its spelling", host)
 	}
 	if endsInNumber(name) {
-		return refuseURL("%q is neither a host name nor an IP address in its usual form", host)
+		return refuseURL("%q is neither a host name nor an IP address in its usual form; use one of them", host)
 	}
 	t.host = name
 	return nil

@@ -110,6 +110,9 @@ func (r *Reader) firstRecord(delimiter byte) (record, error) {
 	for {
 		rec, done, err := readRecord(r.pending, delimiter, r.eof)
 		if err != nil {
+			if bytes.IndexByte(r.pending[:min(len(r.pending), MaxField)], 0) >= 0 {
+				return rec, notText()
+			}
 			err.Line += r.line
 			return rec, err
 		}
@@ -117,7 +120,7 @@ func (r *Reader) firstRecord(delimiter byte) (record, error) {
 			return rec, nil
 		}
 		if len(r.pending) >= MaxRow {
-			return rec, refuse(Unacceptable, r.line, "the first line is longer than %d MiB; is the file a CSV?", MaxRow>>20)
+			return rec, refuse(Unacceptable, r.line, "the first line is longer than %d MiB; send a CSV file with line ends", MaxRow>>20)
 		}
 		if err := r.fill(min(2*len(r.pending), MaxRow)); err != nil {
 			return rec, err
@@ -187,6 +190,10 @@ func folded(s string) string {
 	return strings.ToLower(strings.Join(strings.Fields(s), ""))
 }
 
+func notText() *Error {
+	return refuse(Unacceptable, 1, "the file does not look like text; send a CSV file in UTF-8, or UTF-16 with a byte order mark")
+}
+
 // noColumn names what was found in the reading that splits the line most.
 func noColumn(seen []record, try string, o Options) error {
 	best := 0
@@ -208,7 +215,7 @@ func noColumn(seen []record, try string, o Options) error {
 	}
 	found := strings.Join(names, ", ")
 	if strings.IndexByte(found, 0) >= 0 || strings.Contains(found, `\x00`) {
-		return refuse(Unacceptable, 1, "the file does not look like text; send a CSV file in UTF-8, or UTF-16 with a byte order mark")
+		return notText()
 	}
 	if o.NoHeader {
 		return refuse(Unacceptable, 1, "no e-mail column in the first row, which has %s (delimiter %q); give its number as email_column", found, try[best])

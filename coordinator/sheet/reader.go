@@ -27,7 +27,7 @@ type Limits struct {
 
 func (l Limits) orDefault() Limits {
 	if l.Addresses == 0 {
-		l.Addresses = 5_000_000
+		l.Addresses = MaxAddresses
 	}
 	if l.Bytes == 0 {
 		l.Bytes = 8 << 30
@@ -120,7 +120,7 @@ func (r *Reader) Next(b *Block) error {
 			return r.end()
 		}
 		if len(r.pending) >= MaxRow {
-			return refuse(Unacceptable, r.line, "this row is longer than %d MiB; is the file a CSV?", MaxRow>>20)
+			return refuse(Unacceptable, r.line, "this row is longer than %d MiB; send a CSV file with line ends", MaxRow>>20)
 		}
 		if err := r.fill(min(2*len(r.pending), MaxRow)); err != nil {
 			return err
@@ -154,7 +154,7 @@ func (r *Reader) take(b *Block, n int) error {
 // end is the end of the file.
 func (r *Reader) end() error {
 	if r.rows == 0 {
-		return refuse(Unacceptable, 0, "the file has no rows below its header; nothing to verify")
+		return refuse(Unacceptable, 0, "the file has no rows below its header; send a line for each address, or use has_header=false if its first line is one")
 	}
 	return io.EOF
 }

@@ -12,6 +12,7 @@ const (
 	MaxColumns   = 1000       // cells of the header
 	MaxWider     = 64         // cells by which a row may exceed the header
 	MaxField     = 64 << 10   // bytes of one cell as it stands in the file, quotes included
+	MaxAddresses = 5_000_000  // of one file, unless Limits say otherwise
 	MaxRow       = 8 << 20    // bytes of one row
 	MaxRows      = 20_000_000 // rows, blank ones included: tables by row number stay small
 	BlockBytes   = 1 << 20    // bytes of one block, unless a single row is longer

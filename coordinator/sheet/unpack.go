@@ -75,6 +75,9 @@ func packingError(src *bufio.Reader, what string, err error) error {
 	if _, broken := src.Peek(1); broken != nil && !errors.Is(broken, io.EOF) {
 		return broken
 	}
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+		return refuse(Unacceptable, 0, "the zstd data has a window over %d MiB; pack it without --long or --ultra", maxWindow>>20)
+	}
 	return refuse(Unacceptable, 0, badPacking, what, err)
 }
 

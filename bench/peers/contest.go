@@ -71,6 +71,11 @@ func (c contest) measure(ctx context.Context, cmd *exec.Cmd) (count Count, err e
 	return count, err
 }
 
+// tell says how a contestant fared, as soon as it is known.
+func (c contest) tell(n Count) {
+	c.say("%s: %.0f addresses/s, %.1f us of CPU and %.3f connections an address", n.Name, n.perSecond(), n.cpuEach(), n.connsEach())
+}
+
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return lines[len(lines)-1]

@@ -153,12 +153,14 @@ func (c contest) hold(ctx context.Context, list string, addresses []string, peer
 	if err != nil {
 		return r, err
 	}
+	c.tell(ours)
 	r.counts = append(r.counts, ours)
 	for _, p := range peers {
 		count, err := c.theirs(ctx, p, addresses)
 		if err != nil {
 			return r, err
 		}
+		c.tell(count)
 		r.counts = append(r.counts, count)
 		if p.Name == Rival {
 			r.bars = bars(c.latency, ours, count)

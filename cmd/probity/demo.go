@@ -52,7 +52,7 @@ func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, intern
 		PublicPerDay: 1000, DiskFloor: 1 << 28, probingFlags: probingFlags{DNS: []netip.AddrPort{internet.DNS},
 			SMTPPort: uint16(internet.World.Config().SMTPPort), Egress: []string{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
 			Providers: files.overrides, AllowPrivateTargets: true}}
-	s := &service{cmd: serve, log: newLog(con, root.Verbose), registry: prometheus.NewRegistry()}
+	s := &service{cmd: serve, log: newLog(con, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry()}
 	if err := s.open(); err != nil {
 		return errors.Join(err, s.close())
 	}

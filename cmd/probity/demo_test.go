@@ -1,0 +1,27 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestDemo plays the smallest demo there is: it is the first thing that anybody does with the program.
+func TestDemo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts a pretend internet and a server; run without -short")
+	}
+	dir := filepath.Join(t.TempDir(), "demo")
+	var out, words bytes.Buffer
+	status := run(t.Context(), []string{"demo", "--rows", "100", "--exit", "--listen", "127.0.0.1:0", "--dir", dir}, &console{out: &out, err: &words})
+	require.Zero(t, status, words.String())
+	results, err := filepath.Glob(filepath.Join(dir, "*result*"))
+	require.NoError(t, err)
+	require.Len(t, results, 1, "%s", out.String())
+	info, err := os.Stat(results[0])
+	require.NoError(t, err)
+	require.Positive(t, info.Size())
+}

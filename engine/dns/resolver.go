@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,9 +21,11 @@ type Resolver struct {
 
 	started  atomic.Bool
 	open     chan struct{} // closed once sockets is set
+	ready    atomic.Bool   // open is closed
 	gone     chan struct{} // closed once Run is over or has failed
 	sockets  []*socket     // set by Run before open is closed
 	inFlight chan struct{} // one slot a query on the wire
+	spare    sync.Pool     // of *pending; not shared between resolvers, whose clocks may differ
 	counts   counters
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 )
 
 // pending is a query on the wire.
@@ -17,6 +18,7 @@ type pending struct {
 	server *server
 	id     uint16
 	done   chan answer // takes one answer without waiting
+	timer  *time.Timer // ends the try
 }
 
 // addrPortConn is what *net.UDPConn adds to a net.PacketConn: datagrams without an allocation each.
@@ -30,8 +32,9 @@ type socket struct {
 	conn net.PacketConn
 	fast addrPortConn // conn itself where it can, else nil
 
-	mu      sync.Mutex // guards waiting
+	mu      sync.Mutex // guards what follows
 	waiting map[uint16]*pending
+	closed  bool
 }
 
 // readBuffer is what the system is asked to keep of answers that nobody has read yet; it gives what it may. In the usual
@@ -50,30 +53,32 @@ func newSocket(conn net.PacketConn) *socket {
 const idTries = 32
 
 // send registers a query under a random free id and sends it. It reports false when the query cannot leave.
-func (s *socket) send(to *server, q question, edns bool) (*pending, bool) {
-	p := &pending{question: q, server: to, done: make(chan answer, 1)}
+func (s *socket) send(p *pending, edns bool) bool {
 	if !s.register(p) {
-		return nil, false
+		return false
 	}
 	var buf [headerLen + maxName + 2 + 4 + 11]byte
-	msg := appendQuery(buf[:0], p.id, q, edns)
+	msg := appendQuery(buf[:0], p.id, p.question, edns)
 	var err error
 	if s.fast != nil {
-		_, err = s.fast.WriteToUDPAddrPort(msg, to.addr)
+		_, err = s.fast.WriteToUDPAddrPort(msg, p.server.addr)
 	} else {
-		_, err = s.conn.WriteTo(append([]byte(nil), msg...), to.udp) // the message may outlive an in-memory write
+		_, err = s.conn.WriteTo(append([]byte(nil), msg...), p.server.udp) // the message may outlive an in-memory write
 	}
 	if err != nil {
 		s.forget(p)
-		return nil, false
+		return false
 	}
-	return p, true
+	return true
 }
 
 func (s *socket) register(p *pending) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range idTries {
+		if s.closed {
+			return false
+		}
 		p.id = uint16(rand.Uint32())
 		if _, taken := s.waiting[p.id]; !taken {
 			s.waiting[p.id] = p
@@ -172,6 +177,7 @@ func (r *Resolver) Run(ctx context.Context) error {
 	for _, s := range r.sockets {
 		go func() { ended <- s.read() }()
 	}
+	r.ready.Store(true)
 	close(r.open)
 	var err error
 	left := len(r.sockets)
@@ -203,5 +209,17 @@ func (r *Resolver) listen(ctx context.Context) error {
 func (r *Resolver) closeAll() {
 	for _, s := range r.sockets {
 		_ = s.conn.Close()
+		s.abandon()
+	}
+}
+
+// abandon answers every query that is still out: nothing came in time. None is taken any more.
+func (s *socket) abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for id, p := range s.waiting {
+		delete(s.waiting, id)
+		p.done <- answer{outcome: timedOut} // has room: whoever takes a query off the list answers it, once
 	}
 }

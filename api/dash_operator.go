@@ -268,30 +268,31 @@ type glance struct {
 	Node     *string `json:"checked_by"`
 }
 
-// glances are the newest singles, in a ring.
+// glances are the newest singles, in a ring. They are put into words when somebody looks.
 type glances struct {
 	mu   sync.Mutex // guards both
-	ring [maxGlances]glance
+	ring [maxGlances]seenSingle
 	n    int
+}
+
+// seenSingle is a single verification as it was answered. Its verdict is nobody's to change.
+type seenSingle struct {
+	at                 time.Time
+	user, domain, node string
+	verdict            engine.Verdict
+	took               time.Duration
 }
 
 // saw remembers a single verification for the operator.
 func (x *exchange) saw(a *coordinator.Result) {
-	v, d := &a.Verdict, &a.Verdict.Details
 	_, domain, _ := strings.Cut(a.Normalized, "@")
-	g := glance{At: stamp(x.srv.now()), User: x.who.User.ID, Domain: domain, Status: v.Status.String(), Reason: textOrNil(v.Reason.String()),
-		Rule: textOrNil(v.Rule), Provider: v.ProviderName, Host: textOrNil(d.Host), Code: d.Code, Message: textOrNil(d.Message),
-		Attempts: int(d.Attempts), Took: a.Took.Milliseconds(), Cached: v.FromCache, Node: textOrNil(a.Node)}
-	if d.Code != 0 {
-		g.Stage = textOrNil(d.Stage.String())
-	}
-	x.srv.dash.glances.add(g)
+	x.srv.dash.glances.add(&seenSingle{at: x.at.Add(a.Took), user: x.who.User.ID, domain: domain, node: a.Node, verdict: a.Verdict, took: a.Took})
 }
 
-func (g *glances) add(one glance) {
+func (g *glances) add(one *seenSingle) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.ring[g.n%maxGlances] = one
+	g.ring[g.n%maxGlances] = *one
 	g.n++
 }
 
@@ -301,9 +302,20 @@ func (g *glances) newest() []glance {
 	defer g.mu.Unlock()
 	list := make([]glance, 0, min(g.n, maxGlances))
 	for i := g.n - 1; i >= max(0, g.n-maxGlances); i-- {
-		list = append(list, g.ring[i%maxGlances])
+		list = append(list, g.ring[i%maxGlances].glance())
 	}
 	return list
+}
+
+func (s *seenSingle) glance() glance {
+	v, d := &s.verdict, &s.verdict.Details
+	g := glance{At: stamp(s.at), User: s.user, Domain: s.domain, Status: v.Status.String(), Reason: textOrNil(v.Reason.String()),
+		Rule: textOrNil(v.Rule), Provider: v.ProviderName, Host: textOrNil(d.Host), Code: d.Code, Message: textOrNil(d.Message),
+		Attempts: int(d.Attempts), Took: s.took.Milliseconds(), Cached: v.FromCache, Node: textOrNil(s.node)}
+	if d.Code != 0 {
+		g.Stage = textOrNil(d.Stage.String())
+	}
+	return g
 }
 
 func (x *exchange) listProbes() error {

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -113,11 +112,15 @@ func faultRun(t *testing.T, kind errorfs.OpKind, percent int, n int64) bool {
 	return hit
 }
 
-// attempt runs one step; a database that cannot go on panics, which is the end of that process.
+// attempt runs one step; a store that cannot go on panics in its own name, which is the end of that process.
 func attempt(e *embedded, step func(*embedded) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = errors.New(fmt.Sprint(p))
+			lost, ok := p.(store.Lost)
+			if !ok {
+				panic(p)
+			}
+			err = lost
 		}
 	}()
 	return step(e)

@@ -129,10 +129,8 @@ func (s *Store) applyGroup(b *pebble.Batch, all []*single) error {
 			}
 		}
 	}
-	if !b.Empty() {
-		if err := s.db.ApplyNoSyncWait(b, pebble.Sync); err != nil {
-			return err
-		}
+	if err := s.put(b); err != nil {
+		return err
 	}
 	for _, one := range all {
 		one.purse.drawn(one)

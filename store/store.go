@@ -153,7 +153,16 @@ func (s *Store) put(b *pebble.Batch) error {
 	if b.Empty() {
 		return nil
 	}
+	defer lostOnPanic()
 	return s.db.ApplyNoSyncWait(b, pebble.Sync)
+}
+
+// lostOnPanic gives our name to the panic of a database that met a failing disk outside of a sync, such as when it could not
+// begin another log. It holds its locks from then on: whoever would go on would wait for ever.
+func lostOnPanic() {
+	if p := recover(); p != nil {
+		panic(Lost(fmt.Sprint(p)))
+	}
 }
 
 // stripeOf is the lock over an account.
@@ -220,7 +229,7 @@ func (s *Store) checkFormat() error {
 	return nil
 }
 
-// Lost is what the store panics with when nobody can tell any more what is on the disk: a sync failed under a commit.
+// Lost is what the store panics with when nobody can tell any more what is on the disk: a write or a sync failed under a commit.
 // Whoever recovers from panics must let this one end the process; the next start knows what is there.
 type Lost string
 

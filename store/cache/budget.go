@@ -51,7 +51,7 @@ func (c *Cache) PutBudgets(budgets []Budget) error {
 			return fmt.Errorf("cache budgets: %w", err)
 		}
 	}
-	if err := b.Commit(pebble.Sync); err != nil {
+	if err := commit(b, pebble.Sync); err != nil {
 		return fmt.Errorf("cache budgets: %w", err)
 	}
 	return nil

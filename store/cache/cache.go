@@ -95,6 +95,18 @@ type Lost string
 
 func (l Lost) Error() string { return "cache cannot go on: " + string(l) }
 
+// lostOnPanic gives our name to the panic of a database that met a failing disk, such as when it could not begin another log.
+func lostOnPanic() {
+	if p := recover(); p != nil {
+		panic(Lost(fmt.Sprint(p)))
+	}
+}
+
+func commit(b *pebble.Batch, o *pebble.WriteOptions) error {
+	defer lostOnPanic()
+	return b.Commit(o)
+}
+
 // Close closes the database.
 func (c *Cache) Close() error { return c.db.Close() }
 
@@ -182,7 +194,7 @@ func (c *Cache) Put(entries []Entry) error {
 			return fmt.Errorf("cache batch: %w", err)
 		}
 	}
-	if err := b.Commit(pebble.NoSync); err != nil {
+	if err := commit(b, pebble.NoSync); err != nil {
 		return fmt.Errorf("cache write: %w", err)
 	}
 	for i := range entries {
@@ -194,6 +206,7 @@ func (c *Cache) Put(entries []Entry) error {
 // Delete forgets one address.
 func (c *Cache) Delete(key Key) error {
 	defer c.recent.shard(&key).written(&key)
+	defer lostOnPanic()
 	return c.db.Delete(append([]byte{tableResult}, key[:]...), pebble.Sync)
 }
 
@@ -217,5 +230,6 @@ func (c *Cache) Fact(domain, host string, now time.Time) (Fact, bool) {
 func (c *Cache) PutFact(domain, host string, f *Fact) error {
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)
+	defer lostOnPanic()
 	return c.db.Set(factKey(k, domain, host), AppendFact(nil, f), pebble.NoSync)
 }

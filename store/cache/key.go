@@ -109,7 +109,7 @@ func (c *Cache) begin() error {
 	if err := errors.Join(b.Set([]byte{tableMeta, 's'}, c.secret, nil), b.Set([]byte{tableMeta, 'f'}, []byte{Format}, nil)); err != nil {
 		return err
 	}
-	return b.Commit(pebble.Sync)
+	return commit(b, pebble.Sync)
 }
 
 // read copies the value of a key.

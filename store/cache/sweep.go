@@ -78,7 +78,7 @@ func (c *Cache) sweepStep(from, upto []byte, now time.Time, s *Swept) ([]byte, e
 	if err := it.Error(); err != nil {
 		return nil, err
 	}
-	return next, b.Commit(pebble.NoSync)
+	return next, commit(b, pebble.NoSync)
 }
 
 // dead reports a value that no reader will be given, or that must go for want of room.

@@ -35,13 +35,15 @@ type keeper struct {
 	ending  bool       // it shall not begin again
 	poor    bool       // its next life gets little memory
 	lives   int
-	bad     []string // lines of its log that nothing excuses
+	bad     []string // lines of its log that nothing excuses, with what follows them
+	follow  int      // lines that still belong to the last of them
 	last    []string // lines of its log
 }
 
 const (
 	keeperRest   = 100 * time.Millisecond // between two lives
 	keeperLines  = 60                     // of its log are kept
+	stackLines   = 40                     // behind a line that nothing excuses
 	littleMemory = "GOMEMLIMIT=40MiB"
 	longestEnd   = 40 * time.Second // of a process that is told to end
 )
@@ -122,6 +124,12 @@ func (k *keeper) hear(line string) {
 	if len(k.last) > keeperLines {
 		k.last = k.last[1:]
 	}
+	if k.follow > 0 && len(k.bad) > 0 {
+		k.follow--
+		k.bad[len(k.bad)-1] += "\n" + line
+		k.mu.Unlock()
+		return
+	}
 	k.mu.Unlock()
 	for _, word := range []string{"panic:", "fatal error:", "BUG:", "DATA RACE", "handler panicked"} {
 		if strings.Contains(line, word) && !strings.Contains(line, excused[0]) && !strings.Contains(line, excused[1]) {
@@ -133,7 +141,7 @@ func (k *keeper) hear(line string) {
 func (k *keeper) blame(line string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.bad = append(k.bad, k.name+": "+line)
+	k.bad, k.follow = append(k.bad, k.name+": "+line), stackLines
 }
 
 // signal reaches the present life; false when there is none.
@@ -251,7 +259,9 @@ func (k *keeper) requireCalm(t *testing.T) {
 	t.Helper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	require.Empty(t, k.bad, "%s", strings.Join(k.last, "\n"))
+	for _, words := range k.bad {
+		t.Error(words)
+	}
 }
 
 func (k *keeper) said() string {

@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 	"unsafe"
-
-	"github.com/stretchr/testify/require"
 )
 
 // keeper keeps one process alive, as the init system of a machine does: however it ends, it begins again.

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 const (
 	logMagic      = "prblog01"
+	logVersion    = 6        // where in it the version begins
 	groupHeader   = 12       // entries uint32, sum uint64
 	groupEntries  = 32 << 10 // entries of one group
 	logPending    = 8 << 20  // bytes that wait for a sync before answers must wait
@@ -66,7 +68,12 @@ func openLog(fs vfs.FS, path string, n *names, visit func(entries []byte) error)
 func readLog(f vfs.File, visit func(entries []byte) error) (end int64, chain uint64, err error) {
 	r := io.NewSectionReader(f, 0, 1<<62)
 	buf := make([]byte, groupHeader+groupEntries*entryBytes)
-	if n, _ := io.ReadFull(r, buf[:len(logMagic)]); n < len(logMagic) || string(buf[:n]) != logMagic {
+	n, _ := io.ReadFull(r, buf[:len(logMagic)])
+	switch got := string(buf[:n]); {
+	case got == logMagic:
+	case n == len(logMagic) && got[:logVersion] == logMagic[:logVersion]: // to take it for empty would be to write over it
+		return 0, 0, fmt.Errorf("the log has version %q and this program knows %q: use the newer program that wrote it", got[logVersion:], logMagic[logVersion:])
+	default:
 		return 0, 0, nil
 	}
 	for end = int64(len(logMagic)); ; {

@@ -7,6 +7,9 @@
 # make makespan  the time that a list of MAKESPAN rows takes with the shipped budgets, beside the least that it can
 # make web     the dashboard anew, into the tree from where the next build embeds it; needs Node. make build does it when
 #              its sources changed; without Node the program is built all the same, and says how to get the page
+# make charts    renders deploy/helm anew; make deploycheck: Helm's linter, Kubernetes' types, Prometheus' parsers over deploy
+# make rehearse  the runbook in three network namespaces: break a prober, mend it, back up, restore; as root
+# make licences  docs/licences.md anew; make vulncheck: known holes in what is linked, where their database can be reached
 # make test-web  the tests of the dashboard alone
 GO ?= go
 RACE := ./coordinator/... ./engine/dns ./engine/smtp ./prober/... ./store/... ./bench/sim ./cmd/...
@@ -19,7 +22,7 @@ PEERS ?= --rows 100000
 
 PAGE := api/web/dist/.built
 
-.PHONY: demo fleet makespan test check build web generate fuzz bench bench-peers torture clean test-web
+.PHONY: demo fleet makespan test check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck
 
 build: $(PAGE)
 	$(GO) build -o bin/probity ./cmd/probity
@@ -82,6 +85,21 @@ SEED ?= 1
 TIME ?= 15m
 torture:
 	PROBITY_TORTURE_SEED=$(SEED) PROBITY_TORTURE_TIME=$(TIME) $(GO) test -count=1 -v -timeout 3h -run '^TestTorture' ./cmd/probity
+
+charts:
+	cd tools/deploy && $(GO) run . -write ../../deploy
+
+deploycheck:
+	cd tools/deploy && $(GO) run . ../../deploy
+
+rehearse: build
+	sh deploy/rehearse.sh $(CURDIR)/bin/probity
+
+licences:
+	cd tools && $(GO) run ./licences ..
+
+vulncheck:
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
 
 clean:
 	rm -rf bin

@@ -72,8 +72,8 @@ func (c *restoreCmd) tell(con *console, state string) error {
 	defer s.Close()
 	users := s.Users()
 	for _, u := range users {
-		if err := checkBooks(s, u.ID); err != nil {
-			return err
+		if err := s.CheckLedger(u.ID); err != nil {
+			return fmt.Errorf("this backup is damaged, take another: %w", err)
 		}
 	}
 	var jobs, open int
@@ -88,31 +88,6 @@ func (c *restoreCmd) tell(con *console, state string) error {
 	_, err = fmt.Fprintf(con.err, "restored to %s: %d accounts whose balances are the sums of their ledgers, %d jobs of which %d go on at the next start\n",
 		c.Data, len(users), jobs, open)
 	return err
-}
-
-// checkBooks sums up an account's ledger.
-func checkBooks(s *store.Store, account string) error {
-	stands, err := s.Credits(account)
-	if err != nil {
-		return err
-	}
-	sum, before := int64(0), uint64(0)
-	for {
-		page, err := s.Ledger(account, before, store.MaxPage)
-		if err != nil {
-			return err
-		}
-		for _, e := range page {
-			sum, before = sum+e.Amount, e.Number
-		}
-		if len(page) < store.MaxPage {
-			break
-		}
-	}
-	if sum != stands.Balance {
-		return fmt.Errorf("account %s: the balance is %d and its ledger sums up to %d: this backup is damaged, take another", account, stands.Balance, sum)
-	}
-	return nil
 }
 
 // copyFolder copies a folder of files and folders, durably. The target must not exist; a source that does not is empty.

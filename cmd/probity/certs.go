@@ -13,6 +13,7 @@ type certsCmd struct {
 	Init        certsInitCmd        `cmd:"" help:"Make the cluster's authority and its first gossip key."`
 	Coordinator certsCoordinatorCmd `cmd:"" help:"Make a coordinator's certificate."`
 	Node        certsNodeCmd        `cmd:"" help:"Make the certificates of prober nodes."`
+	Fleet       certsFleetCmd       `cmd:"" help:"Make whatever of a cluster's files is not there yet."`
 	Key         certsKeyCmd         `cmd:"" help:"Rotate the gossip key."`
 	Show        certsShowCmd        `cmd:"" help:"Say what certificates are."`
 }
@@ -36,6 +37,8 @@ type certsInitCmd struct {
 	Name string `help:"Name of the cluster, as the authority's certificate bears it." default:"probity"`
 	Days int    `help:"How long the authority is valid." default:"3650"`
 }
+
+const authorityDays = 3650
 
 // Run makes ca.crt, ca.key and cluster.key. It never touches files that are there.
 func (c certsInitCmd) Run(con *console) error {

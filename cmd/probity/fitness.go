@@ -12,6 +12,12 @@ import (
 	"probity/coordinator"
 )
 
+// metricsRegistry takes the metrics of the rooms, and shows them.
+type metricsRegistry interface {
+	prometheus.Registerer
+	prometheus.Gatherer
+}
+
 // fitness is what an operator is woken for and no room knows: it belongs to the process, its machine and its papers. Fields
 // that are nil or empty have no line of their own.
 type fitness struct {

@@ -24,6 +24,7 @@ import (
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/prober"
+	"probity/prober/doctor"
 	"probity/prober/wire"
 	"probity/store/cache"
 )
@@ -48,13 +49,14 @@ type worker struct {
 	cmd      *proberCmd
 	log      *slog.Logger
 	disk     vfs.FS
-	registry *prometheus.Registry
+	registry metricsRegistry
 	opened   time.Time
 	pace     pacer
 	table    atomic.Pointer[engine.Table]
 	cache    *cache.Cache
 	resolver *dns.Resolver
 	prober   *prober.Prober
+	audit    *doctor.Doctor // nil where there is nothing to audit
 	server   *wire.Server
 	fitness  *fitness
 	cluster  *cluster.Cluster
@@ -99,6 +101,9 @@ func (w *worker) open() (err error) {
 	if w.prober, err = prober.New(cfg); err != nil {
 		return err
 	}
+	if w.audit, err = c.selfAudit(table, c.Data, w.log, w.registry); err != nil {
+		return err
+	}
 	if w.streams, err = net.Listen("tcp", c.NodeListen); err != nil {
 		return fmt.Errorf("--node-listen: %w", err)
 	}
@@ -122,7 +127,7 @@ func (w *worker) join() error {
 	}
 	w.server, err = wire.NewServer(wire.ServerConfig{Node: c.Name, Version: version, Identities: identitiesOf(w.prober), Table: w.table.Load,
 		Prober: w.prober, Credentials: wire.ServerTLS(own, authority, w.log), Window: w.prober.Window, Alone: w.prober.SetAlone,
-		Status: w.prober.Status, Sight: w.prober, Log: w.log})
+		Status: w.status, Sight: w.prober, Forget: w.prober.Forget, Log: w.log})
 	if err != nil {
 		return err
 	}
@@ -154,7 +159,10 @@ func (w *worker) run(ctx context.Context) error {
 	defer late()
 	w.abandon = nil // from here on Run shuts the sockets
 	var front, behind sync.WaitGroup
-	var errs [5]error
+	var errs [6]error
+	if w.audit != nil {
+		behind.Go(func() { errs[5] = w.audit.Run(resolving) })
+	}
 	behind.Go(func() { errs[0] = w.resolver.Run(resolving); stop() })
 	probed := make(chan struct{})
 	behind.Go(func() { defer close(probed); errs[1] = w.prober.Run(probing); stop() })
@@ -169,6 +177,9 @@ func (w *worker) run(ctx context.Context) error {
 	behind.Wait()
 	return errors.Join(errs[:]...)
 }
+
+// status is how this node fares.
+func (w *worker) status() wire.Status { return audited(w.prober.Status(), w.audit) }
 
 func (w *worker) backstage() http.Handler {
 	mux := http.NewServeMux()
@@ -195,7 +206,7 @@ func (w *worker) reload() error {
 
 // report is what probity cluster shows when it asks a prober: that one alone, and what it hears in gossip.
 func (w *worker) report() coordinator.ClusterReport {
-	self, view := selfReport(w.prober, &w.pace), w.cluster.View()
+	self, view := selfReport(w.status(), w.prober, &w.pace), w.cluster.View()
 	self.Name, self.Address, self.Since = w.cmd.Name, w.streams.Addr().String(), w.opened
 	return coordinator.ClusterReport{Coordinator: strings.Join(view.Rivals, ", "), Problem: view.Problem, Nodes: []coordinator.NodeReport{self}}
 }

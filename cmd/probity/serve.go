@@ -52,7 +52,7 @@ type service struct {
 	members   *memberFlags // the cluster to coordinate; nil to probe in this process
 	log       *slog.Logger
 	disk      vfs.FS
-	registry  *prometheus.Registry
+	registry  metricsRegistry
 	node      *node
 	callbacks *coordinator.Callbacks
 	server    *api.Server
@@ -230,9 +230,9 @@ func (s *service) newServer() (*api.Server, error) {
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor,
 		TLS: s.front.tls()},
 		api.Rooms{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: s.disk,
-			Operator: api.Operator{Table: s.node.current.Load, Cluster: func() any { return s.node.report() }, Sights: s.node.sights()},
+			Operator: api.Operator{Table: s.node.current.Load, Cluster: func() any { return s.node.report() }, Sights: s.node.sights(), Findings: findings(s.node.audit)},
 			Scratch:  s.scratch(), Log: s.log, Metrics: s.registry,
-			Erase: eraseEverywhere(s.node.coordinator, s.node.store, s.node.cache)})
+			Erase: eraseEverywhere(s.node.coordinator, s.node.store, s.node.uncache)})
 }
 
 // run runs everything until ctx ends or a part fails. Requests end first, then callbacks, then the node.

@@ -58,7 +58,7 @@ func TestService(t *testing.T) {
 	produce(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 	for name, story := range map[string]func(*testing.T, *play){
 		"ledger": ledgerStory, "same key": sameKeyStory, "callbacks": callbackStory, "revoked": revokedStory,
-		"upload": uploadStory, "killed": killedStory, "bad input": badStory,
+		"upload": uploadStory, "killed": killedStory, "bad input": badStory, "restored": restoreStory,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

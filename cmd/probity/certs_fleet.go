@@ -1,0 +1,61 @@
+package main
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// certsFleetCmd is init, coordinator and node in one, for scripts that may run again.
+type certsFleetCmd struct {
+	certsDir
+	Coordinator string   `arg:"" help:"The coordinator's name."`
+	Nodes       []string `arg:"" help:"Names of nodes, as in probity prober --name."`
+	Days        int      `help:"How long new certificates are valid." default:"825"`
+}
+
+// Run makes what is missing and touches nothing that is there.
+func (c certsFleetCmd) Run(con *console) error {
+	if missing, err := c.missing(authorityCert); err != nil {
+		return err
+	} else if missing {
+		if err := (certsInitCmd{certsDir: c.certsDir, Name: "probity", Days: authorityDays}).Run(con); err != nil {
+			return err
+		}
+	}
+	if err := c.issueMissing(con, []string{c.Coordinator}, x509.ExtKeyUsageClientAuth); err != nil {
+		return err
+	}
+	return c.issueMissing(con, c.Nodes, x509.ExtKeyUsageServerAuth)
+}
+
+// issueMissing makes the certificates that are not there.
+func (c certsFleetCmd) issueMissing(con *console, names []string, use x509.ExtKeyUsage) error {
+	var wanted []string
+	for _, name := range names {
+		missing, err := c.missing(name + ".crt")
+		if err != nil {
+			return err
+		}
+		if missing {
+			wanted = append(wanted, name)
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	return c.issue(con, wanted, use, c.Days)
+}
+
+func (c certsFleetCmd) missing(name string) (bool, error) {
+	_, err := os.Lstat(c.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", c.path(name), err)
+	}
+	return false, nil
+}

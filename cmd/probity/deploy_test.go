@@ -1,0 +1,200 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/BurntSushi/toml"
+	"github.com/alecthomas/kong"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert/yaml"
+	"github.com/stretchr/testify/require"
+)
+
+// deployDir is the folder that these tests read, from that of this package.
+const deployDir = "../../deploy"
+
+func deployFile(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(deployDir, name))
+	require.NoError(t, err)
+	return string(data)
+}
+
+// document reads one YAML document.
+func document(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var v map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(text), &v), text)
+	return v
+}
+
+func TestDeployFilesParse(t *testing.T) {
+	require.NoError(t, filepath.WalkDir(deployDir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.Contains(path, "templates") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		switch filepath.Ext(path) {
+		case ".yaml", ".yml":
+			for doc := range strings.SplitSeq(string(data), "\n---\n") {
+				var v any
+				require.NoError(t, yaml.Unmarshal([]byte(doc), &v), path)
+			}
+		case ".json":
+			require.True(t, json.Valid(data), path)
+		case ".toml":
+			var v map[string]any
+			_, err := toml.Decode(string(data), &v)
+			require.NoError(t, err, path)
+		}
+		return nil
+	}))
+}
+
+// listening is a registry that remembers the names of all metrics, those that have no value yet included.
+type listening struct {
+	*prometheus.Registry
+	names map[string]bool
+}
+
+var fqName = regexp.MustCompile(`fqName: "([^"]+)"`)
+
+func (l listening) Register(c prometheus.Collector) error {
+	descs := make(chan *prometheus.Desc, 1000)
+	c.Describe(descs)
+	close(descs)
+	for d := range descs {
+		l.names[fqName.FindStringSubmatch(d.String())[1]] = true
+	}
+	return l.Registry.Register(c)
+}
+
+func (l listening) MustRegister(all ...prometheus.Collector) {
+	for _, c := range all {
+		if err := l.Register(c); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// exposed are the names of the metrics of a coordinator, a prober, and a server that is both.
+func exposed(t *testing.T) map[string]bool {
+	t.Helper()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	con := &console{out: io.Discard, err: io.Discard}
+	require.Equal(t, 0, run(t.Context(), []string{"certs", "fleet", "hub", "p1", "--dir", at("papers")}, con))
+	names := map[string]bool{}
+	ports := []string{"--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1"}
+	member := append([]string{"--certs", at("papers"), "--cluster-listen", "127.0.0.1:0"}, ports...)
+	for _, args := range [][]string{append([]string{"serve", "--data", at("s"), "--listen", "127.0.0.1:0"}, ports...),
+		append([]string{"coordinator", "--name", "hub", "--data", at("h"), "--listen", "127.0.0.1:0"}, member...)} {
+		c := parsed(t, args)
+		s := &service{cmd: &c.Serve, log: newLog(con, false), disk: con.files(), registry: listening{prometheus.NewRegistry(), names}}
+		if args[0] == "coordinator" {
+			require.NoError(t, c.Coordinator.ready())
+			s.cmd, s.members = &c.Coordinator.serveCmd, &c.Coordinator.memberFlags
+		}
+		require.NoError(t, s.open())
+		require.NoError(t, s.close())
+	}
+	c := parsed(t, append([]string{"prober", "--name", "p1", "--data", at("p"), "--node-listen", "127.0.0.1:0"}, member...))
+	require.NoError(t, c.Prober.ready())
+	w := &worker{cmd: &c.Prober, log: newLog(con, false), disk: con.files(), registry: listening{prometheus.NewRegistry(), names}}
+	require.NoError(t, w.open())
+	require.NoError(t, w.close())
+	return names
+}
+
+// newCLI is the command line as main has it.
+func newCLI(t *testing.T) (*cli, *kong.Kong) {
+	t.Helper()
+	var c cli
+	k, err := kong.New(&c, kong.Name("probity"), kong.DefaultEnvars("PROBITY"), kong.Configuration(loadConfig), kong.BindTo(t.Context(), new(any)), kong.Bind(&console{}))
+	require.NoError(t, err)
+	return &c, k
+}
+
+// parsed is a command line that is right.
+func parsed(t *testing.T, args []string) *cli {
+	t.Helper()
+	c, k := newCLI(t)
+	_, err := k.Parse(args)
+	require.NoError(t, err, args)
+	return c
+}
+
+var metricName = regexp.MustCompile(`\b(?:probity|process|go)_[a-z0-9_]+`)
+
+// TestMetricsOfDeployExist: an alert on a metric that nobody exposes never fires, and nobody notices.
+func TestMetricsOfDeployExist(t *testing.T) {
+	known := exposed(t)
+	require.Greater(t, len(known), 50)
+	for _, file := range []string{"prometheus/rules.yaml", "grafana/probity.json", "prometheus/rules_test.yaml"} {
+		found := 0
+		for _, name := range metricName.FindAllString(deployFile(t, file), -1) {
+			found++
+			require.True(t, known[name] || known[strings.TrimSuffix(name, "_bucket")], "%s: no process exposes %s", file, name)
+		}
+		require.Greater(t, found, 5, file)
+	}
+}
+
+// TestEveryAlertHasItsPage: whoever is woken finds what to do under the alert's own name.
+func TestEveryAlertHasItsPage(t *testing.T) {
+	runbook, err := os.ReadFile("../../docs/runbook.md")
+	require.NoError(t, err)
+	var headings, alerts []string
+	for _, h := range regexp.MustCompile(`(?m)^### (Probity\w+)$`).FindAllStringSubmatch(string(runbook), -1) {
+		headings = append(headings, h[1])
+	}
+	for _, g := range document(t, deployFile(t, "prometheus/rules.yaml"))["groups"].([]any) {
+		for _, r := range g.(map[string]any)["rules"].([]any) {
+			rule := r.(map[string]any)
+			name, notes := rule["alert"].(string), rule["annotations"].(map[string]any)
+			alerts = append(alerts, name)
+			require.Equal(t, "docs/runbook.md#"+strings.ToLower(name), notes["runbook"], name)
+			require.NotEmpty(t, notes["summary"], name)
+			require.Contains(t, []any{"page", "ticket"}, rule["labels"].(map[string]any)["severity"], name)
+		}
+	}
+	slices.Sort(headings)
+	slices.Sort(alerts)
+	require.Equal(t, alerts, headings)
+}
+
+// TestAlertsFire lets Prometheus's own tool play the cases, where it is installed.
+func TestAlertsFire(t *testing.T) {
+	tool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed: make charts parses the rules, but nobody plays their cases")
+	}
+	out, err := exec.CommandContext(t.Context(), tool, "test", "rules", filepath.Join(deployDir, "prometheus", "rules_test.yaml")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+// TestChartIsAsRendered: the renderings that the tests look at belong to the chart as it is. Helm made them.
+func TestChartIsAsRendered(t *testing.T) {
+	for line := range strings.Lines(deployFile(t, "helm/rendered.sum")) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		require.Equal(t, sum, fmt.Sprintf("%x", sha256.Sum256([]byte(deployFile(t, "helm/"+name)))), "%s: run make charts", name)
+	}
+	files, err := filepath.Glob(filepath.Join(deployDir, "helm/probity/*/*"))
+	require.NoError(t, err)
+	for _, f := range files {
+		rel, err := filepath.Rel(filepath.Join(deployDir, "helm"), f)
+		require.NoError(t, err)
+		require.Contains(t, deployFile(t, "helm/rendered.sum"), "  "+filepath.ToSlash(rel)+"\n")
+	}
+}

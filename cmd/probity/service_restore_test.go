@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+	"probity/store"
+)
+
+// restoreStory takes a backup of a server under load, lets the server live on a little, and kills it. What is restored of the
+// backup in another folder is the service of that moment: accounts and ledgers exact, and each job that was not finished ends
+// with the rows and the charge that it would have had.
+func restoreStory(t *testing.T, p *play) {
+	const lists, rows, granted = 3, 1500, 100_000
+	p = p.withoutRefusals(t)
+	data, restored := t.TempDir(), filepath.Join(t.TempDir(), "restored")
+	var root, bulk, one *customer
+	atRest(t, data, func(s *store.Store) {
+		root = p.hireAs(t, s, store.NewUser{Email: "root@customer.example", Role: store.Admin, Limits: wide})
+		bulk = p.hire(t, s, "bulk@customer.example", granted, wide)
+		one = p.hire(t, s, "one@customer.example", granted, wide)
+	})
+	s := startServing(t, p, data, "127.0.1.7")
+	root.base, bulk.base, one.base = s.base, s.base, s.base
+	address := p.anyValid(t)
+	first, _ := p.drawn(t, rows, 41)
+
+	stop := make(chan struct{})
+	var load sync.WaitGroup
+	load.Go(func() { // single verifications, until the server dies
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = one.single(address)
+			}
+		}
+	})
+	done, running, paused := bulk.upload(t, fileOf(first)).ID, "", ""
+	bulk.follow(t, done)
+	list, truth := p.drawn(t, 2*rows, 42) // with fresh addresses
+	running, paused = bulk.upload(t, fileOf(list)).ID, bulk.upload(t, fileOf(list)).ID
+	r, err := bulk.ask(http.MethodPost, "/v1/verify/bulk/"+paused+"/pause", "", nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, r.status, "%s", r.body)
+	copied := filepath.Join(t.TempDir(), "backup")
+	out, err := command(p.ctx, "backup", "--jobs", copied, "--server", s.base).CombinedOutput()
+	require.Error(t, err, "without a key")
+	ask := command(p.ctx, "backup", "--jobs", copied, "--server", s.base)
+	ask.Env = append(ask.Env, adminKeyVariable+"="+root.key)
+	out, err = ask.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	late := bulk.upload(t, fileOf(list)) // after the backup: lost with the server
+	s.kill()
+	close(stop)
+	load.Wait()
+
+	out, err = command(p.ctx, "restore", copied, "--data", restored).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	open := 0
+	atRest(t, restored, func(s *store.Store) {
+		require.NoError(t, s.AllJobs(func(j *store.Job) error {
+			require.Contains(t, []string{done, running, paused}, j.ID)
+			if !j.State.Finished() {
+				open++
+			}
+			return nil
+		}))
+		_, err := s.Job(late.ID)
+		require.ErrorIs(t, err, store.ErrNotFound)
+		for _, c := range []*customer{bulk, one, root} {
+			require.NoError(t, s.CheckLedger(c.account))
+		}
+	})
+	t.Logf("%d of %d jobs were open when the backup was taken", open, lists)
+	require.Positive(t, open)
+	s = startServing(t, p, restored, "127.0.1.8")
+	bulk.base = s.base
+	spent := int64(0)
+	_, err = bulk.ask(http.MethodPost, "/v1/verify/bulk/"+paused+"/resume", "", nil)
+	require.NoError(t, err)
+	for _, id := range []string{done, running, paused} {
+		j := bulk.follow(t, id)
+		require.Equal(t, "completed", j.Status, j.Error)
+		result := bulk.results(t, id, "")
+		require.Equal(t, billable(t, bytes.NewReader(result)), j.Used)
+		spent += j.Used
+		if id != done {
+			score, err := sim.Score(bytes.NewReader(truth), bytes.NewReader(result))
+			require.NoError(t, err)
+			requireScore(t, score)
+		}
+	}
+	s.stop(t)
+	atRest(t, restored, func(s *store.Store) {
+		requireLedger(t, s, bulk, granted, spent, lists)
+		require.NoError(t, s.CheckLedger(one.account))
+	})
+}

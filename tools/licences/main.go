@@ -1,0 +1,169 @@
+// Command licences writes docs/licences.md: every module that is linked into the program and every npm package that is
+// bundled into the dashboard, with version and licence. It reads the module cache and the lock file, and asks nobody.
+//
+//	cd tools && go run ./licences ..        writes
+//	cd tools && go run ./licences -check .. says whether it would
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// part is one thing that is distributed with the program.
+type part struct{ name, version, licence string }
+
+func main() {
+	check := flag.Bool("check", false, "only tell whether the page is up to date")
+	flag.Parse()
+	if err := run(flag.Arg(0), *check); err != nil {
+		fmt.Fprintln(os.Stderr, "licences:", err)
+		os.Exit(1)
+	}
+}
+
+func run(root string, check bool) error {
+	modules, err := linked(root)
+	if err != nil {
+		return err
+	}
+	packages, err := bundled(filepath.Join(root, "api", "web", "package-lock.json"))
+	if err != nil {
+		return err
+	}
+	var page bytes.Buffer
+	page.WriteString("# Licences\n\nWhat is distributed with Probity, and under which licence. Made by `make licences` from the module cache and the dashboard's\n" +
+		"lock file; not written by hand. The texts are in each module's own folder.\n")
+	write(&page, "Linked into the program", modules)
+	write(&page, "Bundled into the dashboard", packages)
+	path := filepath.Join(root, "docs", "licences.md")
+	if !check {
+		return os.WriteFile(path, page.Bytes(), 0o644)
+	}
+	had, err := os.ReadFile(path)
+	if err == nil && !bytes.Equal(had, page.Bytes()) {
+		err = errors.New("docs/licences.md is out of date: run make licences")
+	}
+	return err
+}
+
+func write(page *bytes.Buffer, title string, parts []part) {
+	fmt.Fprintf(page, "\n## %s\n\n| what | version | licence |\n|---|---|---|\n", title)
+	for _, p := range parts {
+		fmt.Fprintf(page, "| %s | %s | %s |\n", p.name, p.version, p.licence)
+	}
+}
+
+// linked lists the modules that packages of the program come from.
+func linked(root string) ([]part, error) {
+	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{with or .Replace .}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}{{end}}", "./cmd/probity")
+	list.Dir, list.Stderr = root, os.Stderr
+	list.Env = append(os.Environ(), "CGO_ENABLED=1", "GOOS=linux", "GOARCH=amd64") // the same page on any machine
+	out, err := list.Output()
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	slices.Sort(lines)
+	var parts []part
+	for _, line := range slices.Compact(lines) {
+		fields := strings.Split(line, "\t")
+		if len(fields) != 3 {
+			continue
+		}
+		licence, err := licenceIn(fields[2])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", fields[0], err)
+		}
+		parts = append(parts, part{fields[0], fields[1], licence})
+	}
+	return parts, nil
+}
+
+// licenceIn recognises the licence of a folder, or of the one above it for a module below another's root.
+func licenceIn(dir string) (string, error) {
+	for range 3 {
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			return "", err
+		}
+		var names []string
+		for _, f := range files {
+			if name := strings.ToLower(f.Name()); f.IsDir() || !strings.HasPrefix(name, "licen") && !strings.HasPrefix(name, "copying") && !strings.HasPrefix(name, "unlicense") {
+				continue
+			}
+			text, err := os.ReadFile(filepath.Join(dir, f.Name()))
+			if err != nil {
+				return "", err
+			}
+			names = append(names, recognise(string(text)))
+		}
+		if slices.Sort(names); len(names) > 0 {
+			return strings.Join(slices.Compact(names), ", "), nil
+		}
+		dir = filepath.Dir(dir)
+	}
+	return "", errors.New("no licence found: it may not be distributed")
+}
+
+// marks are words that only one licence has, in the order to look for them.
+var marks = []struct{ words, name string }{
+	{"Apache License", "Apache-2.0"},
+	{"Mozilla Public License Version 2.0", "MPL-2.0"}, {"Mozilla Public License, version 2.0", "MPL-2.0"},
+	{"GNU AFFERO", "AGPL"}, {"GNU LESSER", "LGPL"}, {"GNU GENERAL PUBLIC", "GPL"},
+	{"This is free and unencumbered software", "Unlicense"}, {"CC0 1.0", "CC0-1.0"},
+	{"Neither the name", "BSD-3-Clause"}, {"names of its contributors may be used", "BSD-3-Clause"},
+	{"Redistribution and use in source and binary forms", "BSD-2-Clause"},
+	{"Permission to use, copy, modify, and/or distribute", "ISC"}, {"Permission to use, copy, modify, and distribute", "ISC"},
+	{"Permission is hereby granted, free of charge", "MIT"},
+}
+
+func recognise(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	for _, m := range marks {
+		if strings.Contains(text, m.words) {
+			return m.name
+		}
+	}
+	return "other: read it"
+}
+
+// bundled lists the packages of a lock file that are no tools.
+func bundled(path string) ([]part, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var lock struct {
+		Packages map[string]struct {
+			Version, License string
+			Dev, Optional    bool
+		}
+	}
+	if err := json.Unmarshal(data, &lock); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var parts []part
+	for place, p := range lock.Packages {
+		if at := strings.LastIndex(place, "node_modules/"); at >= 0 && !p.Dev {
+			parts = append(parts, part{place[at+len("node_modules/"):], p.Version, orUnknown(p.License)})
+		}
+	}
+	slices.SortFunc(parts, func(a, b part) int { return strings.Compare(a.name+a.version, b.name+b.version) })
+	return slices.Compact(parts), nil
+}
+
+func orUnknown(licence string) string {
+	if licence == "" {
+		return "other: read it"
+	}
+	return licence
+}

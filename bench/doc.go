@@ -8,6 +8,7 @@
 //   - Floor: the least work that could give the same traffic, measured in the same run against the same servers: a bare
 //     pipelined SMTP client, a bare client on one shared DNS socket, a bare HTTP handler, parsing and zstd of the same bytes.
 //   - Trial: one scenario at work. It starts processes, samples them, and fills in the Report.
+//   - Fleet: a coordinator and probers as processes, each prober with a loopback address of its own.
 //   - Report: metrics with units, bars with what was wanted, and what the page plots. Reports are written as JSON, as a
 //     table, as one self-contained page, and are compared with older ones.
 //
@@ -27,7 +28,11 @@
 //  4. A result that does not agree with the truth fails its bar, however fast it came.
 //  5. What is kept in memory by row: the recipients of a floor, at most maxRecipients of them, and four bytes a name of
 //     the dns scenario. Samples are at most maxSamples a process.
-//  6. Every file lies in the directory of the options, and every process ends, before Run returns.
+//  6. On a machine that others use too, the report says how many cores they took. Floors of bytes, and uploads, are measured
+//     three times, and the fastest counts: others can only slow them down.
+//  7. Every file lies in the directory of the options, and every process ends, before Run returns.
+//
+// Other libraries are compared with in bench/peers, a module of its own.
 //
 // Memory and CPU of processes are read from /proc: elsewhere than on Linux these metrics are absent and their bars fail.
 package bench

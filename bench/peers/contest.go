@@ -59,7 +59,7 @@ func (c contest) measure(ctx context.Context, cmd *exec.Cmd) (count Count, err e
 	}
 	defer func() { err = errors.Join(err, in.end()) }()
 	var words bytes.Buffer
-	cmd.Stderr = &words
+	cmd.Stderr, cmd.SysProcAttr = &words, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	began := time.Now()
 	if err := cmd.Run(); err != nil {
 		return count, fmt.Errorf("%w: %s", err, lastLine(words.String()))

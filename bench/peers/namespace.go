@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 
@@ -26,7 +27,7 @@ func enter() (status int, err error) {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 		Pdeathsig:   syscall.SIGKILL,
 	}
-	err = cmd.Run()
+	err = runInterruptibly(cmd)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return exit.ExitCode(), nil
@@ -35,6 +36,27 @@ func enter() (status int, err error) {
 		return 1, fmt.Errorf("a network namespace of our own: %w (does this system allow user namespaces?)", err)
 	}
 	return 0, nil
+}
+
+// runInterruptibly runs a command and hands interrupts on to it: who interrupts us means the process within, which ends its
+// children in order.
+func runInterruptibly(cmd *exec.Cmd) error {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(interrupts)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case s := <-interrupts:
+			_ = cmd.Process.Signal(s) // it may just have ended
+		case err := <-ended:
+			return err
+		}
+	}
 }
 
 // furnish brings the loopback up and makes the pretend name server the system's.

@@ -24,12 +24,18 @@ source = "the test of the dashboard"
 date = "2026-11-20"
 `;
 
+// Whatever ends the test, no process of it stays behind.
+const alive = new Set();
+process.on("exit", () => alive.forEach((child) => child.kill("SIGKILL")));
+
 /** Process is a program that says on its standard error, or output, how it fares. */
 class Process {
   said = "";
   constructor(program, args) {
     this.child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] });
+    alive.add(this.child);
     this.ended = new Promise((done) => this.child.once("exit", done));
+    this.child.once("exit", () => alive.delete(this.child));
     this.child.stdout.on("data", (b) => (this.said += b));
     this.child.stderr.on("data", (b) => (this.said += b));
     this.name = args[0];
@@ -90,13 +96,13 @@ async function freePort() {
   }
 }
 
-/** startFleet starts everything in a folder, with pages of some origins let in. A port that another program took meanwhile
- * is another one the next time. */
-export async function startFleet(program, dir, origins) {
+/** startFleet starts everything in a folder, with pages of some origins let in and more flags for the coordinator. A port
+ * that another program took meanwhile is another one the next time. */
+export async function startFleet(program, dir, origins, flags = []) {
   for (let tries = 1; ; tries++) {
     const fleet = new Fleet(program, join(dir, `try${tries}`));
     try {
-      await fleet.start(origins);
+      await fleet.start(origins, flags);
       return fleet;
     } catch (e) {
       await fleet.stop();
@@ -124,7 +130,7 @@ class Fleet {
     return p;
   }
 
-  async start(origins) {
+  async start(origins, flags) {
     await mkdir(this.dir, { recursive: true });
     for (const what of [["init"], ["coordinator", "hub"], ["node", "p1", "p2"]]) await run(this.program, ["certs", ...what, "--dir", this.at("certs")]);
     const { stdout: table } = await run(this.program, ["sim", "providers", "--speedup", String(speedup)]);
@@ -134,7 +140,7 @@ class Fleet {
     this.mail = ["--dns", dns, "--smtp-port", smtp, "--allow-private-targets", "--providers", this.at("providers.toml")];
     this.gossip = `127.0.0.1:${await freePort()}`;
     const hub = this.begin(["coordinator", "--name", "hub", "--data", this.at("hub"), "--certs", this.at("certs"), "--cluster-listen", this.gossip,
-      "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--disk-floor", "1", ...this.mail, ...origins.flatMap((o) => ["--cors-origin", o])]);
+      "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--disk-floor", "1", ...this.mail, ...origins.flatMap((o) => ["--cors-origin", o]), ...flags]);
     const [, email, password] = await hub.says(/Its admin is (\S+), password (\S+) /);
     const [, at] = await hub.says(/msg=serving public=(\S+)/);
     this.base = `http://${at}`;
@@ -154,7 +160,7 @@ class Fleet {
 
   /** list is a sample list of the pretend internet. */
   async list(rows) {
-    const { stdout } = await run(this.program, ["sim", "list", "--rows", String(rows), "--seed", "7"], { maxBuffer: 64 << 20 });
+    const { stdout } = await run(this.program, ["sim", "list", "--rows", String(rows)], { maxBuffer: 64 << 20 });
     return stdout;
   }
 

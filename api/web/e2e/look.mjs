@@ -50,38 +50,42 @@ export async function overflow(page) {
   });
 }
 
+/** lookAtAll takes a picture of every page in each size and colour scheme, and tells what is wrong; it returns how much. */
+export async function lookAtAll(page, base, dir, job) {
+  let wrong = 0;
+  page.on("pageerror", (e) => console.log("page error:", e.message, ++wrong));
+  page.on("console", (m) => m.type() === "error" && !m.text().includes("401") && console.log("console:", m.text(), ++wrong));
+  for (const place of [...places, ...(job ? [`lists/${job}`] : [])]) {
+    await page.goto(`${base}/app/${place}`);
+    await page.locator("h1").waitFor();
+    await page.mouse.move(0, 0);
+    for (const scheme of schemes) {
+      await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
+      for (const [width, height] of sizes) {
+        await page.setViewportSize({ width, height });
+        await settled(page);
+        const name = `${(place || "overview").replaceAll("/", "-").replace(/^lists-.*/, "job")}-${width}-${scheme}`;
+        await page.screenshot({ path: `${dir}/${name}.png`, fullPage: true });
+        const wide = await overflow(page);
+        if (wide) console.log(`${name}: ${wide} pixels too wide`, ++wrong);
+        for (const f of await findings(page)) console.log(`${name}: ${f}`, ++wrong);
+      }
+    }
+  }
+  console.log(wrong === 0 ? "nothing to mend" : `${wrong} things to mend`);
+  return wrong;
+}
+
 if (process.argv[1] === new URL(import.meta.url).pathname) {
   const [base, email, password, dir = "shots"] = process.argv.slice(2);
   await mkdir(dir, { recursive: true });
   const { context, close } = await openBrowser();
-  let wrong = 0;
   try {
     const page = context.pages()[0];
-    page.on("pageerror", (e) => console.log("page error:", e.message, ++wrong));
-    page.on("console", (m) => m.type() === "error" && !m.text().includes("401") && console.log("console:", m.text(), ++wrong));
     await signIn(page, base, email, password);
     const jobs = await page.evaluate(() => fetch("/v1/verify/bulk?limit=1").then((r) => r.json()));
-    const all = [...places, ...(jobs.jobs[0] ? [`lists/${jobs.jobs[0].job_id}`] : [])];
-    for (const place of all) {
-      for (const scheme of schemes) {
-        await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
-        for (const [width, height] of sizes) {
-          await page.setViewportSize({ width, height });
-          await page.goto(`${base}/app/${place}`);
-          await page.locator("h1").waitFor();
-          await page.mouse.move(0, 0);
-          await settled(page);
-          const name = `${(place || "overview").replaceAll("/", "-").replace(/^lists-.*/, "job")}-${width}-${scheme}`;
-          await page.screenshot({ path: `${dir}/${name}.png`, fullPage: true });
-          const wide = await overflow(page);
-          if (wide) console.log(`${name}: ${wide} pixels too wide`, ++wrong);
-          if (width !== 1920) for (const f of await findings(page)) console.log(`${name}: ${f}`, ++wrong);
-        }
-      }
-    }
+    process.exitCode = (await lookAtAll(page, base, dir, jobs.jobs[0]?.job_id)) === 0 ? 0 : 1;
   } finally {
     await close();
   }
-  console.log(wrong === 0 ? "nothing to mend" : `${wrong} things to mend`);
-  process.exitCode = wrong === 0 ? 0 : 1;
 }

@@ -2,6 +2,9 @@ const whole = new Intl.NumberFormat("en-US");
 const one = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
 
 export const number = (n: number) => whole.format(n);
+/** counted is a number of things, in the right number. */
+export const counted = (n: number, one: string, more = one + "s") => `${whole.format(n)} ${n === 1 ? one : more}`;
+
 export const decimal = (n: number) => one.format(n);
 
 /** share is a part of a whole in per cent; it says "<0.1 %" rather than 0 of what is there, and never rounds up to 100. */

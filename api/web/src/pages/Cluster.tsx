@@ -100,7 +100,7 @@ export function Cluster() {
               <Counts title="Hosts that could not be asked" note="What happened before a recipient could be named." rows={labelled(n.meters, "probity_prober_session_failures_total")} />
               <Text size="sm" c="dimmed">
                 {n.go_version}
-                {n.revision && `, revision ${n.revision}`}
+                {n.revision && `, revision ${n.revision}`}, {number(n.goroutines)} goroutines, {number(n.event_streams)} event streams
               </Text>
             </>
           );
@@ -123,17 +123,14 @@ function Health({ node: n, nodes }: { node: Schemas["Node"]; nodes: ClusterNode[
         <Stat name="Nodes at work" note={working < nodes.length ? <span className="ink-bad">{nodes.length - working} not</span> : undefined}>
           {working} of {nodes.length}
         </Stat>
-        <Stat name="Rows a second">{number(Math.round(total(nodes, (o) => o.rows_per_second)))}</Stat>
-        <Stat name="Rows under way">{number(total(nodes, (o) => o.rows))}</Stat>
-        <Stat name="Open sessions">{number(total(nodes, (o) => o.sessions))}</Stat>
-        <Stat name="Recipients asked" note={`${number(total(nodes, (o) => o.lanes))} lanes`}>
+        <Stat name="Rows a second" note={`${number(total(nodes, (o) => o.rows))} under way`}>
+          {number(Math.round(total(nodes, (o) => o.rows_per_second)))}
+        </Stat>
+        <Stat name="Recipients asked" note={`${number(total(nodes, (o) => o.lanes))} lanes, ${number(total(nodes, (o) => o.sessions))} open sessions`}>
           {number(total(nodes, (o) => o.recipients))}
         </Stat>
         <Stat name="Memory" note={`${bytes(n.heap_bytes)} in use by Go`}>
           {bytes(n.memory_bytes)}
-        </Stat>
-        <Stat name="Goroutines" note={`${n.event_streams} event streams`}>
-          {number(n.goroutines)}
         </Stat>
       </Stats>
     </div>
@@ -157,7 +154,7 @@ function Nodes({ view }: { view: ClusterView | null }) {
           No prober is there: start one with <span className="mono">probity prober</span>. Until then jobs wait.
         </Text>
       ) : (
-        <div className="scroll" tabIndex={0} role="region" aria-label="Nodes">
+        <div className="scroll wide" tabIndex={0} role="region" aria-label="Nodes">
           <Table verticalSpacing="sm">
             <Table.Thead>
               <Table.Tr>

@@ -58,7 +58,7 @@ function Quarantines({ list }: { list: Lane[] }) {
       <Text size="sm" c="dimmed" mb="xs">
         These receivers get nothing more from the address that they refused, and nothing from another in its place. Settle it with them; then end it here.
       </Text>
-      <div className="scroll" tabIndex={0} role="region" aria-label="Quarantines">
+      <div className="scroll wide" tabIndex={0} role="region" aria-label="Quarantines">
         <Table verticalSpacing="sm">
           <Table.Thead>
             <Table.Tr>
@@ -94,7 +94,7 @@ function Quarantines({ list }: { list: Lane[] }) {
                     </Text>
                   )}
                 </Table.Td>
-                <Table.Td>
+                <Table.Td className="word">
                   <Moment at={l.until} />
                 </Table.Td>
                 <Table.Td className="num">
@@ -170,7 +170,7 @@ function Budgets({ query }: { query: ReturnType<typeof useQuery<{ lanes: Lane[];
 
 function LaneTable({ list }: { list: Lane[] }) {
   return (
-    <div className="scroll" tabIndex={0} role="region" aria-label="Budgets">
+    <div className="scroll wide" tabIndex={0} role="region" aria-label="Budgets">
       <Table>
         <Table.Thead>
           <Table.Tr>
@@ -222,7 +222,7 @@ function Used({ use: { used, limit } }: { use: Schemas["Use"] }) {
   const part = Math.min(1, used / limit);
   return (
     <div style={{ minWidth: "6.5rem" }}>
-      <Text size="sm" style={{ fontVariantNumeric: "tabular-nums" }}>
+      <Text size="sm" className="word" style={{ fontVariantNumeric: "tabular-nums" }}>
         {number(used)} of {number(limit)}
       </Text>
       <div className="bar" aria-hidden style={{ height: ".3rem" }}>

@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
 import type { Schemas } from "../api/client";
 import { credits, isOver, recentJobs, usage } from "../api/queries";
-import { duration, number, share } from "../format";
+import { counted, duration, number, share } from "../format";
 import { Busy, Empty, Icon, Loaded, Page, Panel, Stat, Stats, To } from "../parts";
 import { JobTable } from "../parts/JobTable";
 import { statuses } from "../verdict";
@@ -75,7 +75,7 @@ export function Overview() {
           <Stat name={`Rows verified, ${span} days`} note={all ? `${number(all.singles)} single checks beside` : undefined}>
             {all ? number(all.rows) : "…"}
           </Stat>
-          <Stat name="Safe to send" note={all ? `${number(all.counts.VALID)} rows` : undefined}>
+          <Stat name="Safe to send" note={all ? counted(all.counts.VALID, "row") : undefined}>
             {all ? share(all.counts.VALID, all.rows) : "…"}
           </Stat>
           <Stat name="Without an answer" note="UNKNOWN: it cost nothing">

@@ -35,7 +35,7 @@ const outcomes = [
   { value: "DEFERRED", label: "DEFERRED: asked again later" },
 ];
 
-const step = 100;
+const step = 50;
 
 function All() {
   const [asked, setAsked] = useState<TraceQuery>({ limit: step });
@@ -106,7 +106,7 @@ function Outcome({ status }: { status: Schemas["Trace"]["status"] }) {
 
 function Traces({ list }: { list: Schemas["Trace"][] }) {
   return (
-    <div className="scroll" tabIndex={0} role="region" aria-label="Recent probes">
+    <div className="scroll wide" tabIndex={0} role="region" aria-label="Recent probes">
       <Table verticalSpacing="sm">
         <Table.Thead>
           <Table.Tr>
@@ -175,7 +175,7 @@ function Singles() {
               Every single verification is listed here for a while.
             </Empty>
           ) : (
-            <div className="scroll" tabIndex={0} role="region" aria-label="Single calls">
+            <div className="scroll wide" tabIndex={0} role="region" aria-label="Single calls">
               <Table verticalSpacing="sm">
                 <Table.Thead>
                   <Table.Tr>

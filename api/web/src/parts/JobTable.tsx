@@ -1,7 +1,7 @@
 import { Progress, Table, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { Job } from "../api/client";
-import { decimal, duration, number, share } from "../format";
+import { counted, decimal, duration, number, share } from "../format";
 import { statuses } from "../verdict";
 import { JobBadge, Moment } from "./index";
 
@@ -37,7 +37,7 @@ export function slow(j: Job): string {
   const first = j.slow_routes[0];
   if (!first || !isBusy(j)) return "";
   const more = j.slow_routes.length > 1 ? ` and ${j.slow_routes.length - 1} more` : "";
-  return `${number(first.waiting)} rows wait for ${first.provider}${more}`;
+  return `${counted(first.waiting, "row waits", "rows wait")} for ${first.provider}${more}`;
 }
 
 /** JobTable lists jobs, with whose they are where that is told. */

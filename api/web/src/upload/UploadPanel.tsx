@@ -55,12 +55,7 @@ function One({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) => 
         )}
       </Group>
       {underWay && (
-        <Progress
-          value={u.state === "checking" ? 100 : percent}
-          animated={u.state === "checking"}
-          aria-label={`Upload of ${u.file}`}
-          aria-valuetext={u.state === "checking" ? "Sent; the server reads it" : `${Math.floor(percent)} %`}
-        />
+        <Bar percent={u.state === "checking" ? 100 : percent} file={u.file} words={u.state === "checking" ? "Sent; the server reads it" : `${Math.floor(percent)} %`} />
       )}
       <Text size="xs" c={u.state === "failed" ? undefined : "dimmed"} className={u.state === "failed" ? "ink-bad" : ""} mt={6} role={u.state === "failed" ? "alert" : "status"}>
         {note(u)}
@@ -79,6 +74,16 @@ function One({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) => 
       )}
       {u.state === "broken" && <Again upload={u} accepted={accepted} />}
     </div>
+  );
+}
+
+/** Bar is the progress of an upload, in whole per cent for those who hear it. */
+function Bar({ percent, file, words }: { percent: number; file: string; words: string }) {
+  const heard = { role: "progressbar", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.floor(percent), "aria-valuetext": words };
+  return (
+    <Progress.Root>
+      <Progress.Section value={percent} animated={percent >= 100} withAria={false} aria-label={`Upload of ${file}`} {...heard} />
+    </Progress.Root>
   );
 }
 
@@ -127,6 +132,6 @@ function note(u: Upload): string {
     case "broken":
       return u.sent >= u.size
         ? "This page was left after all had been sent: if the server accepts the list, its job appears by itself. Else choose the file again; it is never charged twice."
-        : `The upload ended at ${Math.floor((u.sent / u.size) * 100)} % when its page was left. The server kept nothing of it and charged nothing. Choose the file again to send it with the same options.`;
+        : `The upload ended at about ${Math.floor((u.sent / u.size) * 100)} % when its page was left. The server kept nothing of it and charged nothing. Choose the file again to send it with the same options.`;
   }
 }

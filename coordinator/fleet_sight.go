@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +57,7 @@ func (f *Fleet) Lanes(ctx context.Context) (all []LaneReport, mute []string) {
 		})
 		return err
 	})
-	slices.SortStableFunc(all, func(a, b LaneReport) int { return cmp.Compare(wire.Weight(&b.Lane), wire.Weight(&a.Lane)) })
+	slices.SortStableFunc(all, func(a, b LaneReport) int { return wire.CompareLanes(&a.Lane, &b.Lane) })
 	return all[:min(len(all), wire.MaxSight)], mute
 }
 

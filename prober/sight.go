@@ -1,10 +1,8 @@
 package prober
 
 import (
-	"cmp"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"probity/engine"
@@ -47,10 +45,7 @@ func (p *Prober) Lanes() []wire.Lane {
 	for _, l := range p.allLanes() {
 		all = append(all, l.show(now))
 	}
-	slices.SortFunc(all, func(a, b wire.Lane) int {
-		return cmp.Or(wire.Weight(&b)-wire.Weight(&a), cmp.Compare(b.Queued, a.Queued), cmp.Compare(b.Refusals.Used, a.Refusals.Used),
-			strings.Compare(a.Route, b.Route), strings.Compare(a.Egress, b.Egress))
-	})
+	slices.SortFunc(all, func(a, b wire.Lane) int { return wire.CompareLanes(&a, &b) })
 	return all[:min(len(all), wire.MaxSight)]
 }
 

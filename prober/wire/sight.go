@@ -1,11 +1,13 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -32,8 +34,13 @@ type Lane struct {
 // laneStates are those first that an operator wants to know of most.
 var laneStates = [...]string{"quarantined", "paused", "slowed", "spent", "waiting", "busy", "idle"}
 
-// Weight orders lanes by what an operator wants to know of most.
-func Weight(l *Lane) int { return len(laneStates) - max(slices.Index(laneStates[:], l.State), 0) }
+func weight(l *Lane) int { return len(laneStates) - max(slices.Index(laneStates[:], l.State), 0) }
+
+// CompareLanes puts those first that an operator wants to know of most, then those with the most work.
+func CompareLanes(a, b *Lane) int {
+	return cmp.Or(weight(b)-weight(a), cmp.Compare(b.Queued, a.Queued), cmp.Compare(b.Refusals.Used, a.Refusals.Used),
+		strings.Compare(a.Route, b.Route), strings.Compare(a.Egress, b.Egress))
+}
 
 // Use is how much of a budget is used now; a limit of 0 is none.
 type Use struct {

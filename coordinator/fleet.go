@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/credentials"
 
@@ -41,8 +42,11 @@ type FleetConfig struct {
 	Credentials func(node string) credentials.TransportCredentials
 	// Suppressed reports a domain or one of its MX hosts whose owner asked never to be probed. Default: nobody did.
 	Suppressed func(domain string, hosts []string) bool
-	Log        *slog.Logger          // default: none
-	Metrics    prometheus.Registerer // default: none
+	// Disk and Dir are where it is kept what nodes that are away have yet to forget. Default: nowhere.
+	Disk    vfs.FS
+	Dir     string
+	Log     *slog.Logger          // default: none
+	Metrics prometheus.Registerer // default: none
 }
 
 // Fleet is the nodes of a cluster as one prober. Each row goes to the identity that owns its key: a narrow route has one, a
@@ -55,6 +59,7 @@ type FleetConfig struct {
 type Fleet struct {
 	cfg    FleetConfig
 	roster atomic.Pointer[roster]
+	owed   *owed
 
 	mu      sync.Mutex // guards what follows
 	members map[string]*member
@@ -84,6 +89,10 @@ func NewFleet(cfg FleetConfig) (*Fleet, error) {
 	}
 	f := &Fleet{cfg: cfg, members: map[string]*member{}, parts: map[*part]context.CancelFunc{}}
 	f.roster.Store(newRoster(&cluster.View{}, nil, nil, time.Time{}))
+	var err error
+	if f.owed, err = openOwed(cfg.Disk, cfg.Dir, time.Now()); err != nil {
+		return nil, fmt.Errorf("what nodes have yet to forget: %w", err)
+	}
 	if cfg.Metrics != nil {
 		if err := cfg.Metrics.Register(newFleetMetrics(f)); err != nil {
 			return nil, fmt.Errorf("fleet metrics: %w", err)
@@ -99,7 +108,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	var streams sync.WaitGroup
 	defer streams.Wait()
 	defer stop()
-	streams.Go(func() { f.watchRests(ctx) })
+	streams.Go(func() { f.tend(ctx) })
 	for {
 		view, changed := f.cfg.Cluster.Changed()
 		if err := f.attend(ctx, view, &streams); err != nil {

@@ -30,7 +30,9 @@ type NodeReport struct {
 	Sessions      int              `json:"sessions"`
 	Rows          int              `json:"rows"` // sent to it and not answered
 	RowsPerSecond float64          `json:"rows_per_second"`
-	Recipients    uint64           `json:"recipients"` // sent since its start, decoys included
+	Recipients    uint64           `json:"recipients"`    // sent since its start, decoys included
+	Failing       int              `json:"audit_failing"` // findings of its newest audit of itself
+	Doubtful      int              `json:"audit_doubtful"`
 }
 
 // IdentityReport is one egress identity.
@@ -48,6 +50,7 @@ type IdentityReport struct {
 // Fare puts how a node says it fares into its report.
 func (n *NodeReport) Fare(s wire.Status) {
 	n.Lanes, n.Sessions, n.RowsPerSecond, n.Recipients = s.Lanes, s.Sessions, s.RowsPerSecond, s.Recipients
+	n.Failing, n.Doubtful = s.Failing, s.Doubtful
 	for i := range n.Identities {
 		id := &n.Identities[i]
 		for _, told := range s.Identities {
@@ -113,6 +116,7 @@ func newFleetMetrics(f *Fleet) *fleetMetrics {
 	add("sessions", "SMTP connections of the node.", func(n *NodeReport) float64 { return float64(n.Sessions) })
 	add("rows", "Rows sent to the node and not answered.", func(n *NodeReport) float64 { return float64(n.Rows) })
 	add("rows_per_second", "Rows that the node answers a second.", func(n *NodeReport) float64 { return n.RowsPerSecond })
+	add("audit_failing", "Failing findings of the node's newest audit of itself.", func(n *NodeReport) float64 { return float64(n.Failing) })
 	add("resting_lanes", "Lanes of the node whose receiver wants no more for a time.", func(n *NodeReport) float64 {
 		return n.sum(func(id *IdentityReport) int { return id.Resting })
 	})

@@ -76,8 +76,8 @@ func heardRests(old rests, members []*member, now time.Time) rests {
 	return next
 }
 
-// watchRests follows what nodes say of their sources until ctx ends.
-func (f *Fleet) watchRests(ctx context.Context) {
+// tend follows what nodes say of their sources, and tells them what they have yet to forget, until ctx ends.
+func (f *Fleet) tend(ctx context.Context) {
 	tick := time.NewTicker(restsEvery)
 	defer tick.Stop()
 	for {
@@ -85,6 +85,7 @@ func (f *Fleet) watchRests(ctx context.Context) {
 		case <-tick.C:
 			now := time.Now()
 			f.rest(heardRests(f.roster.Load().rests, f.all(), now), now)
+			f.settleOwed(ctx)
 		case <-ctx.Done():
 			return
 		}

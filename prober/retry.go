@@ -78,6 +78,15 @@ func (r *retries) settle(p *probe, o *outcome) {
 	}
 }
 
+// forget drops the retry of an address.
+func (r *retries) forget(k cache.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.byKey[k]; e != nil {
+		r.drop(e)
+	}
+}
+
 func (r *retries) drop(e *retry) {
 	delete(r.byKey, e.key)
 	if e.at >= 0 {

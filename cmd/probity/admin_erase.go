@@ -34,7 +34,7 @@ func (c *eraseCmd) Run(ctx context.Context, con *console) error {
 
 // eraseEverywhere forgets an address, given in folded form, wherever we keep what is known of one: in the files of jobs,
 // which ask no more for it then, in the cache, and in answers kept for their Idempotency-Key.
-func eraseEverywhere(c *coordinator.Coordinator, s *store.Store, k *cache.Cache) func(context.Context, string) (api.Erased, error) {
+func eraseEverywhere(c *coordinator.Coordinator, s *store.Store, uncache func(context.Context, engine.Address) (int, error)) func(context.Context, string) (api.Erased, error) {
 	return func(ctx context.Context, folded string) (removed api.Erased, err error) {
 		a, err := engine.Parse(folded)
 		if err != nil {
@@ -43,7 +43,7 @@ func eraseEverywhere(c *coordinator.Coordinator, s *store.Store, k *cache.Cache)
 		if removed.Jobs, err = c.Erase(ctx, a.Folded()); err != nil {
 			return removed, err
 		}
-		if removed.Cached, err = uncache(k, a); err != nil {
+		if removed.Cached, err = uncache(ctx, a); err != nil {
 			return removed, err
 		}
 		answers, err := s.EraseAnswers(func(body []byte) bool { return names(body, a.Folded()) })
@@ -52,20 +52,31 @@ func eraseEverywhere(c *coordinator.Coordinator, s *store.Store, k *cache.Cache)
 	}
 }
 
-// uncache deletes the verdict of an address, and counts it if it was there. A coordinator alone has no cache: its probers
-// keep theirs under keyed hashes, until their time is over.
-func uncache(k *cache.Cache, a engine.Address) (n int, err error) {
-	if k == nil {
-		return 0, nil
+// uncache deletes the verdicts of an address, and counts them: in this process's cache, or in those of a coordinator's nodes, which
+// are told later where they are away.
+func (n *node) uncache(ctx context.Context, a engine.Address) (int, error) {
+	if n.fleet == nil {
+		return uncacheFrom(n.cache)(ctx, a)
 	}
-	key := k.Keyer().Key(a)
-	if _, cached := k.Get(key, time.Now()); cached {
-		n = 1
+	cached, away, err := n.fleet.Forget(ctx, a.Folded())
+	if len(away) > 0 {
+		n.log.Warn("nodes are away: they forget an erased address when they are back", "nodes", away)
 	}
-	if err := k.Delete(key); err != nil {
-		return 0, fmt.Errorf("cache: %w", err)
+	return cached, err
+}
+
+// uncacheFrom deletes the verdict of an address from one cache.
+func uncacheFrom(k *cache.Cache) func(context.Context, engine.Address) (int, error) {
+	return func(_ context.Context, a engine.Address) (n int, err error) {
+		key := k.Keyer().Key(a)
+		if _, cached := k.Get(key, time.Now()); cached {
+			n = 1
+		}
+		if err := k.Delete(key); err != nil {
+			return 0, fmt.Errorf("cache: %w", err)
+		}
+		return n, nil
 	}
-	return n, nil
 }
 
 // names tells whether a kept answer is about the address.

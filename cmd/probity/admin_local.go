@@ -245,7 +245,7 @@ func (r *localOffice) Erase(ctx context.Context, address string) (removed api.Er
 		return removed, lockedAdvice(r.dir, err)
 	}
 	c := coordinator.New(coordinator.Config{Store: r.store, FS: vfs.Default, Dir: r.dir, Table: engine.DefaultTable(), Lists: known})
-	removed, err = eraseEverywhere(c, r.store, memory)(ctx, a.Folded())
+	removed, err = eraseEverywhere(c, r.store, uncacheFrom(memory))(ctx, a.Folded())
 	if err == nil {
 		err = r.store.Audit(store.Act{At: time.Now(), By: byCommandLine(), Act: "erase", Target: "an address"})
 	}

@@ -95,7 +95,7 @@ func (w *adminWorld) serveAdmin(key string) {
 	t := w.t
 	c, s, k := adminRooms(t, w.data)
 	server, err := api.New(api.Config{}, api.Rooms{Store: s, Coordinator: c, FS: vfs.Default, Scratch: filepath.Join(w.data, "scratch"),
-		Erase: eraseEverywhere(c, s, k)})
+		Erase: eraseEverywhere(c, s, uncacheFrom(k))})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -65,12 +65,20 @@ func printCluster(out io.Writer, r *coordinator.ClusterReport, now time.Time) er
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.0f\t\t\t%s\n", n.Name, n.State, now.Sub(n.Since).Round(time.Second), orDash(n.Address), n.Lanes, n.Sessions,
-			n.Rows, n.RowsPerSecond, n.Problem)
+			n.Rows, n.RowsPerSecond, noteOf(n))
 		for _, id := range n.Identities {
 			fmt.Fprintf(w, "  %s\t%s\t\t%s\t%d\t\t\t\t%d\t%d\t\n", id.Name, id.State, id.EHLO, id.Lanes, id.Resting, id.Spent)
 		}
 	}
 	return w.Flush()
+}
+
+// noteOf is what is wrong with a node, in words.
+func noteOf(n *coordinator.NodeReport) string {
+	if n.Problem == "" && n.Failing > 0 {
+		return fmt.Sprintf("%d findings of its audit fail: probity doctor there names them", n.Failing)
+	}
+	return n.Problem
 }
 
 // writeJSON answers with v; a reader that has gone needs no answer.

@@ -58,7 +58,7 @@ func (f *memberFlags) fleet(n *node, cfg nodeConfig) (*fleet, error) {
 	}
 	out := &fleet{members: f, cluster: gossip, abandon: transport.Shutdown}
 	out.Fleet, err = coordinator.NewFleet(coordinator.FleetConfig{Cluster: gossip, Coordinator: who, Version: version,
-		Table: n.current.Load, Dial: dialStream, Log: cfg.log, Metrics: cfg.metrics,
+		Table: n.current.Load, Dial: dialStream, Log: cfg.log, Metrics: cfg.metrics, Disk: cfg.fs, Dir: cfg.dir,
 		Credentials: func(node string) credentials.TransportCredentials { return wire.ClientTLS(own, authority, node) },
 		Suppressed: func(domain string, hosts []string) bool {
 			_, is := n.store.SuppressedDomain(domain, hosts)
@@ -76,7 +76,7 @@ func (n *node) report() coordinator.ClusterReport {
 	if n.fleet != nil {
 		return n.fleet.Report()
 	}
-	self := selfReport(n.prober, &n.pace)
+	self := selfReport(audited(n.prober.Status(), n.audit), n.prober, &n.pace)
 	self.Name, self.Since = hostName(), n.opened
 	return coordinator.ClusterReport{Coordinator: hostName(), Nodes: []coordinator.NodeReport{self}}
 }
@@ -90,8 +90,7 @@ func (n *node) sights() coordinator.Sights {
 }
 
 // selfReport is a prober as its own process sees it.
-func selfReport(p *prober.Prober, pace *pacer) coordinator.NodeReport {
-	s := p.Status()
+func selfReport(s wire.Status, p *prober.Prober, pace *pacer) coordinator.NodeReport {
 	s.RowsPerSecond = pace.rate(s.Answered)
 	self := coordinator.NodeReport{Version: version, State: cluster.Alive.String(), Usable: true, Rows: s.Rows}
 	for _, id := range identitiesOf(p) {

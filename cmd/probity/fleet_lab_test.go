@@ -112,7 +112,7 @@ func (f *fleetLab) resumeHub(ip, id string, was *hub) *hub {
 	require.NoError(f.t, err)
 	gossip := f.gossip(cluster.RoleCoordinator, "hub-"+ip, ip, "")
 	h.fleet, err = coordinator.NewFleet(coordinator.FleetConfig{Cluster: gossip, Coordinator: wire.Coordinator{ID: id, Term: h.term}, Version: "1",
-		Table: func() *engine.Table { return f.table }, Dial: f.lan.dial, Log: f.log.logger("hub"),
+		Table: func() *engine.Table { return f.table }, Dial: f.lan.dial, Log: f.log.logger("hub"), Disk: fs, Dir: "hub",
 		Credentials: func(string) credentials.TransportCredentials { return insecure.NewCredentials() }})
 	require.NoError(f.t, err)
 	resolver := f.resolver()
@@ -171,7 +171,7 @@ func (s *spoke) start() {
 		Identities: s.ids, Dial: s.dial, Log: f.log.logger(s.name)})
 	require.NoError(f.t, err)
 	server, err := wire.NewServer(wire.ServerConfig{Node: s.name, Version: "1", Identities: identitiesOf(p), Table: func() *engine.Table { return f.table },
-		Prober: p, Credentials: insecure.NewCredentials(), Window: p.Window, Alone: p.SetAlone, Status: p.Status, Log: f.log.logger(s.name)})
+		Prober: p, Credentials: insecure.NewCredentials(), Window: p.Window, Alone: p.SetAlone, Status: p.Status, Forget: p.Forget, Log: f.log.logger(s.name)})
 	require.NoError(f.t, err)
 	at := s.ip + ":7947"
 	listener, err := f.network.Listen(netip.MustParseAddrPort(at))

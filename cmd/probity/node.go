@@ -23,6 +23,7 @@ import (
 	"probity/engine/dns"
 	"probity/engine/lists"
 	"probity/prober"
+	"probity/prober/doctor"
 	"probity/prober/wire"
 	"probity/store"
 	"probity/store/cache"
@@ -31,6 +32,7 @@ import (
 // node is a coordinator and a prober in one process, joined by method calls; or a coordinator and a fleet of probers elsewhere.
 type node struct {
 	opened      time.Time
+	log         *slog.Logger
 	current     atomic.Pointer[engine.Table] // table, or what was loaded since
 	pace        pacer
 	table       *engine.Table
@@ -39,6 +41,7 @@ type node struct {
 	cache       *cache.Cache
 	resolver    *dns.Resolver
 	prober      *prober.Prober // nil where there is a fleet
+	audit       *doctor.Doctor // nil where there is nothing to audit
 	fleet       *fleet         // nil where there is a prober
 	coordinator *coordinator.Coordinator
 }
@@ -56,7 +59,7 @@ type nodeConfig struct {
 
 // openNode opens the stores and puts the rooms together. It starts nothing.
 func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
-	n = &node{opened: time.Now()}
+	n = &node{opened: time.Now(), log: cfg.log}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -108,6 +111,11 @@ func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, e
 	if n.cache, err = cache.Open(c); err != nil {
 		return nil, err
 	}
+	if cfg.service {
+		if n.audit, err = f.selfAudit(n.table, cfg.dir, cfg.log, cfg.metrics); err != nil {
+			return nil, err
+		}
+	}
 	n.prober, err = f.prober(n, cfg)
 	return n.prober, err
 }
@@ -138,7 +146,10 @@ func (n *node) Run(ctx context.Context) error {
 	resolving, stopResolver := context.WithCancel(context.WithoutCancel(ctx))
 	probing, stopProber := context.WithCancel(context.WithoutCancel(ctx))
 	var rooms sync.WaitGroup
-	var errs [4]error
+	var errs [5]error
+	if n.audit != nil {
+		rooms.Go(func() { errs[4] = n.audit.Run(resolving) })
+	}
 	rooms.Go(func() { errs[0] = n.resolver.Run(resolving); stop() })
 	if n.fleet != nil {
 		n.fleet.abandon = nil // from here on Run shuts the sockets

@@ -8,6 +8,7 @@ type Status struct {
 	Recipients            uint64 // sent since the node's start, decoys included
 	Answered              uint64 // rows since the node's start, from the cache or not
 	Identities            []IdentityStatus
+	Failing, Doubtful     int     // findings of the node's newest audit of itself
 	RowsPerSecond         float64 // as the Client counts it between two of them
 }
 
@@ -28,7 +29,8 @@ const StateResting = "resting"
 const maxIdentities = 1024
 
 func statusFrame(s Status) *NodeFrame {
-	f := &StatusFrame{Lanes: count(s.Lanes), Sessions: count(s.Sessions), Rows: count(s.Rows), Recipients: s.Recipients, Answered: s.Answered}
+	f := &StatusFrame{Lanes: count(s.Lanes), Sessions: count(s.Sessions), Rows: count(s.Rows), Recipients: s.Recipients, Answered: s.Answered,
+		Failing: count(s.Failing), Doubtful: count(s.Doubtful)}
 	for _, id := range s.Identities[:min(len(s.Identities), maxIdentities)] {
 		f.Identities = append(f.Identities, &IdentityStatusFrame{Name: id.Name, State: id.State, Lanes: count(id.Lanes), Resting: count(id.Resting), Spent: count(id.Spent), RestsAt: id.RestsAt})
 	}
@@ -36,7 +38,8 @@ func statusFrame(s Status) *NodeFrame {
 }
 
 func (f *StatusFrame) status() Status {
-	s := Status{Lanes: int(f.GetLanes()), Sessions: int(f.GetSessions()), Rows: int(f.GetRows()), Recipients: f.GetRecipients(), Answered: f.GetAnswered()}
+	s := Status{Lanes: int(f.GetLanes()), Sessions: int(f.GetSessions()), Rows: int(f.GetRows()), Recipients: f.GetRecipients(), Answered: f.GetAnswered(),
+		Failing: int(f.GetFailing()), Doubtful: int(f.GetDoubtful())}
 	for _, id := range f.GetIdentities()[:min(len(f.GetIdentities()), maxIdentities)] {
 		s.Identities = append(s.Identities, IdentityStatus{id.GetName(), id.GetState(), int(id.GetLanes()), int(id.GetResting()), int(id.GetSpent()), id.GetRestsAt()})
 	}

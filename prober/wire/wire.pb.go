@@ -976,6 +976,8 @@ type StatusFrame struct {
 	Recipients    uint64                 `protobuf:"varint,4,opt,name=recipients" json:"recipients,omitempty"` // sent since the start, decoys included
 	Answered      uint64                 `protobuf:"varint,5,opt,name=answered" json:"answered,omitempty"`     // rows since the start, from the cache or not
 	Identities    []*IdentityStatusFrame `protobuf:"bytes,6,rep,name=identities" json:"identities,omitempty"`
+	Failing       uint32                 `protobuf:"varint,7,opt,name=failing" json:"failing,omitempty"` // findings of the node's newest audit of itself
+	Doubtful      uint32                 `protobuf:"varint,8,opt,name=doubtful" json:"doubtful,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1050,6 +1052,20 @@ func (x *StatusFrame) GetIdentities() []*IdentityStatusFrame {
 		return x.Identities
 	}
 	return nil
+}
+
+func (x *StatusFrame) GetFailing() uint32 {
+	if x != nil {
+		return x.Failing
+	}
+	return 0
+}
+
+func (x *StatusFrame) GetDoubtful() uint32 {
+	if x != nil {
+		return x.Doubtful
+	}
+	return 0
 }
 
 type IdentityStatusFrame struct {
@@ -2067,6 +2083,102 @@ func (x *ReleasedFrame) GetWas() bool {
 	return false
 }
 
+type ForgetFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Coordinator   *CoordinatorIDFrame    `protobuf:"bytes,1,opt,name=coordinator" json:"coordinator,omitempty"`
+	Email         string                 `protobuf:"bytes,2,opt,name=email" json:"email,omitempty"` // folded
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetFrame) Reset() {
+	*x = ForgetFrame{}
+	mi := &file_wire_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetFrame) ProtoMessage() {}
+
+func (x *ForgetFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetFrame.ProtoReflect.Descriptor instead.
+func (*ForgetFrame) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ForgetFrame) GetCoordinator() *CoordinatorIDFrame {
+	if x != nil {
+		return x.Coordinator
+	}
+	return nil
+}
+
+func (x *ForgetFrame) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+type ForgottenFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Was           bool                   `protobuf:"varint,1,opt,name=was" json:"was,omitempty"` // there was a verdict
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgottenFrame) Reset() {
+	*x = ForgottenFrame{}
+	mi := &file_wire_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgottenFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgottenFrame) ProtoMessage() {}
+
+func (x *ForgottenFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgottenFrame.ProtoReflect.Descriptor instead.
+func (*ForgottenFrame) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ForgottenFrame) GetWas() bool {
+	if x != nil {
+		return x.Was
+	}
+	return false
+}
+
 var File_wire_proto protoreflect.FileDescriptor
 
 const file_wire_proto_rawDesc = "" +
@@ -2132,7 +2244,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\"$\n" +
 	"\fRefusalFrame\x12\x14\n" +
 	"\x05words\x18\x01 \x01(\tR\x05words\"\x0f\n" +
-	"\rDrainingFrame\"\xd2\x01\n" +
+	"\rDrainingFrame\"\x88\x02\n" +
 	"\vStatusFrame\x12\x14\n" +
 	"\x05lanes\x18\x01 \x01(\rR\x05lanes\x12\x1a\n" +
 	"\bsessions\x18\x02 \x01(\rR\bsessions\x12\x12\n" +
@@ -2143,7 +2255,9 @@ const file_wire_proto_rawDesc = "" +
 	"\banswered\x18\x05 \x01(\x04R\banswered\x12A\n" +
 	"\n" +
 	"identities\x18\x06 \x03(\v2!.probity.wire.IdentityStatusFrameR\n" +
-	"identities\"\xa0\x01\n" +
+	"identities\x12\x18\n" +
+	"\afailing\x18\a \x01(\rR\afailing\x12\x1a\n" +
+	"\bdoubtful\x18\b \x01(\rR\bdoubtful\"\xa0\x01\n" +
 	"\x13IdentityStatusFrame\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +
@@ -2240,12 +2354,18 @@ const file_wire_proto_rawDesc = "" +
 	"\x06egress\x18\x02 \x01(\tR\x06egress\x12\x14\n" +
 	"\x05route\x18\x03 \x01(\tR\x05route\"!\n" +
 	"\rReleasedFrame\x12\x10\n" +
-	"\x03was\x18\x01 \x01(\bR\x03was2\x89\x02\n" +
+	"\x03was\x18\x01 \x01(\bR\x03was\"g\n" +
+	"\vForgetFrame\x12B\n" +
+	"\vcoordinator\x18\x01 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12\x14\n" +
+	"\x05email\x18\x02 \x01(\tR\x05email\"\"\n" +
+	"\x0eForgottenFrame\x12\x10\n" +
+	"\x03was\x18\x01 \x01(\bR\x03was2\xcc\x02\n" +
 	"\x04Node\x12E\n" +
 	"\x06Attach\x12\x1e.probity.wire.CoordinatorFrame\x1a\x17.probity.wire.NodeFrame(\x010\x01\x12;\n" +
 	"\x06Single\x12\x16.probity.wire.AskFrame\x1a\x19.probity.wire.AnswerFrame\x129\n" +
 	"\x04Look\x12\x17.probity.wire.LookFrame\x1a\x18.probity.wire.SightFrame\x12B\n" +
-	"\aRelease\x12\x1a.probity.wire.ReleaseFrame\x1a\x1b.probity.wire.ReleasedFrameB\x1cZ\x13probity/prober/wire\x92\x03\x04\b\x02 \x03b\beditionsp\xe8\a"
+	"\aRelease\x12\x1a.probity.wire.ReleaseFrame\x1a\x1b.probity.wire.ReleasedFrame\x12A\n" +
+	"\x06Forget\x12\x19.probity.wire.ForgetFrame\x1a\x1c.probity.wire.ForgottenFrameB\x1cZ\x13probity/prober/wire\x92\x03\x04\b\x02 \x03b\beditionsp\xe8\a"
 
 var (
 	file_wire_proto_rawDescOnce sync.Once
@@ -2259,7 +2379,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 	return file_wire_proto_rawDescData
 }
 
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_wire_proto_goTypes = []any{
 	(*CoordinatorFrame)(nil),      // 0: probity.wire.CoordinatorFrame
 	(*NodeFrame)(nil),             // 1: probity.wire.NodeFrame
@@ -2286,6 +2406,8 @@ var file_wire_proto_goTypes = []any{
 	(*SightFrame)(nil),            // 22: probity.wire.SightFrame
 	(*ReleaseFrame)(nil),          // 23: probity.wire.ReleaseFrame
 	(*ReleasedFrame)(nil),         // 24: probity.wire.ReleasedFrame
+	(*ForgetFrame)(nil),           // 25: probity.wire.ForgetFrame
+	(*ForgottenFrame)(nil),        // 26: probity.wire.ForgottenFrame
 }
 var file_wire_proto_depIdxs = []int32{
 	3,  // 0: probity.wire.CoordinatorFrame.hello:type_name -> probity.wire.CoordinatorHelloFrame
@@ -2310,19 +2432,22 @@ var file_wire_proto_depIdxs = []int32{
 	20, // 19: probity.wire.AnswerFrame.verdict:type_name -> probity.wire.VerdictFrame
 	2,  // 20: probity.wire.LookFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
 	2,  // 21: probity.wire.ReleaseFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	0,  // 22: probity.wire.Node.Attach:input_type -> probity.wire.CoordinatorFrame
-	18, // 23: probity.wire.Node.Single:input_type -> probity.wire.AskFrame
-	21, // 24: probity.wire.Node.Look:input_type -> probity.wire.LookFrame
-	23, // 25: probity.wire.Node.Release:input_type -> probity.wire.ReleaseFrame
-	1,  // 26: probity.wire.Node.Attach:output_type -> probity.wire.NodeFrame
-	19, // 27: probity.wire.Node.Single:output_type -> probity.wire.AnswerFrame
-	22, // 28: probity.wire.Node.Look:output_type -> probity.wire.SightFrame
-	24, // 29: probity.wire.Node.Release:output_type -> probity.wire.ReleasedFrame
-	26, // [26:30] is the sub-list for method output_type
-	22, // [22:26] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	2,  // 22: probity.wire.ForgetFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	0,  // 23: probity.wire.Node.Attach:input_type -> probity.wire.CoordinatorFrame
+	18, // 24: probity.wire.Node.Single:input_type -> probity.wire.AskFrame
+	21, // 25: probity.wire.Node.Look:input_type -> probity.wire.LookFrame
+	23, // 26: probity.wire.Node.Release:input_type -> probity.wire.ReleaseFrame
+	25, // 27: probity.wire.Node.Forget:input_type -> probity.wire.ForgetFrame
+	1,  // 28: probity.wire.Node.Attach:output_type -> probity.wire.NodeFrame
+	19, // 29: probity.wire.Node.Single:output_type -> probity.wire.AnswerFrame
+	22, // 30: probity.wire.Node.Look:output_type -> probity.wire.SightFrame
+	24, // 31: probity.wire.Node.Release:output_type -> probity.wire.ReleasedFrame
+	26, // 32: probity.wire.Node.Forget:output_type -> probity.wire.ForgottenFrame
+	28, // [28:33] is the sub-list for method output_type
+	23, // [23:28] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -2352,7 +2477,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -30,6 +30,7 @@ const (
 	Node_Single_FullMethodName  = "/probity.wire.Node/Single"
 	Node_Look_FullMethodName    = "/probity.wire.Node/Look"
 	Node_Release_FullMethodName = "/probity.wire.Node/Release"
+	Node_Forget_FullMethodName  = "/probity.wire.Node/Forget"
 )
 
 // NodeClient is the client API for Node service.
@@ -44,6 +45,8 @@ type NodeClient interface {
 	Look(ctx context.Context, in *LookFrame, opts ...grpc.CallOption) (*SightFrame, error)
 	// Release ends a quarantine at an operator's word.
 	Release(ctx context.Context, in *ReleaseFrame, opts ...grpc.CallOption) (*ReleasedFrame, error)
+	// Forget deletes what the node keeps of an address.
+	Forget(ctx context.Context, in *ForgetFrame, opts ...grpc.CallOption) (*ForgottenFrame, error)
 }
 
 type nodeClient struct {
@@ -97,6 +100,16 @@ func (c *nodeClient) Release(ctx context.Context, in *ReleaseFrame, opts ...grpc
 	return out, nil
 }
 
+func (c *nodeClient) Forget(ctx context.Context, in *ForgetFrame, opts ...grpc.CallOption) (*ForgottenFrame, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForgottenFrame)
+	err := c.cc.Invoke(ctx, Node_Forget_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // NodeServer is the server API for Node service.
 // All implementations must embed UnimplementedNodeServer
 // for forward compatibility.
@@ -109,6 +122,8 @@ type NodeServer interface {
 	Look(context.Context, *LookFrame) (*SightFrame, error)
 	// Release ends a quarantine at an operator's word.
 	Release(context.Context, *ReleaseFrame) (*ReleasedFrame, error)
+	// Forget deletes what the node keeps of an address.
+	Forget(context.Context, *ForgetFrame) (*ForgottenFrame, error)
 	mustEmbedUnimplementedNodeServer()
 }
 
@@ -130,6 +145,9 @@ func (UnimplementedNodeServer) Look(context.Context, *LookFrame) (*SightFrame, e
 }
 func (UnimplementedNodeServer) Release(context.Context, *ReleaseFrame) (*ReleasedFrame, error) {
 	return nil, status.Error(codes.Unimplemented, "method Release not implemented")
+}
+func (UnimplementedNodeServer) Forget(context.Context, *ForgetFrame) (*ForgottenFrame, error) {
+	return nil, status.Error(codes.Unimplemented, "method Forget not implemented")
 }
 func (UnimplementedNodeServer) mustEmbedUnimplementedNodeServer() {}
 func (UnimplementedNodeServer) testEmbeddedByValue()              {}
@@ -213,6 +231,24 @@ func _Node_Release_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Node_Forget_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForgetFrame)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeServer).Forget(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Node_Forget_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeServer).Forget(ctx, req.(*ForgetFrame))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Node_ServiceDesc is the grpc.ServiceDesc for Node service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -231,6 +267,10 @@ var Node_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Release",
 			Handler:    _Node_Release_Handler,
+		},
+		{
+			MethodName: "Forget",
+			Handler:    _Node_Forget_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"probity/engine"
+	"probity/prober/doctor"
+	"probity/prober/wire"
+)
+
+// selfAudit is the audit that a probing process makes of itself when it starts and every hour: nil where it has no sources and
+// no sender that receivers could look at.
+func (f *probingFlags) selfAudit(table *engine.Table, folder string, log *slog.Logger, metrics prometheus.Registerer) (*doctor.Doctor, error) {
+	if f.MailFrom == "" || len(f.Egress) == 0 {
+		return nil, nil
+	}
+	return f.doctor(table, doctorParts{folder: folder, log: log, metrics: metrics})
+}
+
+// findings is the newest report of an audit; nil before the first, and where there is none.
+func findings(d *doctor.Doctor) func() any {
+	return func() any {
+		if d == nil || d.Latest() == nil {
+			return nil
+		}
+		return d.Latest()
+	}
+}
+
+// audited puts what the newest audit found into a node's status.
+func audited(s wire.Status, d *doctor.Doctor) wire.Status {
+	if d == nil || d.Latest() == nil {
+		return s
+	}
+	r := d.Latest()
+	s.Failing, s.Doubtful = r.Count(doctor.Fail), r.Count(doctor.Warn)
+	return s
+}

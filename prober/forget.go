@@ -1,0 +1,20 @@
+package prober
+
+import (
+	"fmt"
+	"time"
+
+	"probity/engine"
+)
+
+// Forget deletes what this node keeps of an address: its cached verdict, and a retry that is planned for a single. It reports
+// whether there was a verdict. What is known of the domain stays, and so does the memory of recent probes, which bears no address.
+func (p *Prober) Forget(a engine.Address) (was bool, err error) {
+	key := p.cfg.Cache.Key(a)
+	p.retries.forget(key)
+	_, was = p.cfg.Cache.Get(key, time.Now())
+	if err := p.cfg.Cache.Delete(key); err != nil {
+		return false, fmt.Errorf("cache: %w", err)
+	}
+	return was, nil
+}

@@ -41,6 +41,7 @@ type packer struct {
 	index  map[*via]uint16
 	rows   []byte
 	starts []uint32
+	most   int // rows that make it full, where that matters
 }
 
 func (p *packer) len() int { return len(p.starts) }

@@ -12,7 +12,7 @@ import (
 // The bounds of what is under way at the prober, over all jobs.
 const (
 	maxOpenRows = 128 << 10 // rows of chunks under way, answered or not: their memory
-	maxAsked    = 64 << 10  // rows asked and not answered
+	maxAsked    = 64 << 10  // rows asked and not answered; of one class, no more than its budgets take meanwhile
 	maxFlights  = 1024      // chunks under way
 	narrowDepth = 2         // chunks under way of one route of a job: one is asked while the next is ready
 	wideDepth   = 16        // of one wide provider, or of the tail
@@ -39,7 +39,9 @@ func newDesk() *desk { return &desk{wake: make(chan struct{}, 1)} }
 type queue struct {
 	class string
 	ready []store.Chunk
+	rows  int // of these
 	out   int // chunks under way
+	asked int // their rows that are not answered
 	depth int
 	until time.Time // a prober said that the class's budget allows nothing before
 	lined bool      // stands in the live's line
@@ -114,6 +116,8 @@ func (d *desk) pick(now time.Time) (*live, *queue, store.Chunk, time.Duration) {
 		if q := l.popLine(); q != nil {
 			c := q.ready[0]
 			q.ready = q.ready[1:]
+			q.rows -= int(c.Rows)
+			q.asked += int(c.Rows)
 			q.out++
 			l.enlist(q, now)
 			d.open += int(c.Rows)
@@ -133,11 +137,14 @@ func (d *desk) pick(now time.Time) (*live, *queue, store.Chunk, time.Duration) {
 }
 
 // answered frees the room of rows that a prober is done with.
-func (d *desk) answered(n int) {
+func (d *desk) answered(l *live, q *queue, n int) {
 	d.mu.Lock()
 	was := d.asked
 	d.asked -= n
-	crossed := was >= maxAsked && d.asked < maxAsked
+	q.asked -= n
+	lined := q.lined
+	l.enlist(q, time.Now())
+	crossed := was >= maxAsked && d.asked < maxAsked || !lined && q.lined
 	d.mu.Unlock()
 	if crossed {
 		d.poke()
@@ -150,6 +157,7 @@ func (d *desk) landed(l *live, q *queue, rows, left int, until time.Time) {
 	d.open -= rows
 	d.asked -= left
 	d.flights--
+	q.asked -= left
 	q.out--
 	now := time.Now()
 	if q.depth == narrowDepth && until.After(now) && until.After(q.until) {
@@ -219,6 +227,7 @@ func (l *live) ready(c store.Chunk, now time.Time) {
 		l.queues[c.Class] = q
 	}
 	q.ready = append(q.ready, c)
+	q.rows += int(c.Rows)
 	l.enlist(q, now)
 }
 
@@ -227,19 +236,12 @@ func (l *live) enlist(q *queue, now time.Time) {
 	if len(q.ready) == 0 && q.out == 0 && !q.lined && !q.until.After(now) {
 		delete(l.queues, q.class)
 	}
-	if len(q.ready) > 0 && q.out < q.depth && !q.lined && !q.until.After(now) {
-		q.lined = true
-		l.line = append(l.line, q)
+	if len(q.ready) == 0 || q.lined || q.out >= q.depth || q.until.After(now) {
+		return
 	}
-}
-
-// popLine takes the class whose turn it is. The desk is locked.
-func (l *live) popLine() *queue {
-	if len(l.line) == 0 {
-		return nil
+	if q.out > 0 && q.asked >= inHand*l.c.window(q.class) {
+		return // more would only wait at the prober
 	}
-	q := l.line[0]
-	l.line = l.line[1:]
-	q.lined = false
-	return q
+	q.lined = true
+	l.line = append(l.line, q)
 }

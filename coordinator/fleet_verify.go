@@ -216,3 +216,6 @@ func unprobed(row *wire.Row, now time.Time) engine.Verdict {
 	v.ProviderID, v.ProviderName, v.MX = row.Route.Provider.ID, row.Route.Provider.Name, row.Route.MX
 	return v
 }
+
+// Sources is how many identities take work.
+func (f *Fleet) Sources() int { return f.roster.Load().set.Len() }

@@ -68,7 +68,7 @@ func (f *flight) fly() error {
 		return fmt.Errorf("chunk %d: %w", f.chunk.Number, err)
 	}
 	f.index()
-	l.c.desk.answered(int(f.chunk.Rows) - f.left)
+	l.c.desk.answered(l, f.q, int(f.chunk.Rows)-f.left)
 	if f.left == 0 || l.ctx.Err() != nil {
 		f.giveBack()
 		return nil
@@ -128,7 +128,7 @@ func (f *flight) collect(r wire.Results) {
 		f.take(p, res, now)
 	}
 	f.left -= done
-	f.l.c.desk.answered(done)
+	f.l.c.desk.answered(f.l, f.q, done)
 	if len(f.entries) == 0 {
 		return
 	}

@@ -44,11 +44,7 @@ func (l *live) landAll(group []landing) error {
 		case x.err != nil:
 			failed = x.err
 		case x.f.unchanged(now):
-			c := x.f.chunk
-			if len(x.f.returned) > 0 && x.f.answered == 0 {
-				c.NotBefore = now.Add(laterPause)
-			}
-			back = append(back, c)
+			back = append(back, x.f.again(now))
 		default:
 			done = append(done, x.f.chunk.Number)
 			again = append(again, x.f.recut(now)...)
@@ -96,19 +92,36 @@ func (f *flight) unasked() int {
 	return f.left
 }
 
-// unchanged reports that all unfinished rows may go out again at once as they are: then the chunk itself lives on,
-// and its answered rows are passed over.
+// unchanged reports that all unfinished rows may go out again together as they are: then the chunk itself lives on, and its
+// answered rows are passed over. Rows that wait for the budgets of one receiver do so together while they are most of their
+// chunk: so a class of which each minute takes a few is not written anew each minute.
 func (f *flight) unchanged(now time.Time) bool {
 	if len(f.returned) == 0 {
 		return false
 	}
+	together := f.chunk.Class != classTail && 2*f.answered < len(f.rows.asks)
 	for _, r := range f.returned {
 		a := &f.rows.asks[r.place]
-		if r.due.After(now) || r.attempt != a.Attempt || r.egress != f.chunk.Egress {
+		if r.due.After(now) && !together || r.attempt != a.Attempt || r.egress != f.chunk.Egress {
 			return false
 		}
 	}
 	return true
+}
+
+// again is the chunk of a flight that is unchanged: due when the first of its rows is.
+func (f *flight) again(now time.Time) store.Chunk {
+	c, due := f.chunk, f.returned[0].due
+	for _, r := range f.returned {
+		if r.due.Before(due) {
+			due = r.due
+		}
+	}
+	if least := now.Add(laterPause); f.answered == 0 && due.Before(least) {
+		due = least
+	}
+	c.Rows, c.NotBefore = uint32(len(f.returned)), due
+	return c
 }
 
 // pause is when the prober says that the class's budget allows more; zero if it did not say so of all that came home.

@@ -34,6 +34,7 @@ type live struct {
 	// The desk's mutex guards these.
 	queues map[string]*queue
 	line   []*queue
+	turn   int // counts what was taken from the line
 	dues   dueHeap
 
 	alive  atomic.Int64 // chunks that exist

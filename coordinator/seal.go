@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"probity/engine"
-	"probity/prober/wire"
 	"probity/store"
 )
 
@@ -14,13 +13,13 @@ func (s *splitter) gather(a *ask) error {
 	class := s.class(&a.Via.Route)
 	p := s.open[class]
 	if p == nil {
-		p = &packer{}
+		p = &packer{most: s.l.c.chunkRows(class)}
 		s.open[class] = p
 	}
 	before := p.size()
 	p.add(a)
 	s.bytes += p.size() - before
-	if p.len() == wire.MaxRows {
+	if p.len() >= p.most {
 		return s.seal(class)
 	}
 	if s.bytes > s.maxBytes {

@@ -122,3 +122,6 @@ func (l *lane) note(s *wire.IdentityStatus, now time.Time) {
 		s.Spent++
 	}
 }
+
+// Sources is how many identities work is sent to.
+func (p *Prober) Sources() int { return len(p.egress.list) }

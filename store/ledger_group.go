@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -68,11 +69,19 @@ func (g *group) join(one *single) (leads bool) {
 	return false
 }
 
-// take is the next group: all that wait, and those that are about to, as long as letting others run brings more. That
-// costs nothing where nobody comes, and spares syncs where many do. The group stays in the queue until leave, so that
-// nobody else leads.
+// A group of this many is worth its sync, and so is one for which others were let run so long: on a busy machine each turn of
+// theirs may take milliseconds.
+const (
+	worthSyncing = 32
+	gatherTime   = 200 * time.Microsecond
+)
+
+// take is the next group: all that wait, and those that are about to, as long as letting others run brings more. That costs
+// nothing where nobody comes, and spares syncs where many do. The group stays in the queue until leave, so that nobody else
+// leads.
 func (g *group) take() []*single {
-	for had, n := 0, 1; n > had && n < maxGroup; {
+	began := time.Now()
+	for had, n := 0, g.size(); n > had && n < worthSyncing && time.Since(began) < gatherTime; {
 		runtime.Gosched()
 		had, n = n, g.size()
 	}

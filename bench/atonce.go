@@ -31,7 +31,7 @@ func (t *Trial) measureAtOnce(ctx context.Context, in *internet, g growth) error
 	t.metric("seconds_of_their_sum", g.small.elapsed.Seconds(), "s")
 	t.metric("ten_jobs_to_one", ratio(took.Seconds(), g.small.elapsed.Seconds()), "ratio")
 	if t.rows < growsFrom {
-		t.remark("ten jobs are not held against their bar below %s rows", number(growsFrom))
+		t.remark("ten jobs are not held against their bar below %s rows in all", number(growsFrom))
 		return nil
 	}
 	t.atMost("ten_jobs_to_one", 1.1)

@@ -16,7 +16,7 @@ func verifyScenario() Scenario {
 	return Scenario{
 		Name: "verify", Rows: 1_000_000, Run: runVerify,
 		What: "a list through the command line: verify LIST.csv -o RESULT.csv.zst, realistic mix, no limits",
-		Bars: "40,000 rows/s, peak under 400 MB and within 1.15 of that of a tenth of the rows, no wrong verdict",
+		Bars: "40,000 rows/s, peak under 400 MB, 0.9 of the pace of a tenth of the rows, from 5,000,000 rows on 1.15 of its memory, no wrong verdict",
 	}
 }
 

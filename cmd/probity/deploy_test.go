@@ -97,8 +97,9 @@ func exposed(t *testing.T) map[string]bool {
 	require.Equal(t, 0, run(t.Context(), []string{"certs", "fleet", "hub", "p1", "--dir", at("papers")}, con))
 	names := map[string]bool{}
 	ports := []string{"--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1"}
+	sender := []string{"--mail-from", "probe@prober.example", "--egress", "127.0.0.1=mx.prober.example"} // who has one audits itself
 	member := append([]string{"--certs", at("papers"), "--cluster-listen", "127.0.0.1:0"}, ports...)
-	for _, args := range [][]string{append([]string{"serve", "--data", at("s"), "--listen", "127.0.0.1:0"}, ports...),
+	for _, args := range [][]string{append([]string{"serve", "--data", at("s"), "--listen", "127.0.0.1:0"}, append(ports, sender...)...),
 		append([]string{"coordinator", "--name", "hub", "--data", at("h"), "--listen", "127.0.0.1:0"}, member...)} {
 		c := parsed(t, args)
 		s := &service{cmd: &c.Serve, log: newLog(con, false), disk: con.files(), registry: listening{prometheus.NewRegistry(), names}}
@@ -109,7 +110,7 @@ func exposed(t *testing.T) map[string]bool {
 		require.NoError(t, s.open())
 		require.NoError(t, s.close())
 	}
-	c := parsed(t, append([]string{"prober", "--name", "p1", "--data", at("p"), "--node-listen", "127.0.0.1:0"}, member...))
+	c := parsed(t, append([]string{"prober", "--name", "p1", "--data", at("p"), "--node-listen", "127.0.0.1:0"}, append(member, sender...)...))
 	require.NoError(t, c.Prober.ready())
 	w := &worker{cmd: &c.Prober, log: newLog(con, false), disk: con.files(), registry: listening{prometheus.NewRegistry(), names}}
 	require.NoError(t, w.open())

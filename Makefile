@@ -13,7 +13,7 @@
 # make test-web  the tests of the dashboard alone
 GO ?= go
 RACE := ./coordinator/... ./engine/dns ./engine/smtp ./prober/... ./store/... ./bench/sim ./cmd/...
-FUZZTIME ?= 1s
+FUZZTIME ?= 500x
 ROWS ?= 20000
 CUT ?= 3m
 MAKESPAN ?= 1000000

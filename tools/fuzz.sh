@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every fuzz target of the module for the given time each. A package is built once for all of its targets.
+# Runs every fuzz target of the module for the given time (10m), or number of inputs (500x), each. A package is built once for all of its targets.
 set -eu
 time=${1:-3s}
 found=$(go env GOCACHE)/fuzz/probity

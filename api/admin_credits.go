@@ -41,7 +41,7 @@ func (x *exchange) grantCredits() error {
 	if err != nil {
 		return err
 	}
-	c, err := x.srv.rooms.Store.GrantCredits(u.ID, id, amount, x.by(), note, x.srv.now())
+	c, err := x.srv.rooms.Store.GrantCredits(u.ID, store.Gift{ID: id, Credits: amount, By: x.by(), Note: note}, x.srv.now())
 	if err != nil {
 		return err
 	}

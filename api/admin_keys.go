@@ -31,6 +31,13 @@ func (x *exchange) listKeys() error {
 		}
 		account = u.ID
 	}
+	return x.sendKeys(account)
+}
+
+func (x *exchange) listOwnKeys() error { return x.sendKeys(x.who.User.ID) }
+
+// sendKeys lists the keys of an account, or of all.
+func (x *exchange) sendKeys(account string) error {
 	found, err := x.srv.rooms.Store.Keys(account)
 	if err != nil {
 		return err
@@ -47,6 +54,23 @@ func (x *exchange) createKey() error {
 	if err != nil {
 		return err
 	}
+	u, err := x.userOf(d)
+	if err != nil {
+		return err
+	}
+	return x.makeKey(d, u.ID)
+}
+
+func (x *exchange) createOwnKey() error {
+	d, err := x.document()
+	if err != nil {
+		return err
+	}
+	return x.makeKey(d, x.who.User.ID)
+}
+
+// makeKey makes an account the key that a body describes, and shows it this once.
+func (x *exchange) makeKey(d *document, account string) error {
 	name, err := d.needText("name")
 	if err != nil {
 		return err
@@ -55,11 +79,7 @@ func (x *exchange) createKey() error {
 	if err != nil {
 		return err
 	}
-	u, err := x.userOf(d)
-	if err != nil {
-		return err
-	}
-	secret, k, err := x.srv.rooms.Store.CreateKey(u.ID, name, test, x.by(), x.srv.now())
+	secret, k, err := x.srv.rooms.Store.CreateKey(account, name, test, x.by(), x.srv.now())
 	if err != nil {
 		return err
 	}
@@ -75,8 +95,12 @@ func (x *exchange) userOf(d *document) (store.User, error) {
 	return x.user(name)
 }
 
-func (x *exchange) revokeKey() error {
-	if err := x.srv.rooms.Store.RevokeKey("", x.param, x.by(), x.srv.now()); err != nil {
+func (x *exchange) revokeKey() error    { return x.dropKey("") }
+func (x *exchange) revokeOwnKey() error { return x.dropKey(x.who.User.ID) }
+
+// dropKey revokes the key of the path, of one account or of any.
+func (x *exchange) dropKey(account string) error {
+	if err := x.srv.rooms.Store.RevokeKey(account, x.param, x.by(), x.srv.now()); err != nil {
 		return err
 	}
 	x.ctx.Response.SetStatusCode(statusNoContent)

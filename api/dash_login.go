@@ -164,7 +164,7 @@ func (x *exchange) changePassword() error {
 	if err != nil {
 		return err
 	}
-	if err := x.srv.rooms.Store.SetPassword(x.srv.ending, x.who.User.ID, next, x.visit.ID, x.by(), x.srv.now()); err != nil {
+	if err := x.srv.rooms.Store.SetPassword(x.srv.ending, x.who.User.ID, store.NewPassword{Password: next, Keep: x.visit.ID, By: x.by()}, x.srv.now()); err != nil {
 		return err
 	}
 	x.ctx.Response.SetStatusCode(statusNoContent)

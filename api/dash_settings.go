@@ -7,46 +7,6 @@ import (
 	"probity/store"
 )
 
-func (x *exchange) listOwnKeys() error {
-	found, err := x.srv.rooms.Store.Keys(x.who.User.ID)
-	if err != nil {
-		return err
-	}
-	keys := []keyJSON{}
-	for _, k := range found {
-		keys = append(keys, x.showKey(k, ""))
-	}
-	return x.sendAs(statusOK, map[string]any{"keys": keys})
-}
-
-func (x *exchange) createOwnKey() error {
-	d, err := x.document()
-	if err != nil {
-		return err
-	}
-	name, err := d.needText("name")
-	if err != nil {
-		return err
-	}
-	test, err := d.flag("test", false)
-	if err != nil {
-		return err
-	}
-	secret, k, err := x.srv.rooms.Store.CreateKey(x.who.User.ID, name, test, x.by(), x.srv.now())
-	if err != nil {
-		return err
-	}
-	return x.sendAs(statusCreated, x.showKey(k, secret))
-}
-
-func (x *exchange) revokeOwnKey() error {
-	if err := x.srv.rooms.Store.RevokeKey(x.who.User.ID, x.param, x.by(), x.srv.now()); err != nil {
-		return err
-	}
-	x.ctx.Response.SetStatusCode(statusNoContent)
-	return nil
-}
-
 // getSigning tells whether the account's callbacks are signed. The secret itself is shown once, when it is made.
 func (x *exchange) getSigning() error {
 	secret, err := x.srv.rooms.Store.CallbackSecret(x.who.User.ID)

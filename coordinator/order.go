@@ -19,62 +19,85 @@ func breathe(row int) {
 // gets them in the order they were made. Items are reused: their number is workers+2, and that bounds the memory.
 // The first error in item order ends the pipeline; all its goroutines are gone when it returns.
 func inOrder[T any](workers int, fill, work, take func(*T) error) error {
-	type slot struct {
-		item *T
-		done chan error
-	}
-	n := workers + 2
-	free, queue, order := make(chan slot, n), make(chan slot, n), make(chan slot, n)
-	stop := make(chan struct{})
-	for range n {
-		free <- slot{new(T), make(chan error, 1)}
-	}
+	p := newPipeline[T](workers + 2)
 	var all sync.WaitGroup
 	for range workers {
-		all.Go(func() {
-			for s := range queue {
-				s.done <- work(s.item)
-			}
-		})
+		all.Go(func() { p.work(work) })
 	}
 	var ended error
-	all.Go(func() {
-		defer close(order)
-		defer close(queue)
-		for {
-			var s slot
-			select {
-			case s = <-free:
-			case <-stop:
-				return
-			}
-			if ended = fill(s.item); ended != nil {
-				return
-			}
-			order <- s
-			queue <- s
-		}
-	})
-	var failed error
-	for s := range order {
-		err := <-s.done
-		if err == nil && failed == nil {
-			err = take(s.item)
-		}
-		if err != nil && failed == nil {
-			failed = err
-			close(stop)
-		}
-		if failed == nil {
-			free <- s
-		}
-	}
+	all.Go(func() { ended = p.fill(fill) })
+	failed := p.take(take)
 	all.Wait()
-	if failed != nil {
+	switch {
+	case failed != nil:
 		return failed
-	}
-	if errors.Is(ended, io.EOF) {
+	case errors.Is(ended, io.EOF):
 		return nil
 	}
 	return ended
+}
+
+// pipeline is the slots of inOrder on their way round: free, filled, worked on, taken in order, and free again.
+type pipeline[T any] struct {
+	free, queue, order chan slot[T] // each has room for all slots: to put one there never waits
+	stop               chan struct{}
+}
+
+// slot is an item, and where its worker says how it went.
+type slot[T any] struct {
+	item *T
+	done chan error
+}
+
+func newPipeline[T any](slots int) *pipeline[T] {
+	p := &pipeline[T]{free: make(chan slot[T], slots), queue: make(chan slot[T], slots), order: make(chan slot[T], slots), stop: make(chan struct{})}
+	for range slots {
+		p.free <- slot[T]{new(T), make(chan error, 1)}
+	}
+	return p
+}
+
+// fill makes items until it fails, which is how it ends, or until nobody takes them any more.
+func (p *pipeline[T]) fill(fill func(*T) error) error {
+	defer close(p.order)
+	defer close(p.queue)
+	for {
+		var s slot[T]
+		select {
+		case s = <-p.free:
+		case <-p.stop:
+			return nil
+		}
+		if err := fill(s.item); err != nil {
+			return err
+		}
+		p.order <- s
+		p.queue <- s
+	}
+}
+
+func (p *pipeline[T]) work(work func(*T) error) {
+	for s := range p.queue {
+		s.done <- work(s.item)
+	}
+}
+
+// take takes items in order until there are no more, or one has failed; then it only waits for those under way.
+func (p *pipeline[T]) take(take func(*T) error) (failed error) {
+	for s := range p.order {
+		err := <-s.done
+		if failed != nil {
+			continue
+		}
+		if err == nil {
+			err = take(s.item)
+		}
+		if err != nil {
+			failed = err
+			close(p.stop)
+			continue
+		}
+		p.free <- s
+	}
+	return failed
 }

@@ -157,7 +157,8 @@ func (p *page) write(i int, n uint32, ans *answer) {
 
 func (p *page) writeJSON(n uint32, ans *answer) {
 	b := strconv.AppendUint(append(p.text, `{"row":`...), uint64(n)+1, 10)
-	b = appendKeys(append(b, ','), string(p.mail), &ans.v, ans.provider, strings.FieldsSeq(ans.mx), int64(ans.credits))
+	r := row{email: string(p.mail), verdict: &ans.v, provider: ans.provider, mx: strings.FieldsSeq(ans.mx), credits: int64(ans.credits)}
+	b = r.appendKeys(append(b, ','))
 	p.text = append(b, '}', '\n')
 }
 

@@ -26,16 +26,27 @@ type Result struct {
 // AppendJSON appends the verification result of the interface: 15 keys, or 16 with details. now is when it is said.
 func (a *Result) AppendJSON(dst []byte, now time.Time) []byte {
 	v := a.Verdict.AsOf(now)
-	dst = appendKeys(append(dst, '{'), a.Email, &v, v.ProviderName, slices.Values(v.MX), a.Credits)
+	r := row{email: a.Email, verdict: &v, provider: v.ProviderName, mx: slices.Values(v.MX), credits: a.Credits}
+	dst = r.appendKeys(append(dst, '{'))
 	if a.Details {
 		dst = a.appendDetails(append(dst, `,"details":`...), &v, now)
 	}
 	return append(dst, '}')
 }
 
+// row is one verification result: its address as it was sent, and what became of it.
+type row struct {
+	email    string
+	verdict  *engine.Verdict
+	provider string
+	mx       iter.Seq[string]
+	credits  int64
+}
+
 // appendKeys appends the 15 keys of a verification result and their values, without the braces around them.
-func appendKeys(dst []byte, email string, v *engine.Verdict, provider string, mx iter.Seq[string], credits int64) []byte {
-	dst = AppendText(append(dst, `"email":`...), email)
+func (r *row) appendKeys(dst []byte) []byte {
+	v := r.verdict
+	dst = AppendText(append(dst, `"email":`...), r.email)
 	dst = append(append(dst, `,"status":"`...), v.Status.String()...)
 	dst = strconv.AppendUint(append(dst, `","score":`...), uint64(v.Score), 10)
 	dst = AppendTextOrNull(append(dst, `,"reason":`...), v.Reason.String())
@@ -49,16 +60,16 @@ func appendKeys(dst []byte, email string, v *engine.Verdict, provider string, mx
 	} {
 		dst = strconv.AppendBool(append(dst, b.key...), b.on)
 	}
-	dst = AppendText(append(dst, `,"smtp_provider":`...), provider)
+	dst = AppendText(append(dst, `,"smtp_provider":`...), r.provider)
 	dst = append(dst, `,"mx_records":[`...)
-	for host := range mx {
+	for host := range r.mx {
 		if dst[len(dst)-1] != '[' {
 			dst = append(dst, ',')
 		}
 		dst = AppendText(dst, host)
 	}
 	dst = strconv.AppendBool(append(dst, `],"from_cache":`...), v.FromCache)
-	dst = strconv.AppendInt(append(dst, `,"credits_used":`...), credits, 10)
+	dst = strconv.AppendInt(append(dst, `,"credits_used":`...), r.credits, 10)
 	return AppendTime(append(dst, `,"verified_at":`...), v.VerifiedAt)
 }
 

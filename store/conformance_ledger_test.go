@@ -78,7 +78,7 @@ func conformLedger(t *testing.T, s accounts) {
 
 	require.NoError(t, s.ReserveSingle(ann, "held", 2, noon))
 	var less *store.ErrInsufficientCredits
-	_, err = s.GrantCredits(ann, "", -7, "test", "more than is free", noon)
+	_, err = s.GrantCredits(ann, store.Gift{Credits: -7, By: "test", Note: "more than is free"}, noon)
 	require.ErrorAs(t, err, &less)
 	require.Equal(t, store.ErrInsufficientCredits{Balance: 6, Needed: 7}, *less)
 	require.ErrorAs(t, s.ReserveJob(ann, "j0", 7, noon), &less)
@@ -101,7 +101,7 @@ func conformLedger(t *testing.T, s accounts) {
 		require.ErrorAs(t, err, &short)
 		require.Equal(t, store.ErrInsufficientCredits{Balance: 0, Needed: 1}, *short)
 	}
-	_, err = s.GrantCredits(ann, "", -1, "test", "taken back", noon)
+	_, err = s.GrantCredits(ann, store.Gift{Credits: -1, By: "test", Note: "taken back"}, noon)
 	require.ErrorAs(t, err, &short)
 	s = s.Reopen(t)
 	stands(t, s, ann, 0, 8)
@@ -110,14 +110,14 @@ func conformLedger(t *testing.T, s accounts) {
 	require.NoError(t, s.SettleJob(ann, "j1", 5, noon))
 	stands(t, s, ann, 3, 0)
 
-	c, err := s.GrantCredits(ann, "", 7, "test", "paid", noon)
+	c, err := s.GrantCredits(ann, store.Gift{Credits: 7, By: "test", Note: "paid"}, noon)
 	require.NoError(t, err)
 	require.Equal(t, int64(10), c.Balance)
-	_, err = s.GrantCredits(ann, "", -4, "test", "taken back", noon)
+	_, err = s.GrantCredits(ann, store.Gift{Credits: -4, By: "test", Note: "taken back"}, noon)
 	require.NoError(t, err)
-	_, err = s.GrantCredits(ann, "", store.MaxCredits, "test", "too much", noon)
+	_, err = s.GrantCredits(ann, store.Gift{Credits: store.MaxCredits, By: "test", Note: "too much"}, noon)
 	require.ErrorIs(t, err, store.ErrCreditsRange)
-	_, err = s.GrantCredits("u_nobody", "", 7, "test", "paid", noon)
+	_, err = s.GrantCredits("u_nobody", store.Gift{Credits: 7, By: "test", Note: "paid"}, noon)
 	require.ErrorIs(t, err, store.ErrNotFound)
 	require.ErrorIs(t, s.ReserveJob(ann, "j3", -1, noon), store.ErrCreditsRange)
 	stands(t, s, ann, 6, 0)
@@ -138,13 +138,13 @@ func conformLedger(t *testing.T, s accounts) {
 func conformSettlingAgain(t *testing.T, s accounts) {
 	ann := someone(t, s, "ann@example.com", 100)
 	for range 2 {
-		_, err := s.GrantCredits(ann, "voucher", 50, "test", "", noon)
+		_, err := s.GrantCredits(ann, store.Gift{ID: "voucher", Credits: 50, By: "test"}, noon)
 		require.NoError(t, err)
 		require.NoError(t, s.ReserveJob(ann, "j1", 60, noon))
 		require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
 	}
 	holding(t, s, ann, 90, 60, 1)
-	_, err := s.GrantCredits(ann, "voucher", 51, "test", "", noon)
+	_, err := s.GrantCredits(ann, store.Gift{ID: "voucher", Credits: 51, By: "test"}, noon)
 	require.ErrorIs(t, err, store.ErrLedgerConflict)
 	require.ErrorIs(t, s.ReserveJob(ann, "j1", 61, noon), store.ErrLedgerConflict)
 	for range 2 {

@@ -19,7 +19,7 @@ type accounts interface {
 	AddUser(ctx context.Context, n store.NewUser, by string, now time.Time) (store.User, string, error)
 	FirstAdmin(ctx context.Context, email string, credits int64, now time.Time) (store.User, string, bool, error)
 	CheckPassword(ctx context.Context, email, password string, now time.Time) (store.User, error)
-	SetPassword(ctx context.Context, account, password, keep, by string, now time.Time) error
+	SetPassword(ctx context.Context, account string, p store.NewPassword, now time.Time) error
 	DisableUser(account, by string, now time.Time) error
 	EnableUser(account, by string, now time.Time) error
 	SetLimits(account string, l store.Limits, by string, now time.Time) error
@@ -33,7 +33,7 @@ type accounts interface {
 	Authenticate(secret string, now time.Time) (store.Identity, error)
 	WriteLastUsed() error
 
-	GrantCredits(account, id string, credits int64, by, note string, now time.Time) (store.Credits, error)
+	GrantCredits(account string, g store.Gift, now time.Time) (store.Credits, error)
 	Credits(account string) (store.Credits, error)
 	Ledger(account string, before uint64, limit int) ([]store.Entry, error)
 	CheckLedger(account string) error

@@ -40,7 +40,7 @@ func conformUsers(t *testing.T, s accounts) {
 	require.NoError(t, s.SetLimits(ann.ID, store.Limits{SinglePerMinute: 600}, "test", noon))
 	require.ErrorIs(t, s.SetLimits(ann.ID, store.Limits{SinglePerMinute: -1}, "test", noon), store.ErrBadLimit)
 	require.ErrorIs(t, s.SetLimits("u_nobody", store.Limits{}, "test", noon), store.ErrNotFound)
-	require.NoError(t, s.SetPassword(ctx, ann.ID, "another password", "", "test", noon))
+	require.NoError(t, s.SetPassword(ctx, ann.ID, store.NewPassword{Password: "another password", By: "test"}, noon))
 
 	s = s.Reopen(t)
 	got, err := s.UserByEmail("ANN@example.com")
@@ -194,7 +194,7 @@ func conformSessions(t *testing.T, s accounts) {
 
 	third, _, err := s.CreateSession(ann, "", time.Hour, noon)
 	require.NoError(t, err)
-	require.NoError(t, s.SetPassword(t.Context(), ann, "another password", other.ID, "test", noon))
+	require.NoError(t, s.SetPassword(t.Context(), ann, store.NewPassword{Password: "another password", Keep: other.ID, By: "test"}, noon))
 	ended(third, noon)
 	_, _, err = s.Session(second, noon)
 	require.NoError(t, err, "the one that changed the password")

@@ -41,7 +41,7 @@ func faultSteps(account string) []func(e *embedded) error {
 	r := store.Request{Account: account, Endpoint: "single", Key: "k", Digest: store.KeyHash{1}}
 	return []func(e *embedded) error{
 		func(e *embedded) error {
-			_, err := e.GrantCredits(account, "g1", 100, "test", "", noon)
+			_, err := e.GrantCredits(account, store.Gift{ID: "g1", Credits: 100, By: "test"}, noon)
 			return err
 		},
 		func(e *embedded) error { return e.ReserveJob(account, "j1", 50, noon) },

@@ -103,7 +103,7 @@ func (a *ledgerActs) ref() string { a.made++; return fmt.Sprint("w", a.made) }
 
 func (a *ledgerActs) grant(rt *rapid.T) {
 	n := int64(rapid.IntRange(-10, 10).Draw(rt, "credits"))
-	_, err := a.s.GrantCredits(a.account, a.ref(), n, "test", "", noon)
+	_, err := a.s.GrantCredits(a.account, store.Gift{ID: a.ref(), Credits: n, By: "test"}, noon)
 	if a.m.free+n < 0 {
 		require.ErrorAs(rt, err, new(*store.ErrInsufficientCredits))
 		return
@@ -199,7 +199,7 @@ func TestLedgerUnderContention(t *testing.T) {
 				if s.ReserveJob(who, ref, 3, noon) == nil && s.SettleJob(who, ref, 1, noon) == nil {
 					charged[g%2].Add(1)
 				}
-				if _, err := s.GrantCredits(who, ref, -1, "test", "", noon); err == nil {
+				if _, err := s.GrantCredits(who, store.Gift{ID: ref, Credits: -1, By: "test"}, noon); err == nil {
 					charged[g%2].Add(1)
 				}
 				require.NoError(t, s.CheckLedger(who))

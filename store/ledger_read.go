@@ -56,14 +56,20 @@ func (s *Store) Ledger(account string, before uint64, limit int) ([]Entry, error
 	return entries, it.Error()
 }
 
-// GrantCredits adds credits (or takes back, when negative, what the balance covers) and writes who did it and why.
-// id makes the act single: the same id again does nothing. An empty id is a new act.
-func (s *Store) GrantCredits(account, id string, credits int64, by, note string, now time.Time) (Credits, error) {
-	if id == "" {
-		id = newID("g_")
+// Gift is credits that somebody gives an account, or takes back when they are negative, as far as the balance covers it.
+type Gift struct {
+	ID       string // makes the act single: the same again does nothing; empty is a new act
+	Credits  int64
+	By, Note string // who did it, and why
+}
+
+// GrantCredits adds a gift to the account's balance, and writes it down.
+func (s *Store) GrantCredits(account string, g Gift, now time.Time) (Credits, error) {
+	if g.ID == "" {
+		g.ID = newID("g_")
 	}
-	act := Act{At: now, By: by, Act: "grant", Target: account, Note: fmt.Sprintf("%+d %s", credits, note)}
-	err := s.Commit(account, grant(account, id, credits, note, now), act.write)
+	act := Act{At: now, By: g.By, Act: "grant", Target: account, Note: fmt.Sprintf("%+d %s", g.Credits, g.Note)}
+	err := s.Commit(account, grant(account, g.ID, g.Credits, g.Note, now), act.write)
 	if err != nil {
 		return Credits{}, err
 	}

@@ -109,19 +109,25 @@ func (s *Store) countAttempt(account string, now time.Time) (rec userRecord, err
 	return rec, err
 }
 
-// SetPassword replaces the account's password, ends its sessions save the one of keep (a session id, or empty), and
-// lifts a lock-out.
-func (s *Store) SetPassword(ctx context.Context, account, password, keep, by string, now time.Time) error {
-	if err := checkPasswordLength(password); err != nil {
+// NewPassword is what an account's password becomes.
+type NewPassword struct {
+	Password string
+	Keep     string // the id of the session that goes on; empty: none does
+	By       string
+}
+
+// SetPassword replaces the account's password, ends its sessions save the one to keep, and lifts a lock-out.
+func (s *Store) SetPassword(ctx context.Context, account string, p NewPassword, now time.Time) error {
+	if err := checkPasswordLength(p.Password); err != nil {
 		return err
 	}
-	hash, err := s.live.passwords.hash(ctx, password)
+	hash, err := s.live.passwords.hash(ctx, p.Password)
 	if err != nil {
 		return err
 	}
 	return s.Commit(account,
 		changeUser(account, func(rec *userRecord) { rec.Password = hash }),
-		dropSessions(account, keep),
+		dropSessions(account, p.Keep),
 		func(b *pebble.Batch) error { return b.Delete(key(tableLogin, account), nil) },
-		Act{At: now, By: by, Act: "user password", Target: account}.write)
+		Act{At: now, By: p.By, Act: "user password", Target: account}.write)
 }

@@ -174,7 +174,7 @@ func (r *localOffice) Grant(_ context.Context, g grant) (creditsView, error) {
 	if err != nil {
 		return creditsView{}, err
 	}
-	c, err := r.store.GrantCredits(u.ID, g.ID, g.Amount, byCommandLine(), g.Note, time.Now())
+	c, err := r.store.GrantCredits(u.ID, store.Gift{ID: g.ID, Credits: g.Amount, By: byCommandLine(), Note: g.Note}, time.Now())
 	return creditsView(c), err
 }
 

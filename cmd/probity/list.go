@@ -56,7 +56,8 @@ func (c *verifyCmd) verifyList(ctx context.Context, con *console, log *slog.Logg
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("what is known so far is kept beside the result: %w; name another --output", err)
 	}
-	return c.verifyIn(ctx, con, log, file, dir, form, func(n *node, job string) error {
+	l := listRun{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
+	return l.verify(ctx, func(n *node, job string) error {
 		return writeFile(c.Output, func(w io.Writer) error {
 			return n.coordinator.Results(context.WithoutCancel(ctx), job, coordinator.Filter{Form: form}, w)
 		})
@@ -80,37 +81,48 @@ func (c *verifyCmd) verifyToStdout(ctx context.Context, con *console, log *slog.
 		return err
 	}
 	form := coordinator.Form{Format: coordinator.CSV, Compress: coordinator.None}
-	err = c.verifyIn(ctx, con, log, file, dir, form, func(n *node, job string) error {
+	l := listRun{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
+	err = l.verify(ctx, func(n *node, job string) error {
 		return n.coordinator.Results(ctx, job, coordinator.Filter{Form: form}, con.out)
 	})
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// verifyIn verifies a list with its progress in dir, and removes dir once the result has been delivered.
-func (c *verifyCmd) verifyIn(ctx context.Context, con *console, log *slog.Logger, file, dir string, form coordinator.Form, deliver func(*node, string) error) error {
-	n, err := openNode(&c.probingFlags, nodeConfig{fs: vfs.Default, dir: dir, log: log, stored: form})
+// listRun is one list being verified.
+type listRun struct {
+	*verifyCmd
+	con  *console
+	log  *slog.Logger
+	file string
+	dir  string // of its progress
+	form coordinator.Form
+}
+
+// verify verifies the list, and removes the folder of its progress once the result has been delivered.
+func (l *listRun) verify(ctx context.Context, deliver func(*node, string) error) error {
+	n, err := openNode(&l.probingFlags, nodeConfig{fs: vfs.Default, dir: l.dir, log: l.log, stored: l.form})
 	if err != nil {
 		return err
 	}
 	var ended *store.Job
 	err = withNode(ctx, n, func(ctx context.Context) error {
-		ended, err = c.runList(ctx, con, n, file, deliver)
+		ended, err = l.runList(ctx, l.con, n, l.file, deliver)
 		return err
 	})
 	if err = errors.Join(err, n.Close()); err != nil {
 		var refused *refusedList
 		if errors.As(err, &refused) {
-			return errors.Join(err, os.RemoveAll(dir))
+			return errors.Join(err, os.RemoveAll(l.dir))
 		}
-		if ctx.Err() != nil && c.Output != "" {
-			fmt.Fprintf(con.err, "interrupted; what is known is in %s, the same command goes on from there\n", dir)
+		if ctx.Err() != nil && l.Output != "" {
+			fmt.Fprintf(l.con.err, "interrupted; what is known is in %s, the same command goes on from there\n", l.dir)
 		}
 		return err
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := os.RemoveAll(l.dir); err != nil {
 		return err
 	}
-	return printSummary(con, ended, c.Output)
+	return printSummary(l.con, ended, l.Output)
 }
 
 // runList verifies a list and delivers its result.

@@ -1,4 +1,3 @@
-// Command probity verifies e-mail addresses: one at a time or in lists of millions, on the command line or as a service.
 package main
 
 import (

@@ -212,6 +212,9 @@ func TestScenariosRunAgainstTheStandIn(t *testing.T) {
 			require.Empty(t, rep.Error)
 			for _, m := range []string{"rows", "seconds", "rows_per_second", "ratio_to_floor"} {
 				require.Contains(t, rep.Metrics, m)
+				if name == "dns" && m == "ratio_to_floor" {
+					continue // the stand-in asks nobody
+				}
 				require.Positive(t, rep.Metrics[m].Value, m)
 			}
 			require.Contains(t, rep.Metrics, "cpu_per_row")

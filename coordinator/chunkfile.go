@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 
@@ -41,7 +42,6 @@ type packer struct {
 	index  map[*via]uint16
 	rows   []byte
 	starts []uint32
-	most   int // rows that make it full, where that matters
 }
 
 func (p *packer) len() int { return len(p.starts) }
@@ -50,23 +50,54 @@ func (p *packer) len() int { return len(p.starts) }
 func (p *packer) size() int { return len(p.rows) + 4*len(p.starts) + 64*len(p.vias) }
 
 func (p *packer) add(a *ask) {
-	at, ok := p.index[a.Via]
+	at := p.via(a.Via)
+	le := binary.LittleEndian
+	p.starts = append(p.starts, uint32(len(p.rows)))
+	p.rows = le.AppendUint32(p.rows, a.Number)
+	p.rows = append(p.rows, a.Attempt, byte(a.Flags))
+	p.rows = le.AppendUint16(p.rows, at) // at viaAt
+	p.rows = le.AppendUint32(p.rows, a.Suggestion)
+	p.rows = le.AppendUint16(p.rows, uint16(len(a.Mailbox)))
+	p.rows = append(p.rows, a.Mailbox...)
+}
+
+// viaAt is where a row says which route it takes.
+const viaAt = 4 + 1 + 1
+
+// via is the number of a route among those of the chunk.
+func (p *packer) via(v *via) uint16 {
+	at, ok := p.index[v]
 	if !ok {
 		if p.index == nil {
 			p.index = map[*via]uint16{}
 		}
 		at = uint16(len(p.vias))
-		p.index[a.Via] = at
-		p.vias = append(p.vias, a.Via)
+		p.index[v] = at
+		p.vias = append(p.vias, v)
+	}
+	return at
+}
+
+// pieces cuts the rows into parts of at most so many, each drawn from all of them: a bad stretch of a list does not become
+// a bad chunk.
+func (p *packer) pieces(most int) []*packer {
+	if p.len() <= most {
+		return []*packer{p}
 	}
 	le := binary.LittleEndian
-	p.starts = append(p.starts, uint32(len(p.rows)))
-	p.rows = le.AppendUint32(p.rows, a.Number)
-	p.rows = append(p.rows, a.Attempt, byte(a.Flags))
-	p.rows = le.AppendUint16(p.rows, at)
-	p.rows = le.AppendUint32(p.rows, a.Suggestion)
-	p.rows = le.AppendUint16(p.rows, uint16(len(a.Mailbox)))
-	p.rows = append(p.rows, a.Mailbox...)
+	var all []*packer
+	for part := range slices.Chunk(rand.Perm(p.len()), most) {
+		piece := &packer{}
+		for _, i := range part {
+			at := len(piece.rows)
+			piece.starts = append(piece.starts, uint32(at))
+			piece.rows = append(piece.rows, p.row(i)...)
+			where := piece.rows[at+viaAt:]
+			le.PutUint16(where, piece.via(p.vias[le.Uint16(where)]))
+		}
+		all = append(all, piece)
+	}
+	return all
 }
 
 func (p *packer) row(i int) []byte {

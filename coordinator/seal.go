@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/wire"
 	"probity/store"
 )
 
@@ -13,13 +14,13 @@ func (s *splitter) gather(a *ask) error {
 	class := s.class(&a.Via.Route)
 	p := s.open[class]
 	if p == nil {
-		p = &packer{most: s.l.c.chunkRows(class)}
+		p = &packer{}
 		s.open[class] = p
 	}
 	before := p.size()
 	p.add(a)
 	s.bytes += p.size() - before
-	if p.len() >= p.most {
+	if p.len() == wire.MaxRows {
 		return s.seal(class)
 	}
 	if s.bytes > s.maxBytes {
@@ -46,12 +47,14 @@ func (s *splitter) class(r *engine.Route) string {
 	return classTail
 }
 
-// seal closes an open chunk; it exists with the next commit.
+// seal closes an open chunk, or cuts it into the smaller ones of a slow route; they exist with the next commit.
 func (s *splitter) seal(class string) error {
 	p := s.open[class]
 	delete(s.open, class)
 	s.bytes -= p.size()
-	s.sealed = append(s.sealed, batchOf{rows: p, class: class})
+	for _, piece := range p.pieces(s.l.c.chunkRows(class)) {
+		s.sealed = append(s.sealed, batchOf{rows: piece, class: class})
+	}
 	if len(s.sealed) >= sealTogether || s.l.hungry.Load() {
 		return s.commit()
 	}

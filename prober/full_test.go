@@ -46,3 +46,23 @@ func TestBudgetsAreUsed(t *testing.T) {
 		}
 	}
 }
+
+// TestRowsAreShuffled asks for the rows of a domain: they do not come in the order of the list, of which a stretch may be bad.
+func TestRowsAreShuffled(t *testing.T) {
+	h := &host{}
+	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		b.verify(time.Minute, b.rows(mxa, addresses(200, "a.example")...)...)
+	})
+	follow, last := 0, -1
+	for _, line := range h.saw().log {
+		var n int
+		if _, err := fmt.Sscanf(line, "RCPT user%d@", &n); err != nil {
+			continue
+		}
+		if n == last+1 {
+			follow++
+		}
+		last = n
+	}
+	require.Less(t, follow, 10, "of 200 rows, those that follow on who comes before them in the list")
+}

@@ -1,0 +1,47 @@
+package coordinator
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+)
+
+// TestPiecesMixTheirRows cuts four thousand rows of which a stretch of a thousand is bad: every row is in one piece, by its own
+// route, and no piece has more than its share of the bad ones by much. Within a piece they are shuffled too.
+func TestPiecesMixTheirRows(t *testing.T) {
+	table := engine.DefaultTable()
+	p := &packer{}
+	var vias []*via
+	for i := range 9 {
+		vias = append(vias, &via{Route: table.NewRoute([]engine.MX{{Host: fmt.Sprintf("mx%d.slow.example", i)}})})
+	}
+	for i := range uint32(4000) {
+		p.add(&ask{Number: i, Via: vias[i%9], Mailbox: fmt.Sprintf("user%d@d%d.example", i, i%9)})
+	}
+	seen := map[uint32]bool{}
+	for _, piece := range p.pieces(leastRows) {
+		require.LessOrEqual(t, piece.len(), leastRows)
+		rows, err := unpackChunk(piece.appendChunk(nil, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false })
+		require.NoError(t, err)
+		bad, follow := 0, 0
+		for i, a := range rows.asks {
+			require.False(t, seen[a.Number])
+			seen[a.Number] = true
+			require.Equal(t, vias[a.Number%9].Key, a.Via.Key)
+			require.Equal(t, fmt.Sprintf("user%d@d%d.example", a.Number, a.Number%9), a.Mailbox)
+			if a.Number >= 1000 && a.Number < 2000 {
+				bad++
+			}
+			if i > 0 && a.Number == rows.asks[i-1].Number+1 {
+				follow++
+			}
+		}
+		require.InDelta(t, 0.25, float64(bad)/float64(piece.len()), 0.2)
+		require.Less(t, follow, 10)
+	}
+	require.Len(t, seen, 4000)
+}

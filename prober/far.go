@@ -44,7 +44,8 @@ func (d *distance) asked(took time.Duration, n int) {
 }
 
 // worth is how many waiting recipients are worth one connection more, and as many go into a transaction: those that are asked
-// for in the time that it takes to set a connection up. For near hosts it is a number that others know.
+// for in twice the time that it takes to set a connection up, for that costs a handshake of TLS, too. For near hosts it is a
+// number that others know.
 func (d *distance) worth(near int) int {
 	switch {
 	case d.setup < farAway:
@@ -52,7 +53,7 @@ func (d *distance) worth(near int) int {
 	case d.each <= 0:
 		return min(near, firstTry)
 	}
-	return min(near, max(1, int(d.setup/d.each)))
+	return min(near, max(1, int(2*d.setup/d.each)))
 }
 
 // cap is how many connections the lane may have at once, of all that the node may.

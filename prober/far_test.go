@@ -19,9 +19,9 @@ func TestDistanceDecidesHowManyConnectionsAreWorthTheirPrice(t *testing.T) {
 		"near":                      {time.Millisecond, time.Millisecond, 50, near, limit},
 		"near, processor busy":      {40 * time.Millisecond, 30 * time.Millisecond, 1, near, limit},
 		"far, pipelined":            {250 * time.Millisecond, 50 * time.Millisecond, 50, near, 160},
-		"far, one at a time":        {250 * time.Millisecond, 50 * time.Millisecond, 1, 5, 160},
+		"far, one at a time":        {250 * time.Millisecond, 50 * time.Millisecond, 1, 10, 160},
 		"far, slower than set-up":   {100 * time.Millisecond, time.Second, 1, 1, 64},
-		"farther than any share is": {10 * time.Second, time.Second, 1, 10, all / farShare},
+		"farther than any share is": {10 * time.Second, time.Second, 1, 20, all / farShare},
 	} {
 		l := &lane{}
 		if c.setup > 0 {

@@ -18,7 +18,7 @@ ROWS ?= 20000
 CUT ?= 3m
 MAKESPAN ?= 1000000
 SCENARIOS ?=
-PEERS ?= --rows 100000
+PEERS ?=
 
 PAGE := api/web/dist/.built
 

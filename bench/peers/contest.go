@@ -26,6 +26,7 @@ type contest struct {
 	latency string
 	workers []int // that peers are tried with
 	sample  int   // addresses that each number of workers is tried on
+	share   int   // addresses of the list that peers do; 0 is all
 	log     io.Writer
 }
 
@@ -36,6 +37,7 @@ type Count struct {
 	Workers   int // goroutines of a peer
 	Addresses int
 	Elapsed   time.Duration
+	timed     int // of the addresses, done within Elapsed
 	CPU       time.Duration
 	Peak      int64 // bytes resident
 	Traffic   traffic
@@ -43,7 +45,7 @@ type Count struct {
 	Unknown   int
 }
 
-func (c Count) perSecond() float64 { return float64(c.Addresses) / c.Elapsed.Seconds() }
+func (c Count) perSecond() float64 { return float64(c.timed) / c.Elapsed.Seconds() }
 func (c Count) cpuEach() float64   { return float64(c.CPU.Nanoseconds()) / 1000 / float64(c.Addresses) }
 func (c Count) connsEach() float64 { return float64(c.Traffic.Connections) / float64(c.Addresses) }
 func (c contest) seedText() string { return strconv.FormatUint(c.seed, 10) }
@@ -96,7 +98,7 @@ func (c contest) ours(ctx context.Context, list string, addresses int) (Count, e
 	c.say("probity")
 	count, err := c.measure(ctx, exec.CommandContext(ctx, c.probity, "verify", list, "-o", result, "--dns", nameServer+":53", "--smtp-port", strconv.Itoa(smtpPort),
 		"--allow-private-targets", "--providers", providers, "--mail-from", mailFrom, "--egress", "127.0.0.1=probe.bench.example", "--egress", "::1=probe6.bench.example"))
-	count.Name, count.Addresses = "probity", addresses
+	count.Name, count.Addresses, count.timed = "probity", addresses, addresses
 	if err != nil {
 		return count, fmt.Errorf("probity: %w", err)
 	}
@@ -119,6 +121,9 @@ func (c contest) theirs(ctx context.Context, p Peer, addresses []string) (best C
 			}
 		}
 	}
+	if c.share > 0 {
+		addresses = addresses[:min(c.share, len(addresses))]
+	}
 	c.say("%s with %d workers", p.Name, workers)
 	return c.with(ctx, p, workers, addresses)
 }
@@ -134,7 +139,9 @@ func (c contest) with(ctx context.Context, p Peer, workers int, addresses []stri
 	if err != nil {
 		return count, fmt.Errorf("%s: %w", p.Name, err)
 	}
-	_, err = fmt.Sscan(out.String(), &count.Good, &count.Bad, &count.Unknown)
+	var nearly int64
+	_, err = fmt.Sscan(out.String(), &nearly, &count.timed, &count.Good, &count.Bad, &count.Unknown)
+	count.Elapsed = time.Duration(nearly)
 	return count, err
 }
 

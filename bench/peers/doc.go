@@ -13,14 +13,16 @@
 // # What makes it fair
 //
 //  1. Every contestant is a process of its own and meets a fresh pretend internet of the same seed, without limits.
-//  2. A peer is used as documented, from many goroutines over one shared verifier. How many is tried out on a part of the
+//  2. Probity does the whole list. A peer takes each address by itself, so that its pace does not depend on how many there are:
+//     it does the first part of the list, whose rows are in no order, and its time ends when 99 of 100 are done.
+//  3. A peer is used as documented, from many goroutines over one shared verifier. How many is tried out on a part of the
 //     list first; the peer runs with the number that suits it best. Nobody asks twice for what the list has twice, if the
 //     library would not: duplicates are taken out for the peers.
-//  3. Peers hard-code port 25 and ask the system's resolver. Nothing is patched and no proxy stands between: everything runs
+//  4. Peers hard-code port 25 and ask the system's resolver. Nothing is patched and no proxy stands between: everything runs
 //     in a network namespace of its own, with the pretend hosts on port 25 and resolv.conf naming the pretend name server,
 //     so they work as they do on a real machine. From within the namespace nothing else can be reached.
-//  4. Latency is a mail host's time for each batch of replies. Connecting takes none, and the name server is as fast as a
+//  5. Latency is a mail host's time for each batch of replies. Connecting takes none, and the name server is as fast as a
 //     resolver next door whose cache is warm: both spare those who open a connection, or ask the DNS, for each address.
-//  5. Probity's side is the command that a user types, with all that it does: it reads the CSV, writes the result, and keeps
+//  6. Probity's side is the command that a user types, with all that it does: it reads the CSV, writes the result, and keeps
 //     a store on disk. The peers only get addresses and throw their verdicts away.
 package main

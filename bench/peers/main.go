@@ -55,6 +55,7 @@ func start() (int, error) {
 type options struct {
 	probity   string
 	rows      int
+	share     int
 	seed      uint64
 	latencies []string
 	workers   []int
@@ -68,7 +69,8 @@ func parseOptions(args []string) (o options, err error) {
 	workers := flags.String("workers", "64,256,1024", "goroutines that each peer is tried with, before it runs with the best")
 	names := flags.String("peers", Rival+",checkmail,truemail-go", "which peers")
 	flags.StringVar(&o.probity, "probity", "bin/probity", "Probity's binary")
-	flags.IntVar(&o.rows, "rows", 100_000, "rows of the list")
+	flags.IntVar(&o.rows, "rows", 500_000, "rows of the list")
+	flags.IntVar(&o.share, "peer-rows", 50_000, "how many addresses of it peers do, which take each by itself; 0 is all")
 	flags.Uint64Var(&o.seed, "seed", 1, "which internet and which list")
 	flags.BoolVar(&o.json, "json", false, "print JSON as probity bench does")
 	if err := flags.Parse(args); err != nil {
@@ -115,7 +117,7 @@ func (o options) run(ctx context.Context) (err error) {
 	}
 	var results []result
 	for _, latency := range o.latencies {
-		c := contest{probity: o.probity, dir: dir, seed: o.seed, latency: latency, workers: o.workers, sample: max(2000, len(addresses)/10), log: os.Stderr}
+		c := contest{probity: o.probity, dir: dir, seed: o.seed, latency: latency, workers: o.workers, share: o.share, sample: max(2000, o.share/10), log: os.Stderr}
 		r, err := c.hold(ctx, list, addresses, o.peers)
 		if err != nil {
 			return err

@@ -63,7 +63,7 @@ func (r result) ok() bool {
 // print writes a table for a person.
 func (r result) print(w io.Writer) error {
 	ours := r.counts[0]
-	fmt.Fprintf(w, "latency %s, %d distinct addresses\n", r.latency, ours.Addresses)
+	fmt.Fprintf(w, "latency %s, %d distinct addresses, %d for peers\n", r.latency, ours.Addresses, r.counts[len(r.counts)-1].Addresses)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\tworkers\tseconds\taddresses/s\tCPU us each\tconnections\trecipients\tpeak MB\tgood\tbad\tunknown\tprobity is faster\tuses of its CPU\tof its connections\t")
 	for _, c := range r.counts {

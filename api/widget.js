@@ -2,7 +2,8 @@
 //
 //   <script src="https://verify.example.com/widget.js" data-label="Is it real?" async></script>
 //
-// data-label, data-button and data-target (a selector of the element to fill) are optional. Theme it with CSS variables
+// data-label, data-button and data-target (a selector of the element to fill) are optional. An element with a min-height of
+// 11.5rem keeps the place, so that nothing on the page moves when it comes. Theme it with CSS variables
 // on any element around it: --probity-accent, --probity-text, --probity-background, --probity-edge, --probity-radius,
 // --probity-font, --probity-good, --probity-fair, --probity-bad. A "probity-result" event bubbles with each answer.
 (() => {

@@ -39,6 +39,7 @@ export async function findings(page) {
 /** settled waits until a page has what it asked for, and drew it. */
 export async function settled(page) {
   await page.waitForFunction(() => ![...document.querySelectorAll("[role=status]")].some((e) => /^(Loading|Drawing|Counting)/.test(e.textContent ?? "")), null, { timeout: 15000 });
+  await page.waitForFunction(() => document.getAnimations().every((a) => a.playState !== "running" || a.effect.getTiming().iterations === Infinity));
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 

@@ -63,7 +63,7 @@ try {
   const job = await furnish(page, fleet);
   if (mode === "--all") process.exitCode = (await lookAtAll(page, fleet.base, out, job)) === 0 ? 0 : 1;
   else {
-    await page.setViewportSize({ width: 1200, height: 780 });
+    await page.setViewportSize({ width: 1200, height: 940 });
     for (const [name, place, title, colorScheme] of [
       ["job", `lists/${job}`, "Spring customers", "light"],
       ["cluster", "operator/cluster", "Cluster", "dark"],

@@ -31,6 +31,8 @@ export interface ClusterNode {
   rows_per_second?: number;
   recipients?: number;
   identities?: Identity[];
+  audit_failing?: number;
+  audit_doubtful?: number;
 }
 
 interface ClusterView {
@@ -193,6 +195,11 @@ function NodeRow({ node: n }: { node: ClusterNode }) {
         {n.since && (
           <Text size="xs" c="dimmed">
             {n.state}, <Moment at={n.since} />
+          </Text>
+        )}
+        {Boolean(n.audit_failing || n.audit_doubtful) && (
+          <Text size="xs" className={n.audit_failing ? "ink-bad" : "ink-fair"}>
+            doctor: {number(n.audit_failing ?? 0)} failing, {number(n.audit_doubtful ?? 0)} doubtful
           </Text>
         )}
         {n.problem && (

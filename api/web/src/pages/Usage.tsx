@@ -201,7 +201,7 @@ function ByKey({ query }: { query: Query }) {
                   {list.map((k) => (
                     <Table.Tr key={k.date + k.key_id}>
                       <Table.Td>{k.date}</Table.Td>
-                      <Table.Td style={{ overflowWrap: "anywhere" }}>{keyName(k)}</Table.Td>
+                      <Table.Td>{keyName(k)}</Table.Td>
                       <Table.Td className="num">{number(k.singles)}</Table.Td>
                       <Table.Td className="num">{number(Object.values(k.counts).reduce((a, b) => a + b, 0))}</Table.Td>
                       <Table.Td className="num">{number(k.credits_used)}</Table.Td>

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
@@ -137,6 +138,30 @@ func TestBadUploads(t *testing.T) {
 	require.Zero(t, w.jobFolders(), "a refused upload leaves nothing")
 	w.leftNothing()
 	require.Equal(t, store.Credits{Balance: creditsAtFirst}, w.credits())
+}
+
+// lowDisk is a disk with little room left.
+type lowDisk struct{ vfs.FS }
+
+func (lowDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: 999}, nil
+}
+
+// Below the floor of free space nothing is taken in; what needs no room goes on.
+func TestDiskFloor(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.DiskFloor = 1000 })
+	file := part{"file", "l.csv", "email\na@shop.test\n"}
+	job := w.finished(w.key, file)
+	w.server.rooms.FS = lowDisk{w.fs}
+	for _, parts := range [][]part{{file}, {{"email_column", "", "email"}, {"has_header", "", "true"}, file}} {
+		r := w.upload(w.key, nil, parts...)
+		require.Equal(t, 503, r.status)
+		require.NotEmpty(t, r.header.Get("Retry-After"))
+	}
+	require.Equal(t, 200, w.get(job["results_url"].(string), w.key).status)
+	require.Equal(t, 200, w.single(`{"email":"ann@shop.test"}`).status)
+	w.server.cfg.DiskFloor = 999
+	require.Equal(t, 202, w.upload(w.key, nil, file).status, "just enough")
 }
 
 func TestTruncatedUploads(t *testing.T) {

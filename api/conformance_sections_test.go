@@ -53,6 +53,9 @@ func specBulk(t *testing.T, w *world) {
 		id := r.json(t)["job_id"].(string)
 		require.Equal(t, "/v1/verify/bulk/"+id, r.header.Get("Location"))
 		require.Equal(t, 200, w.get(r.header.Get("Location"), w.key).status)
+		if len(parts) > 1 {
+			require.Equal(t, "pending", r.json(t)["callback_status"])
+		}
 	}
 	require.Equal(t, 422, w.upload(w.key, nil, part{"name", "", "x"}).status, "file is required")
 	require.Equal(t, 422, w.upload(w.key, nil, file, part{"callback_url", "", "not a URL"}).status, "callback_url is a URL")

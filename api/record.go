@@ -142,8 +142,12 @@ func newRecord(base string, s coordinator.Snapshot, c *store.Callback) (*record,
 	r.setWaiting(s)
 	r.setCredits(&s.Job)
 	r.setResults(base, &s.Job)
-	if c != nil && s.CallbackURL != "" && c.State != "" {
+	switch {
+	case s.CallbackURL == "":
+	case c != nil && c.State != "":
 		r.Callback, r.Attempts = textOrNil(string(c.State)), c.Attempts
+	case !s.State.Finished():
+		r.Callback = textOrNil(string(store.CallbackPending)) // it is due when the job ends
 	}
 	return r, nil
 }

@@ -185,7 +185,7 @@ func (s *service) newCallbacks() (*coordinator.Callbacks, error) {
 		return nil, err
 	}
 	return coordinator.NewCallbacks(coordinator.CallbackConfig{Store: s.node.store, Results: s.node.coordinator,
-		Record:    func(j *store.Job, c store.Callback) ([]byte, error) { return api.Record(s.cmd.PublicURL, j, c) },
+		Record:    func(j *store.Job, c store.Callback) ([]byte, error) { return api.Record(s.publicURL(), j, c) },
 		PublicURL: s.publicURL(), Dial: dialFrom, Lookup: s.lookup, Source: source, Allow: s.cmd.AllowPrivateCallbacks, Log: s.log, Metrics: s.registry})
 }
 

@@ -305,6 +305,7 @@ func (k *callbackCase) requireEvent(t *testing.T, e event, want attemptLine) {
 		rows = -1
 	}
 	require.Equal(t, rows, e.rows, "results in the body")
+	require.Equal(t, "http", strings.SplitN(e.Job.Results, ":", 2)[0], "the record's own link is whole, too")
 	k.customer.requireLink(t, e)
 }
 

@@ -134,6 +134,7 @@ type bulkJob struct {
 	Refunded   int64   `json:"credits_refunded"`
 	ResultsSHA string  `json:"results_sha256"`
 	Bytes      int64   `json:"results_bytes"`
+	Results    string  `json:"results_url"`
 	Callback   *string `json:"callback_status"`
 	Attempts   int     `json:"callback_attempts"`
 }

@@ -29,6 +29,7 @@ var ErrNoProber = errors.New("no prober is there to ask")
 const (
 	awayWait = 5 * time.Second  // before rows whose owner cannot be used go out again
 	handover = 10 * time.Second // a narrow route rests so long when its owner changes: who had it hangs up meanwhile
+	settling = 5 * time.Second  // after a start: who owned a narrow route before may not be attached to yet
 	tryAgain = 250 * time.Millisecond
 )
 
@@ -60,9 +61,11 @@ type Fleet struct {
 	cfg    FleetConfig
 	roster atomic.Pointer[roster]
 	owed   *owed
+	spent  spents
 
 	mu      sync.Mutex // guards what follows
 	members map[string]*member
+	settled time.Time                    // until then narrow routes wait
 	parts   map[*part]context.CancelFunc // under way: bounded by the flights of the desk and the identities
 }
 
@@ -109,6 +112,9 @@ func (f *Fleet) Run(ctx context.Context) error {
 	defer streams.Wait()
 	defer stop()
 	streams.Go(func() { f.tend(ctx) })
+	f.mu.Lock()
+	f.settled = time.Now().Add(settling)
+	f.mu.Unlock()
 	for {
 		view, changed := f.cfg.Cluster.Changed()
 		if err := f.attend(ctx, view, &streams); err != nil {
@@ -199,6 +205,7 @@ func (f *Fleet) publish(view *cluster.View, now time.Time) {
 	defer f.mu.Unlock()
 	old := f.roster.Load()
 	next := newRoster(view, f.members, old, now)
+	next.settled = f.settled
 	f.roster.Store(next)
 	close(old.replaced)
 	if slices.Equal(old.set.All(), next.set.All()) {

@@ -86,6 +86,7 @@ func (f *Fleet) tend(ctx context.Context) {
 			now := time.Now()
 			f.rest(heardRests(f.roster.Load().rests, f.all(), now), now)
 			f.settleOwed(ctx)
+			f.hearSpent(now)
 		case <-ctx.Done():
 			return
 		}
@@ -101,6 +102,7 @@ func (f *Fleet) rest(next rests, now time.Time) {
 		return
 	}
 	fresh := newRoster(old.view, f.members, old, now)
+	fresh.settled = old.settled
 	fresh.rests = next
 	fresh.spread()
 	f.roster.Store(fresh)

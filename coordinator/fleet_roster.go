@@ -15,6 +15,7 @@ type roster struct {
 	set      *shard.Set // all that keep a share
 	usable   *shard.Set // those of them that take work now
 	shares   map[string]share
+	settled  time.Time // narrow routes have no owner before
 	rests    rests
 	wide     map[string]*shard.Set // who shares a wide provider at which somebody rests; "" for the others; nil: all
 	former   []formerSet           // that had a share a moment ago, oldest first
@@ -124,6 +125,10 @@ func (r *roster) owner(k shard.Key, narrow bool, of *engine.Provider, pinned str
 	}
 	o := owner{identity: id.Name, share: r.shares[id.Name]}
 	if !narrow {
+		return o
+	}
+	if now.Before(r.settled) {
+		o.from = r.settled
 		return o
 	}
 	for i := len(r.former) - 1; i >= 0; i-- {

@@ -24,6 +24,9 @@ func (f *Fleet) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
 		o := r.single(key, narrow, a.Route.Provider, gone, time.Now())
 		if o.ready() {
 			a.Egress = o.identity
+			if narrow {
+				a.Elsewhere = f.spent.elsewhere(a.Route, o.identity, time.Now())
+			}
 			answer, err := o.node.client.Single(ctx, a)
 			if err == nil && !narrow && answer.Verdict.Rule == engine.RuleSourceBlocked {
 				blocked, gone[o.node] = &answer, true

@@ -75,7 +75,9 @@ func (f *Fleet) ask(ctx context.Context, p *part, hold time.Duration, c *collect
 	if !errors.Is(err, wire.ErrGone) {
 		f.cfg.Log.Warn("a node did not end its rows; they are asked again", "job", c.b.Job, "rows", len(p.batch.Rows), "error", err)
 	}
-	c.take(p.unanswered(err, time.Now().Add(awayWait)))
+	home := p.unanswered(err, time.Now().Add(awayWait))
+	f.writeOff(p, home)
+	c.take(home)
 }
 
 // enter registers a part that is under way, so that it can be called home; one that has moved already is.
@@ -203,6 +205,7 @@ func (s *spreading) add(row *wire.Row) {
 	}
 	if n := len(p.keys); s.narrow && (n == 0 || p.keys[n-1] != s.key) {
 		p.keys = append(p.keys, s.key)
+		s.f.spent.tell(&p.batch, row.Route, s.now)
 	}
 	p.batch.Rows = append(p.batch.Rows, *row)
 	if s.b.Egress != "" && !p.pinned {

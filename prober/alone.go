@@ -82,7 +82,9 @@ func (p *Prober) Status() wire.Status {
 	for i, e := range p.egress.list {
 		s.Identities[i] = wire.IdentityStatus{Name: e.name, State: e.state(now)}
 	}
-	for _, l := range p.allLanes() {
+	lanes := p.allLanes()
+	s.Spent = p.spent(lanes, now)
+	for _, l := range lanes {
 		s.Lanes++
 		i := slices.Index(p.egress.list, l.egress)
 		if i < 0 {

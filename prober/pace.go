@@ -37,15 +37,16 @@ func keptForFirst(limit int) int { return limit / 100 }
 // within their limits; in any hour, refused recipients stay within theirs, whatever the receiver answers: each recipient
 // is reserved as a refusal before it is sent and given back when it is accepted.
 type pace struct {
-	limits engine.Limits
-	open   int
-	conns  window
-	rcpts  window
-	refuse window
-	lease  lease
-	calls  *calls    // of singles; nil where they always come
-	slow   time.Time // until then, half of every budget
-	rest   time.Time // until then, nothing: the receiver has quarantined this source
+	limits    engine.Limits
+	open      int
+	conns     window
+	rcpts     window
+	refuse    window
+	lease     lease
+	calls     *calls    // of singles; nil where they always come
+	elsewhere elsewhere // used of the hour by other sources of the cluster
+	slow      time.Time // until then, half of every budget
+	rest      time.Time // until then, nothing: the receiver has quarantined this source
 }
 
 // lease is what of the refusal budget may be used before the state must be on disk again. A restart counts what was
@@ -161,8 +162,11 @@ func (p *pace) hourly(who priority, now time.Time) (int, denial) {
 	if l == 0 {
 		return maxTransaction, denial{}
 	}
-	limit := p.allowed(who, l, now)
+	limit := p.allowed(who, l, now) - p.elsewhere.now(now)
 	n := p.refuse.room(limit, now)
+	if n == 0 && limit <= 0 {
+		return 0, denial{denied: true, until: p.elsewhere.until}
+	}
 	if n == 0 {
 		return 0, denial{denied: true, until: p.refuse.next(limit, now)}
 	}

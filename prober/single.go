@@ -90,6 +90,9 @@ func (p *Prober) launch(key cache.Key, a *wire.Ask, who asker, attempts int, pin
 		o := pr.conclude(now)
 		return &o
 	}
+	if a.Elsewhere.Used > 0 {
+		l.told(a.Elsewhere, now)
+	}
 	p.rows.Add(1)
 	if got := p.flight.join(pr, who); got != pr {
 		p.rows.Add(-1)

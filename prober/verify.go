@@ -182,6 +182,9 @@ func (v *verification) route(row *wire.Row) {
 		s.lane = v.p.laneOf(row.Route, s.egress, v.now)
 	}
 	if s.lane != nil {
+		if e, ok := v.b.Elsewhere[row.Route.Key]; ok {
+			s.lane.told(e, v.now)
+		}
 		s.away = s.lane.away(v.now)
 	}
 	if s.lane != v.same.lane {

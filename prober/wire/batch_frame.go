@@ -34,7 +34,7 @@ func (b *Batch) toFrame(number uint64, hold time.Duration, keep func(*Row) bool)
 		if !ok {
 			at = uint32(len(f.Routes))
 			routes[row.Route] = at
-			f.Routes = append(f.Routes, routeFrame(row.Route))
+			f.Routes = append(f.Routes, b.Elsewhere[row.Route.Key].put(routeFrame(row.Route)))
 		}
 		f.Number, f.Route = append(f.Number, row.Number), append(f.Route, at)
 		f.Attempt, f.Flags = append(f.Attempt, row.Attempt), append(f.Flags, byte(row.Flags))
@@ -56,6 +56,14 @@ func (f *BatchFrame) batch(table *engine.Table) (*Batch, error) {
 	}
 	b := &Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass(), Egress: f.GetEgress(),
 		MaxAge: time.Duration(f.GetMaxAgeNs()), NoSMTP: f.GetNoSmtp(), Short: f.GetShort(), Started: fromUnixNano(f.GetStartedNs()), Rows: make([]Row, n)}
+	for _, r := range f.GetRoutes() {
+		if e := r.elsewhere(); e.Used > 0 {
+			if b.Elsewhere == nil {
+				b.Elsewhere = map[string]Elsewhere{}
+			}
+			b.Elsewhere[r.GetKey()] = e
+		}
+	}
 	seen := make(map[uint32]struct{}, n)
 	for i := range b.Rows {
 		if b.Rows[i], err = f.readRow(i, routes); err != nil {

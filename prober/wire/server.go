@@ -32,7 +32,7 @@ type ServerConfig struct {
 	Alone func(alone bool)
 	// Status says how the node fares; asked with every ping. Default: nothing is told.
 	Status func() Status
-	Sight  Sight        // what people may see and do; default: nothing
+	Sight  Sight // what people may see and do; default: nothing
 	// Forget deletes what is kept of an address and reports whether there was a verdict. Default: nothing is kept.
 	Forget func(engine.Address) (bool, error)
 	Log    *slog.Logger // default: none

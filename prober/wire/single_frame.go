@@ -9,7 +9,7 @@ import (
 
 // toFrame makes the message of a single question. budget is how long an answer is of use; 0 is without limit.
 func (a *Ask) toFrame(budget time.Duration) *AskFrame {
-	return &AskFrame{Mailbox: a.Address.Mailbox(), Flags: uint32(a.Flags), Route: routeFrame(a.Route), MaxAgeNs: int64(a.MaxAge),
+	return &AskFrame{Mailbox: a.Address.Mailbox(), Flags: uint32(a.Flags), Route: a.Elsewhere.put(routeFrame(a.Route)), MaxAgeNs: int64(a.MaxAge),
 		NoSmtp: a.NoSMTP, Low: a.Low, BudgetNs: int64(budget), Egress: a.Egress}
 }
 
@@ -29,7 +29,7 @@ func (f *AskFrame) ask(table *engine.Table) (Ask, error) {
 		return Ask{}, err
 	}
 	return Ask{Address: address, Flags: engine.Flags(f.GetFlags()), Route: route, MaxAge: time.Duration(f.GetMaxAgeNs()),
-		NoSMTP: f.GetNoSmtp(), Low: f.GetLow(), Egress: f.GetEgress()}, nil
+		NoSMTP: f.GetNoSmtp(), Low: f.GetLow(), Egress: f.GetEgress(), Elsewhere: f.GetRoute().elsewhere()}, nil
 }
 
 func verdictFrame(v *engine.Verdict) *VerdictFrame {

@@ -8,6 +8,7 @@ type Status struct {
 	Recipients            uint64 // sent since the node's start, decoys included
 	Answered              uint64 // rows since the node's start, from the cache or not
 	Identities            []IdentityStatus
+	Spent                 []Spent // the most used budgets of narrow routes
 	Failing, Doubtful     int     // findings of the node's newest audit of itself
 	RowsPerSecond         float64 // as the Client counts it between two of them
 }
@@ -34,6 +35,7 @@ func statusFrame(s Status) *NodeFrame {
 	for _, id := range s.Identities[:min(len(s.Identities), maxIdentities)] {
 		f.Identities = append(f.Identities, &IdentityStatusFrame{Name: id.Name, State: id.State, Lanes: count(id.Lanes), Resting: count(id.Resting), Spent: count(id.Spent), RestsAt: id.RestsAt})
 	}
+	f.Spent = spentFrames(s.Spent, s.Identities)
 	return &NodeFrame{Kind: &NodeFrame_Status{Status: f}}
 }
 
@@ -43,6 +45,7 @@ func (f *StatusFrame) status() Status {
 	for _, id := range f.GetIdentities()[:min(len(f.GetIdentities()), maxIdentities)] {
 		s.Identities = append(s.Identities, IdentityStatus{id.GetName(), id.GetState(), int(id.GetLanes()), int(id.GetResting()), int(id.GetSpent()), id.GetRestsAt()})
 	}
+	s.Spent = readSpent(f.GetSpent(), s.Identities)
 	return s
 }
 

@@ -31,6 +31,8 @@ type Batch struct {
 	Short   bool      // its job has few rows left beside others: they take the greater part of the turns
 	Started time.Time // evidence older than this is "from cache"
 	Rows    []Row
+	// Elsewhere is what other sources have used of narrow routes among the rows, by route key.
+	Elsewhere map[string]Elsewhere
 }
 
 // Outcome says what became of a row.
@@ -72,6 +74,8 @@ type Ask struct {
 	NoSMTP  bool
 	Low     bool   // lowest priority (public endpoint)
 	Egress  string // the identity that owns the address; "" for any
+
+	Elsewhere Elsewhere // what other sources have used of a narrow route
 }
 
 // Answer is the outcome of a single verification. A greylisted answer carries Verdict.Details.NextRetry.

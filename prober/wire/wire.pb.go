@@ -978,6 +978,7 @@ type StatusFrame struct {
 	Identities    []*IdentityStatusFrame `protobuf:"bytes,6,rep,name=identities" json:"identities,omitempty"`
 	Failing       uint32                 `protobuf:"varint,7,opt,name=failing" json:"failing,omitempty"` // findings of the node's newest audit of itself
 	Doubtful      uint32                 `protobuf:"varint,8,opt,name=doubtful" json:"doubtful,omitempty"`
+	Spent         []*SpentFrame          `protobuf:"bytes,9,rep,name=spent" json:"spent,omitempty"` // of narrow routes: what a source that takes one over must know
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1068,6 +1069,73 @@ func (x *StatusFrame) GetDoubtful() uint32 {
 	return 0
 }
 
+func (x *StatusFrame) GetSpent() []*SpentFrame {
+	if x != nil {
+		return x.Spent
+	}
+	return nil
+}
+
+type SpentFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Route         uint64                 `protobuf:"fixed64,1,opt,name=route" json:"route,omitempty"`  // hash of its key
+	Egress        uint32                 `protobuf:"varint,2,opt,name=egress" json:"egress,omitempty"` // index into the identities
+	Used          uint32                 `protobuf:"varint,3,opt,name=used" json:"used,omitempty"`     // refusals of the hour
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpentFrame) Reset() {
+	*x = SpentFrame{}
+	mi := &file_wire_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpentFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpentFrame) ProtoMessage() {}
+
+func (x *SpentFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpentFrame.ProtoReflect.Descriptor instead.
+func (*SpentFrame) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *SpentFrame) GetRoute() uint64 {
+	if x != nil {
+		return x.Route
+	}
+	return 0
+}
+
+func (x *SpentFrame) GetEgress() uint32 {
+	if x != nil {
+		return x.Egress
+	}
+	return 0
+}
+
+func (x *SpentFrame) GetUsed() uint32 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
 type IdentityStatusFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
@@ -1082,7 +1150,7 @@ type IdentityStatusFrame struct {
 
 func (x *IdentityStatusFrame) Reset() {
 	*x = IdentityStatusFrame{}
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1094,7 +1162,7 @@ func (x *IdentityStatusFrame) String() string {
 func (*IdentityStatusFrame) ProtoMessage() {}
 
 func (x *IdentityStatusFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1107,7 +1175,7 @@ func (x *IdentityStatusFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentityStatusFrame.ProtoReflect.Descriptor instead.
 func (*IdentityStatusFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{14}
+	return file_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *IdentityStatusFrame) GetName() string {
@@ -1160,13 +1228,15 @@ type RouteFrame struct {
 	Hosts         []string               `protobuf:"bytes,4,rep,name=hosts" json:"hosts,omitempty"`
 	Mx            []string               `protobuf:"bytes,5,rep,name=mx" json:"mx,omitempty"`
 	MxIsHosts     bool                   `protobuf:"varint,6,opt,name=mx_is_hosts,json=mxIsHosts" json:"mx_is_hosts,omitempty"`
+	Elsewhere     uint32                 `protobuf:"varint,7,opt,name=elsewhere" json:"elsewhere,omitempty"`                        // refusals of the hour that other sources have used
+	ElsewhereMs   uint32                 `protobuf:"varint,8,opt,name=elsewhere_ms,json=elsewhereMs" json:"elsewhere_ms,omitempty"` // until that is over an hour old
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RouteFrame) Reset() {
 	*x = RouteFrame{}
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1248,7 @@ func (x *RouteFrame) String() string {
 func (*RouteFrame) ProtoMessage() {}
 
 func (x *RouteFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1261,7 @@ func (x *RouteFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouteFrame.ProtoReflect.Descriptor instead.
 func (*RouteFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{15}
+	return file_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RouteFrame) GetKey() string {
@@ -1236,6 +1306,20 @@ func (x *RouteFrame) GetMxIsHosts() bool {
 	return false
 }
 
+func (x *RouteFrame) GetElsewhere() uint32 {
+	if x != nil {
+		return x.Elsewhere
+	}
+	return 0
+}
+
+func (x *RouteFrame) GetElsewhereMs() uint32 {
+	if x != nil {
+		return x.ElsewhereMs
+	}
+	return 0
+}
+
 type BatchFrame struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Batch     uint64                 `protobuf:"varint,1,opt,name=batch" json:"batch,omitempty"`
@@ -1262,7 +1346,7 @@ type BatchFrame struct {
 
 func (x *BatchFrame) Reset() {
 	*x = BatchFrame{}
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1358,7 @@ func (x *BatchFrame) String() string {
 func (*BatchFrame) ProtoMessage() {}
 
 func (x *BatchFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1371,7 @@ func (x *BatchFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchFrame.ProtoReflect.Descriptor instead.
 func (*BatchFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{16}
+	return file_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BatchFrame) GetBatch() uint64 {
@@ -1432,7 +1516,7 @@ type ResultsFrame struct {
 
 func (x *ResultsFrame) Reset() {
 	*x = ResultsFrame{}
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1444,7 +1528,7 @@ func (x *ResultsFrame) String() string {
 func (*ResultsFrame) ProtoMessage() {}
 
 func (x *ResultsFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1457,7 +1541,7 @@ func (x *ResultsFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultsFrame.ProtoReflect.Descriptor instead.
 func (*ResultsFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{17}
+	return file_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ResultsFrame) GetBatch() uint64 {
@@ -1575,7 +1659,7 @@ type AskFrame struct {
 
 func (x *AskFrame) Reset() {
 	*x = AskFrame{}
-	mi := &file_wire_proto_msgTypes[18]
+	mi := &file_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1671,7 @@ func (x *AskFrame) String() string {
 func (*AskFrame) ProtoMessage() {}
 
 func (x *AskFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[18]
+	mi := &file_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1684,7 @@ func (x *AskFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskFrame.ProtoReflect.Descriptor instead.
 func (*AskFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{18}
+	return file_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AskFrame) GetCoordinator() *CoordinatorIDFrame {
@@ -1676,7 +1760,7 @@ type AnswerFrame struct {
 
 func (x *AnswerFrame) Reset() {
 	*x = AnswerFrame{}
-	mi := &file_wire_proto_msgTypes[19]
+	mi := &file_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1688,7 +1772,7 @@ func (x *AnswerFrame) String() string {
 func (*AnswerFrame) ProtoMessage() {}
 
 func (x *AnswerFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[19]
+	mi := &file_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1701,7 +1785,7 @@ func (x *AnswerFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerFrame.ProtoReflect.Descriptor instead.
 func (*AnswerFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{19}
+	return file_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AnswerFrame) GetNode() string {
@@ -1738,7 +1822,7 @@ type VerdictFrame struct {
 
 func (x *VerdictFrame) Reset() {
 	*x = VerdictFrame{}
-	mi := &file_wire_proto_msgTypes[20]
+	mi := &file_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1750,7 +1834,7 @@ func (x *VerdictFrame) String() string {
 func (*VerdictFrame) ProtoMessage() {}
 
 func (x *VerdictFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[20]
+	mi := &file_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1763,7 +1847,7 @@ func (x *VerdictFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerdictFrame.ProtoReflect.Descriptor instead.
 func (*VerdictFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{20}
+	return file_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *VerdictFrame) GetCore() []byte {
@@ -1864,7 +1948,7 @@ type LookFrame struct {
 
 func (x *LookFrame) Reset() {
 	*x = LookFrame{}
-	mi := &file_wire_proto_msgTypes[21]
+	mi := &file_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1876,7 +1960,7 @@ func (x *LookFrame) String() string {
 func (*LookFrame) ProtoMessage() {}
 
 func (x *LookFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[21]
+	mi := &file_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1889,7 +1973,7 @@ func (x *LookFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookFrame.ProtoReflect.Descriptor instead.
 func (*LookFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{21}
+	return file_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LookFrame) GetCoordinator() *CoordinatorIDFrame {
@@ -1944,7 +2028,7 @@ type SightFrame struct {
 
 func (x *SightFrame) Reset() {
 	*x = SightFrame{}
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1956,7 +2040,7 @@ func (x *SightFrame) String() string {
 func (*SightFrame) ProtoMessage() {}
 
 func (x *SightFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +2053,7 @@ func (x *SightFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SightFrame.ProtoReflect.Descriptor instead.
 func (*SightFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SightFrame) GetJson() []byte {
@@ -1990,7 +2074,7 @@ type ReleaseFrame struct {
 
 func (x *ReleaseFrame) Reset() {
 	*x = ReleaseFrame{}
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2002,7 +2086,7 @@ func (x *ReleaseFrame) String() string {
 func (*ReleaseFrame) ProtoMessage() {}
 
 func (x *ReleaseFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2015,7 +2099,7 @@ func (x *ReleaseFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseFrame.ProtoReflect.Descriptor instead.
 func (*ReleaseFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReleaseFrame) GetCoordinator() *CoordinatorIDFrame {
@@ -2048,7 +2132,7 @@ type ReleasedFrame struct {
 
 func (x *ReleasedFrame) Reset() {
 	*x = ReleasedFrame{}
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2060,7 +2144,7 @@ func (x *ReleasedFrame) String() string {
 func (*ReleasedFrame) ProtoMessage() {}
 
 func (x *ReleasedFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2073,7 +2157,7 @@ func (x *ReleasedFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasedFrame.ProtoReflect.Descriptor instead.
 func (*ReleasedFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReleasedFrame) GetWas() bool {
@@ -2093,7 +2177,7 @@ type ForgetFrame struct {
 
 func (x *ForgetFrame) Reset() {
 	*x = ForgetFrame{}
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2105,7 +2189,7 @@ func (x *ForgetFrame) String() string {
 func (*ForgetFrame) ProtoMessage() {}
 
 func (x *ForgetFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2118,7 +2202,7 @@ func (x *ForgetFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetFrame.ProtoReflect.Descriptor instead.
 func (*ForgetFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ForgetFrame) GetCoordinator() *CoordinatorIDFrame {
@@ -2144,7 +2228,7 @@ type ForgottenFrame struct {
 
 func (x *ForgottenFrame) Reset() {
 	*x = ForgottenFrame{}
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2156,7 +2240,7 @@ func (x *ForgottenFrame) String() string {
 func (*ForgottenFrame) ProtoMessage() {}
 
 func (x *ForgottenFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2169,7 +2253,7 @@ func (x *ForgottenFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgottenFrame.ProtoReflect.Descriptor instead.
 func (*ForgottenFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ForgottenFrame) GetWas() bool {
@@ -2244,7 +2328,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\"$\n" +
 	"\fRefusalFrame\x12\x14\n" +
 	"\x05words\x18\x01 \x01(\tR\x05words\"\x0f\n" +
-	"\rDrainingFrame\"\x88\x02\n" +
+	"\rDrainingFrame\"\xb8\x02\n" +
 	"\vStatusFrame\x12\x14\n" +
 	"\x05lanes\x18\x01 \x01(\rR\x05lanes\x12\x1a\n" +
 	"\bsessions\x18\x02 \x01(\rR\bsessions\x12\x12\n" +
@@ -2257,14 +2341,20 @@ const file_wire_proto_rawDesc = "" +
 	"identities\x18\x06 \x03(\v2!.probity.wire.IdentityStatusFrameR\n" +
 	"identities\x12\x18\n" +
 	"\afailing\x18\a \x01(\rR\afailing\x12\x1a\n" +
-	"\bdoubtful\x18\b \x01(\rR\bdoubtful\"\xa0\x01\n" +
+	"\bdoubtful\x18\b \x01(\rR\bdoubtful\x12.\n" +
+	"\x05spent\x18\t \x03(\v2\x18.probity.wire.SpentFrameR\x05spent\"N\n" +
+	"\n" +
+	"SpentFrame\x12\x14\n" +
+	"\x05route\x18\x01 \x01(\x06R\x05route\x12\x16\n" +
+	"\x06egress\x18\x02 \x01(\rR\x06egress\x12\x12\n" +
+	"\x04used\x18\x03 \x01(\rR\x04used\"\xa0\x01\n" +
 	"\x13IdentityStatusFrame\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +
 	"\x05lanes\x18\x03 \x01(\rR\x05lanes\x12\x18\n" +
 	"\aresting\x18\x04 \x01(\rR\aresting\x12\x14\n" +
 	"\x05spent\x18\x05 \x01(\rR\x05spent\x12\x19\n" +
-	"\brests_at\x18\x06 \x03(\tR\arestsAt\"\x94\x01\n" +
+	"\brests_at\x18\x06 \x03(\tR\arestsAt\"\xd5\x01\n" +
 	"\n" +
 	"RouteFrame\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
@@ -2272,7 +2362,9 @@ const file_wire_proto_rawDesc = "" +
 	"\bprovider\x18\x03 \x01(\tR\bprovider\x12\x14\n" +
 	"\x05hosts\x18\x04 \x03(\tR\x05hosts\x12\x0e\n" +
 	"\x02mx\x18\x05 \x03(\tR\x02mx\x12\x1e\n" +
-	"\vmx_is_hosts\x18\x06 \x01(\bR\tmxIsHosts\"\xbd\x03\n" +
+	"\vmx_is_hosts\x18\x06 \x01(\bR\tmxIsHosts\x12\x1c\n" +
+	"\telsewhere\x18\a \x01(\rR\telsewhere\x12!\n" +
+	"\felsewhere_ms\x18\b \x01(\rR\velsewhereMs\"\xbd\x03\n" +
 	"\n" +
 	"BatchFrame\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x10\n" +
@@ -2379,7 +2471,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 	return file_wire_proto_rawDescData
 }
 
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_wire_proto_goTypes = []any{
 	(*CoordinatorFrame)(nil),      // 0: probity.wire.CoordinatorFrame
 	(*NodeFrame)(nil),             // 1: probity.wire.NodeFrame
@@ -2395,29 +2487,30 @@ var file_wire_proto_goTypes = []any{
 	(*RefusalFrame)(nil),          // 11: probity.wire.RefusalFrame
 	(*DrainingFrame)(nil),         // 12: probity.wire.DrainingFrame
 	(*StatusFrame)(nil),           // 13: probity.wire.StatusFrame
-	(*IdentityStatusFrame)(nil),   // 14: probity.wire.IdentityStatusFrame
-	(*RouteFrame)(nil),            // 15: probity.wire.RouteFrame
-	(*BatchFrame)(nil),            // 16: probity.wire.BatchFrame
-	(*ResultsFrame)(nil),          // 17: probity.wire.ResultsFrame
-	(*AskFrame)(nil),              // 18: probity.wire.AskFrame
-	(*AnswerFrame)(nil),           // 19: probity.wire.AnswerFrame
-	(*VerdictFrame)(nil),          // 20: probity.wire.VerdictFrame
-	(*LookFrame)(nil),             // 21: probity.wire.LookFrame
-	(*SightFrame)(nil),            // 22: probity.wire.SightFrame
-	(*ReleaseFrame)(nil),          // 23: probity.wire.ReleaseFrame
-	(*ReleasedFrame)(nil),         // 24: probity.wire.ReleasedFrame
-	(*ForgetFrame)(nil),           // 25: probity.wire.ForgetFrame
-	(*ForgottenFrame)(nil),        // 26: probity.wire.ForgottenFrame
+	(*SpentFrame)(nil),            // 14: probity.wire.SpentFrame
+	(*IdentityStatusFrame)(nil),   // 15: probity.wire.IdentityStatusFrame
+	(*RouteFrame)(nil),            // 16: probity.wire.RouteFrame
+	(*BatchFrame)(nil),            // 17: probity.wire.BatchFrame
+	(*ResultsFrame)(nil),          // 18: probity.wire.ResultsFrame
+	(*AskFrame)(nil),              // 19: probity.wire.AskFrame
+	(*AnswerFrame)(nil),           // 20: probity.wire.AnswerFrame
+	(*VerdictFrame)(nil),          // 21: probity.wire.VerdictFrame
+	(*LookFrame)(nil),             // 22: probity.wire.LookFrame
+	(*SightFrame)(nil),            // 23: probity.wire.SightFrame
+	(*ReleaseFrame)(nil),          // 24: probity.wire.ReleaseFrame
+	(*ReleasedFrame)(nil),         // 25: probity.wire.ReleasedFrame
+	(*ForgetFrame)(nil),           // 26: probity.wire.ForgetFrame
+	(*ForgottenFrame)(nil),        // 27: probity.wire.ForgottenFrame
 }
 var file_wire_proto_depIdxs = []int32{
 	3,  // 0: probity.wire.CoordinatorFrame.hello:type_name -> probity.wire.CoordinatorHelloFrame
-	16, // 1: probity.wire.CoordinatorFrame.batch:type_name -> probity.wire.BatchFrame
+	17, // 1: probity.wire.CoordinatorFrame.batch:type_name -> probity.wire.BatchFrame
 	9,  // 2: probity.wire.CoordinatorFrame.cancel:type_name -> probity.wire.CancelFrame
 	10, // 3: probity.wire.CoordinatorFrame.ack:type_name -> probity.wire.AckFrame
 	8,  // 4: probity.wire.CoordinatorFrame.pong:type_name -> probity.wire.PingFrame
 	11, // 5: probity.wire.CoordinatorFrame.refusal:type_name -> probity.wire.RefusalFrame
 	5,  // 6: probity.wire.NodeFrame.hello:type_name -> probity.wire.NodeHelloFrame
-	17, // 7: probity.wire.NodeFrame.results:type_name -> probity.wire.ResultsFrame
+	18, // 7: probity.wire.NodeFrame.results:type_name -> probity.wire.ResultsFrame
 	7,  // 8: probity.wire.NodeFrame.credit:type_name -> probity.wire.CreditFrame
 	8,  // 9: probity.wire.NodeFrame.ping:type_name -> probity.wire.PingFrame
 	12, // 10: probity.wire.NodeFrame.draining:type_name -> probity.wire.DrainingFrame
@@ -2425,29 +2518,30 @@ var file_wire_proto_depIdxs = []int32{
 	2,  // 12: probity.wire.CoordinatorHelloFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
 	4,  // 13: probity.wire.CoordinatorHelloFrame.open:type_name -> probity.wire.OpenFrame
 	6,  // 14: probity.wire.NodeHelloFrame.identities:type_name -> probity.wire.IdentityFrame
-	14, // 15: probity.wire.StatusFrame.identities:type_name -> probity.wire.IdentityStatusFrame
-	15, // 16: probity.wire.BatchFrame.routes:type_name -> probity.wire.RouteFrame
-	2,  // 17: probity.wire.AskFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	15, // 18: probity.wire.AskFrame.route:type_name -> probity.wire.RouteFrame
-	20, // 19: probity.wire.AnswerFrame.verdict:type_name -> probity.wire.VerdictFrame
-	2,  // 20: probity.wire.LookFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	2,  // 21: probity.wire.ReleaseFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	2,  // 22: probity.wire.ForgetFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	0,  // 23: probity.wire.Node.Attach:input_type -> probity.wire.CoordinatorFrame
-	18, // 24: probity.wire.Node.Single:input_type -> probity.wire.AskFrame
-	21, // 25: probity.wire.Node.Look:input_type -> probity.wire.LookFrame
-	23, // 26: probity.wire.Node.Release:input_type -> probity.wire.ReleaseFrame
-	25, // 27: probity.wire.Node.Forget:input_type -> probity.wire.ForgetFrame
-	1,  // 28: probity.wire.Node.Attach:output_type -> probity.wire.NodeFrame
-	19, // 29: probity.wire.Node.Single:output_type -> probity.wire.AnswerFrame
-	22, // 30: probity.wire.Node.Look:output_type -> probity.wire.SightFrame
-	24, // 31: probity.wire.Node.Release:output_type -> probity.wire.ReleasedFrame
-	26, // 32: probity.wire.Node.Forget:output_type -> probity.wire.ForgottenFrame
-	28, // [28:33] is the sub-list for method output_type
-	23, // [23:28] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	15, // 15: probity.wire.StatusFrame.identities:type_name -> probity.wire.IdentityStatusFrame
+	14, // 16: probity.wire.StatusFrame.spent:type_name -> probity.wire.SpentFrame
+	16, // 17: probity.wire.BatchFrame.routes:type_name -> probity.wire.RouteFrame
+	2,  // 18: probity.wire.AskFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	16, // 19: probity.wire.AskFrame.route:type_name -> probity.wire.RouteFrame
+	21, // 20: probity.wire.AnswerFrame.verdict:type_name -> probity.wire.VerdictFrame
+	2,  // 21: probity.wire.LookFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	2,  // 22: probity.wire.ReleaseFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	2,  // 23: probity.wire.ForgetFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	0,  // 24: probity.wire.Node.Attach:input_type -> probity.wire.CoordinatorFrame
+	19, // 25: probity.wire.Node.Single:input_type -> probity.wire.AskFrame
+	22, // 26: probity.wire.Node.Look:input_type -> probity.wire.LookFrame
+	24, // 27: probity.wire.Node.Release:input_type -> probity.wire.ReleaseFrame
+	26, // 28: probity.wire.Node.Forget:input_type -> probity.wire.ForgetFrame
+	1,  // 29: probity.wire.Node.Attach:output_type -> probity.wire.NodeFrame
+	20, // 30: probity.wire.Node.Single:output_type -> probity.wire.AnswerFrame
+	23, // 31: probity.wire.Node.Look:output_type -> probity.wire.SightFrame
+	25, // 32: probity.wire.Node.Release:output_type -> probity.wire.ReleasedFrame
+	27, // 33: probity.wire.Node.Forget:output_type -> probity.wire.ForgottenFrame
+	29, // [29:34] is the sub-list for method output_type
+	24, // [24:29] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -2477,7 +2571,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

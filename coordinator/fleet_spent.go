@@ -1,0 +1,140 @@
+package coordinator
+
+import (
+	"sync"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// What each source has used of the hour of each narrow route, as its node last said. It is told to the source that takes the route
+// over, so that the receiver's hour is one, whoever asks. Of a node that was lost, what it had been sent and not answered counts as
+// used too.
+
+// maxSpents bounds the routes that are remembered. Where there are more, those that come last begin a fresh hour when they move.
+const maxSpents = 200_000
+
+// spents is the tally. Safe for concurrent use.
+type spents struct {
+	mu     sync.Mutex // guards routes
+	routes map[uint64][]spent
+}
+
+// spent is one source's part of a route's hour. Few sources ever have one.
+type spent struct {
+	identity string
+	used     int
+	at       time.Time // when it was last said
+}
+
+// said takes what a node says of its sources: all of it, when there are fewer than it may tell.
+func (s *spents) said(status wire.Status, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range status.Spent {
+		s.put(one.Route, one.Egress, one.Used, now)
+	}
+}
+
+// put sets a source's part. The mutex is held.
+func (s *spents) put(route uint64, identity string, used int, now time.Time) {
+	if s.routes == nil {
+		s.routes = map[uint64][]spent{}
+	}
+	of := s.routes[route]
+	for i := range of {
+		if of[i].identity == identity {
+			of[i].used, of[i].at = used, now
+			return
+		}
+	}
+	if len(of) == 0 && len(s.routes) >= maxSpents {
+		return
+	}
+	s.routes[route] = append(of, spent{identity, used, now})
+}
+
+// lost counts a row that a source was sent and has not answered as a refusal, up to the limit that it keeps to.
+func (s *spents) lost(route *engine.Route, identity string, now time.Time) {
+	limit := route.Provider.Limits.RefusalsPerHour
+	if limit == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, used := wire.RouteID(route.Key), 0
+	for _, one := range s.routes[id] {
+		if one.identity == identity {
+			used = one.used
+		}
+	}
+	s.put(id, identity, min(used+1, limit), now)
+}
+
+// elsewhere is what all but one source have used of a route's hour.
+func (s *spents) elsewhere(route *engine.Route, but string, now time.Time) (e wire.Elsewhere) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.routes[wire.RouteID(route.Key)] {
+		if left := one.at.Add(time.Hour).Sub(now); one.identity != but && left > 0 {
+			e.Used += one.used
+			e.Left = max(e.Left, left)
+		}
+	}
+	return e
+}
+
+// forget drops what is over an hour old.
+func (s *spents) forget(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, of := range s.routes {
+		kept := of[:0]
+		for _, one := range of {
+			if now.Sub(one.at) < time.Hour {
+				kept = append(kept, one)
+			}
+		}
+		if s.routes[id] = kept; len(kept) == 0 {
+			delete(s.routes, id)
+		}
+	}
+}
+
+// hearSpent takes what live nodes say of their budgets.
+func (f *Fleet) hearSpent(now time.Time) {
+	for _, m := range f.all() {
+		if m.client.State().Live {
+			f.spent.said(m.client.Status(), now)
+		}
+	}
+	f.spent.forget(now)
+}
+
+// writeOff counts rows of narrow routes that a lost node has not answered as used of its budgets.
+func (f *Fleet) writeOff(p *part, home []wire.Result) {
+	lost := make(map[uint32]bool, len(home))
+	for i := range home {
+		lost[home[i].Row] = true
+	}
+	now := time.Now()
+	for i := range p.batch.Rows {
+		row := &p.batch.Rows[i]
+		if lost[row.Number] && !row.Route.Provider.Wide {
+			f.spent.lost(row.Route, p.owner.identity, now)
+		}
+	}
+}
+
+// tell puts what others have used of a narrow route into the batch that brings its rows to a source.
+func (s *spents) tell(b *wire.Batch, route *engine.Route, now time.Time) {
+	e := s.elsewhere(route, b.Egress, now)
+	if e.Used == 0 {
+		return
+	}
+	if b.Elsewhere == nil {
+		b.Elsewhere = map[string]wire.Elsewhere{}
+	}
+	b.Elsewhere[route.Key] = e
+}

@@ -183,7 +183,7 @@ func (r *record) setWaiting(s coordinator.Snapshot) {
 	for _, w := range s.Waiting {
 		slow := slowRoute{Provider: w.Class, Waiting: w.Rows}
 		if !w.Until.IsZero() {
-			eta := int64(max(0, math.Ceil(time.Until(w.Until).Seconds())))
+			eta := int64(max(0, math.Ceil(max(w.ETA, time.Until(w.Until)).Seconds())))
 			slow.ETA = &eta
 		}
 		r.Slow = append(r.Slow, slow)

@@ -120,6 +120,7 @@ func (d *desk) pick(now time.Time) (*live, *queue, store.Chunk, time.Duration) {
 			q.asked += int(c.Rows)
 			q.out++
 			l.enlist(q, now)
+			l.paceOf(q.class, now)
 			d.open += int(c.Rows)
 			d.asked += int(c.Rows)
 			d.flights++
@@ -152,8 +153,9 @@ func (d *desk) answered(l *live, q *queue, n int) {
 }
 
 // landed frees the room of a chunk; left of its rows had no answer. The class pauses until the given time.
-func (d *desk) landed(l *live, q *queue, rows, left int, until time.Time) {
+func (d *desk) landed(l *live, q *queue, rows, left, answered int, until time.Time) {
 	d.mu.Lock()
+	l.paceOf(q.class, time.Now()).answered += answered
 	d.open -= rows
 	d.asked -= left
 	d.flights--

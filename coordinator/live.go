@@ -35,6 +35,7 @@ type live struct {
 	queues map[string]*queue
 	line   []*queue
 	turn   int // counts what was taken from the line
+	paces  map[string]*classPace
 	dues   dueHeap
 
 	alive  atomic.Int64 // chunks that exist
@@ -55,7 +56,7 @@ const maxLanding = 256
 
 func (c *Coordinator) newLive(ctx context.Context, j *store.Job) *live {
 	return &live{
-		c: c, job: j, dir: c.dir(j.ID), ctx: ctx, queues: map[string]*queue{}, landing: make(chan landing, maxLanding),
+		c: c, job: j, dir: c.dir(j.ID), ctx: ctx, queues: map[string]*queue{}, paces: map[string]*classPace{}, landing: make(chan landing, maxLanding),
 		finished: make(chan struct{}), failed: make(chan error, 1), answered: newBitset(j.Rows),
 	}
 }

@@ -30,7 +30,8 @@ type Snapshot struct {
 type Slow struct {
 	Class string
 	Rows  int64
-	Until time.Time // zero: no pause was asked for
+	Until time.Time     // zero: no pause was asked for
+	ETA   time.Duration // at the pace of the class so far; 0 when it cannot be told
 }
 
 const maxSlow = 10
@@ -131,6 +132,10 @@ func (d *desk) describe(l *live, s *Snapshot, now time.Time) {
 		default:
 			slow.add(x.chunk.Class, x.chunk.Rows, x.at)
 		}
+	}
+	for class, one := range slow.of {
+		one.ETA = l.paces[class].eta(one.Rows, one.Until, now)
+		s.ETA = max(s.ETA, one.ETA)
 	}
 	s.WaitingBudget, s.Waiting = slow.budget, slow.longest()
 }

@@ -20,7 +20,7 @@ func (eight) Sources() int { return 8 }
 // and of none more goes than its budgets take soon, whatever the others have.
 func TestLongestGoesFirst(t *testing.T) {
 	c := New(Config{Prober: eight{}, Table: engine.DefaultTable()})
-	l := &live{c: c, queues: map[string]*queue{}}
+	l := &live{c: c, queues: map[string]*queue{}, paces: map[string]*classPace{}}
 	require.Equal(t, wire.MaxRows, c.chunkRows("google"))
 	require.Equal(t, wire.MaxRows, c.chunkRows(classTail))
 	require.Equal(t, leastRows, c.chunkRows("mx.slow.example"))

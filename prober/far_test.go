@@ -1,6 +1,8 @@
 package prober
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,4 +46,33 @@ func TestDistanceFollowsWhatRecipientsTake(t *testing.T) {
 		d.asked(50*time.Millisecond, 50)
 	}
 	require.InDelta(t, time.Millisecond, d.each, float64(100*time.Microsecond))
+}
+
+// TestFarHostsShareTheWork asks a host that takes one recipient at a time: near, one connection is enough; far, one round trip
+// each would take twenty seconds.
+func TestFarHostsShareTheWork(t *testing.T) {
+	const rows = 400
+	for what, c := range map[string]struct {
+		slow        time.Duration
+		least, most int
+		within      time.Duration
+	}{
+		"near": {0, 1, 3, time.Second},
+		"far":  {50 * time.Millisecond, 16, 250, 5 * time.Second},
+	} {
+		h := &host{noPipe: true, slow: c.slow}
+		inLab(t, strings.Replace(labTable, "connections = 2", "connections = 0", 1), nil, map[string]*host{"mx.far.example": h}, func(b *lab) {
+			var addrs []string
+			for i := range rows {
+				addrs = append(addrs, fmt.Sprintf("user%d@far.example", i))
+			}
+			began := time.Now()
+			b.verify(time.Hour, b.rows([]string{"mx.far.example"}, addrs...)...)
+			require.LessOrEqual(t, time.Since(began), c.within, what)
+			peak := h.saw().peak
+			require.GreaterOrEqual(t, peak, c.least, what)
+			require.LessOrEqual(t, peak, c.most, what)
+			t.Logf("%s: %d rows in %s over %d connections", what, rows, time.Since(began), peak)
+		})
+	}
 }

@@ -48,6 +48,7 @@ type host struct {
 	down   bool                      // nobody listens
 	rset   string
 	noPipe bool
+	slow   time.Duration // before each batch of replies
 	most   int    // recipients of a connection that are answered; 0 for all
 	last   string // what the next one hears before the connection is closed
 
@@ -224,6 +225,7 @@ func (h *host) serve(c net.Conn) {
 	say := func(line string) bool {
 		fmt.Fprintf(out, "%s\r\n", line)
 		if in.Buffered() == 0 {
+			time.Sleep(h.slow)
 			return out.Flush() == nil
 		}
 		return true

@@ -41,7 +41,6 @@ type plant struct {
 	k      torment
 	stage  uint64
 	dir    string
-	base   string // of the API
 	data   string // of the server's store
 	world  internet
 	seen   *sim.World

@@ -56,7 +56,10 @@ type FleetConfig struct {
 //  1. The rows of a narrow route are at one node at a time. When its owner changes, what is under way comes home, and the
 //     route rests until who had it has hung up.
 //  2. Who owns what is read from one immutable roster; nothing is asked under a lock.
-//  3. A node that goes gives its rows back at once; each row of a batch has exactly one result.
+//  3. A source that a wide provider wants no more of has no share of it until its node says otherwise (fleet_rests.go).
+//  4. A narrow route's hour moves with it: its owner is told what others have used (fleet_spent.go).
+//  5. What a node that is away has yet to forget is on disk until it has (fleet_forget.go).
+//  6. A node that goes gives its rows back at once; each row of a batch has exactly one result.
 type Fleet struct {
 	cfg    FleetConfig
 	roster atomic.Pointer[roster]

@@ -29,5 +29,10 @@
 //     of sessions, as many connect or ask at one time as the processor keeps up with (turnstile.go).
 //  9. A node that is told to stand alone (SetAlone) opens no connection and begins no transaction until it is told otherwise,
 //     not even for a retry of its own. A source that cannot connect anywhere sends one canary in a while and nothing else.
-//  10. When Run has returned, every session has taken its leave and no goroutine of this package is left.
+//  10. A source that three routes refuse as listed rests everywhere, over a restart too, but for one canary an hour; a wide provider
+//     is asked from the sources that it still wants. No row is settled as blocked while another source may ask it.
+//  11. Where half an hour's refusals were heard of a receiver that may stop refusing, an acceptance is believed only beside a later
+//     refusal (doubt.go). A host that turns into a tarpit is left alone (sticky.go).
+//  12. The hour of a narrow route is the cluster's: what other sources have used of it (wire.Elsewhere), this one has not.
+//  13. When Run has returned, every session has taken its leave and no goroutine of this package is left.
 package prober

@@ -23,5 +23,7 @@
 //  5. Peers of another protocol, another provider table or under another name refuse each other. Both sides log the words.
 //  6. Bounds: rows under way at a node (ServerConfig.MaxRows) bound the results that wait for acknowledgement; windows bound
 //     the rows of a class; a message is at most MaxMessage long; windows of 4,096 classes are remembered, the others have the default.
-//  7. Constructors start nothing; when Run has returned, no goroutine of this package is left.
+//  7. What a node tells of budgets is at most MaxSpent routes with every status; it is a bound on what was used, never less, but
+//     for what was used since the status before.
+//  8. Constructors start nothing; when Run has returned, no goroutine of this package is left.
 package wire

@@ -1,0 +1,59 @@
+package prober
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+)
+
+func twoSources(t *testing.T) egresses {
+	all, err := newEgresses([]Identity{{Local: netip.MustParseAddr("192.0.2.1"), EHLO: "a.us.example"}, {Local: netip.MustParseAddr("192.0.2.2"), EHLO: "b.us.example"}}, "")
+	require.NoError(t, err)
+	return all
+}
+
+// TestWideProviderIsAskedFromWhoIsWanted: a source that rests at a wide provider is passed over there and nowhere else; where none is
+// left the answer is that one's own.
+func TestWideProviderIsAskedFromWhoIsWanted(t *testing.T) {
+	now := time.Now()
+	all := twoSources(t)
+	wide, narrow := &engine.Route{Key: "w", Provider: &engine.Provider{ID: "w", Wide: true}}, &engine.Route{Key: "n", Provider: &engine.Provider{ID: "n"}}
+	a, err := engine.Parse("ann@x.example")
+	require.NoError(t, err)
+	first := all.choose(wide, a, "", now)
+	first.restAt("w", now.Add(time.Hour))
+	second := all.choose(wide, a, "", now)
+	require.NotSame(t, first, second)
+	require.Same(t, first, all.choose(wide, a, first.name, now), "who is pinned is asked")
+	require.Same(t, all.choose(narrow, a, "", now), all.choose(narrow, a, "", now.Add(time.Minute)))
+	require.True(t, all.others(wide.Provider, first, now))
+	require.False(t, all.others(narrow.Provider, first, now), "a narrow route has one source")
+	require.Same(t, first, all.choose(wide, a, "", now.Add(time.Hour)), "its time is over")
+	second.restAt("w", now.Add(time.Hour))
+	require.Same(t, first, all.choose(wide, a, "", now), "nobody is wanted: it says so itself")
+	require.False(t, all.others(wide.Provider, first, now))
+}
+
+// TestCanaryOfAListedSource: one connection in a while, and an end to it when one is answered.
+func TestCanaryOfAListedSource(t *testing.T) {
+	now := time.Now()
+	e := &egress{votes: map[string]time.Time{}}
+	require.Zero(t, e.tries(canaryRest, now), "it does not rest")
+	for _, r := range []string{"a", "b", "c"} {
+		e.vote(r, now.Add(24*time.Hour), canaryRest, now)
+	}
+	require.True(t, e.resting(now))
+	require.Equal(t, now.Add(canaryRest), e.tries(canaryRest, now))
+	later := now.Add(canaryRest)
+	require.False(t, e.resting(later))
+	require.True(t, e.rested(later))
+	require.Zero(t, e.tries(canaryRest, later), "the canary")
+	require.Equal(t, later.Add(canaryRest), e.tries(canaryRest, later), "and no other")
+	require.True(t, e.well(later))
+	require.False(t, e.rested(later))
+	require.False(t, e.well(later), "once")
+}

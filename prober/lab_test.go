@@ -49,8 +49,8 @@ type host struct {
 	rset   string
 	noPipe bool
 	slow   time.Duration // before each batch of replies
-	most   int    // recipients of a connection that are answered; 0 for all
-	last   string // what the next one hears before the connection is closed
+	most   int           // recipients of a connection that are answered; 0 for all
+	last   string        // what the next one hears before the connection is closed
 
 	mu sync.Mutex // guards records
 	records

@@ -15,7 +15,8 @@
 //  2. What is persisted of an hour's budget is never less than what was used of it: refusals are spent from leases that are on
 //     disk first. An unreadable budget is an empty one.
 //  3. The target is asked before the decoy; the decoy only where a target was accepted or greylisted, once per domain and host,
-//     in a session with that host. A decoy's clear answer is kept for a week.
+//     in a session with that host. A decoy's clear answer is kept for a week; where a receiver may accept silently who asks too
+//     much, an acceptance is believed only beside a refusal that came after it (doubt.go).
 //  4. A probe belongs to exactly one holder: its lane's queue, a session, or the goroutine that moves it. It ends once.
 //  5. Each row of a batch gets exactly one Result. What is not finished at the hold, or when nearly all else is, is Later, and its
 //     probe goes on or is dropped.

@@ -16,9 +16,12 @@ npm run --silent build -- --logLevel warn --outDir .dist
 for file in .dist/assets/*.js .dist/assets/*.css; do
 	gzip -9 -n -k "$file"
 done
-# A Go build that runs meanwhile finds the old page or the new one.
-rm -rf dist/assets
-mv .dist/assets dist/assets
-mv .dist/index.html dist/index.html
+# Names change with contents: a Go build that runs meanwhile loses no file that the new page has as well.
+mkdir -p dist/assets
+cp .dist/assets/* dist/assets/
+cp .dist/index.html dist/index.html
+for file in dist/assets/*; do
+	[ -f ".$file" ] || rm "$file"
+done
 rm -rf .dist
 touch dist/.built

@@ -205,39 +205,46 @@ func (x *exchange) sendStored(j *store.Job, tag string) error {
 	if err != nil {
 		return fmt.Errorf("stored results: %w", err)
 	}
-	from, to, partial, err := x.rangeOf(j.ResultBytes, tag)
+	part, err := x.rangeOf(j.ResultBytes, tag)
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	if partial {
+	if part.asked {
 		x.ctx.Response.SetStatusCode(statusPartial)
-		x.ctx.Response.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, j.ResultBytes))
+		x.ctx.Response.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.from, part.to-1, j.ResultBytes))
 	}
 	body := struct {
 		io.Reader
 		io.Closer
-	}{io.NewSectionReader(f, from, to-from), f}
-	x.ctx.Response.SetBodyStream(body, int(to-from))
+	}{io.NewSectionReader(f, part.from, part.to-part.from), f}
+	x.ctx.Response.SetBodyStream(body, int(part.to-part.from))
 	return nil
+}
+
+// span is the bytes [from, to) of a file: those that were asked for, or all.
+type span struct {
+	from, to int64
+	asked    bool
 }
 
 // rangeOf reads the Range header (RFC 9110, section 14.2): one range of bytes. What it cannot read it ignores, as it
 // does when If-Range names other bytes.
-func (x *exchange) rangeOf(size int64, tag string) (from, to int64, partial bool, err error) {
+func (x *exchange) rangeOf(size int64, tag string) (span, error) {
+	all := span{to: size}
 	header := string(x.ctx.Request.Header.Peek(fasthttp.HeaderRange))
 	if only := string(x.ctx.Request.Header.Peek(fasthttp.HeaderIfRange)); only != "" && only != tag {
-		return 0, size, false, nil
+		return all, nil
 	}
 	from, to, ok := parseRange(header, size)
 	if !ok {
-		return 0, size, false, nil
+		return all, nil
 	}
 	if from >= to {
 		r := refuse(badRange, "The Range is outside of the file: ask for bytes below %d.", size)
 		r.length = size
-		return 0, 0, false, r
+		return span{}, r
 	}
-	return from, to, true, nil
+	return span{from, to, true}, nil
 }
 
 // parseRange gives the bytes [from, to) of a file that a Range header asks for; from is not below to when there are none.

@@ -235,12 +235,12 @@ func (c *Coordinator) remakeResults(ctx context.Context, j *store.Job) error {
 		return err
 	}
 	defer func() { <-c.assembling }()
-	sum, size, _, err := c.makeResults(ctx, j)
+	made, err := c.makeResults(ctx, j)
 	if err != nil {
 		return err
 	}
 	_, err = c.change(j.ID, func(j *store.Job) error {
-		j.ResultSHA, j.ResultBytes = sum, size
+		j.ResultSHA, j.ResultBytes = made.sha, made.bytes
 		return nil
 	})
 	return err

@@ -254,7 +254,8 @@ func TestEraseMayFailAnywhere(t *testing.T) {
 		for _, persist := range []bool{false, true} {
 			steps := 0
 			for n, more := int64(1), true; more; n++ {
-				if more = failErasure(t, n, persist, running); more {
+				synctest.Test(t, func(t *testing.T) { more = failErasure(t, n, persist, running) })
+				if more {
 					steps++
 				}
 			}
@@ -278,7 +279,10 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 	if !running {
 		w.finish(t, j.ID)
 	} else {
-		waitFor(t, func() bool { j, err := w.c.Job(j.ID); return err == nil && j.SplitDone })
+		synctest.Wait() // every row is split, and put off
+		j, err := w.c.Job(j.ID)
+		require.NoError(t, err)
+		require.True(t, j.SplitDone)
 	}
 	w.stop()
 	require.NoError(t, <-w.ended)
@@ -309,16 +313,6 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 	require.Equal(t, hex.EncodeToString(sum[:]), done.ResultSHA)
 	require.NoError(t, again.close(t))
 	return more
-}
-
-// waitFor lets other goroutines run until something holds.
-func waitFor(t *testing.T, holds func() bool) {
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
-	defer stop()
-	for !holds() {
-		require.NoError(t, ctx.Err())
-		time.Sleep(time.Millisecond)
-	}
 }
 
 // TestEraseAnswersOnceDurable cuts the power after Erase returned, with nothing kept that was not synced.

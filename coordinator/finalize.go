@@ -23,7 +23,7 @@ func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 		return nil
 	}
 	defer func() { <-c.assembling }()
-	sum, size, total, err := c.makeResults(ctx, j)
+	made, err := c.makeResults(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -32,12 +32,12 @@ func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 	if j.Cancelled {
 		done.State = store.JobCancelled
 	}
-	done.ResultSHA, done.ResultBytes, done.Error = sum, size, ""
-	done.Counts, done.Reasons, done.Charged = map[string]int64{}, map[string]int64{}, total.charged
-	for s, n := range total.status {
+	done.ResultSHA, done.ResultBytes, done.Error = made.sha, made.bytes, ""
+	done.Counts, done.Reasons, done.Charged = map[string]int64{}, map[string]int64{}, made.charged
+	for s, n := range made.status {
 		done.Counts[engine.Status(s).String()] = n
 	}
-	for r, n := range total.reason {
+	for r, n := range made.reason {
 		if n > 0 && engine.Reason(r) != engine.ReasonNone {
 			done.Reasons[engine.Reason(r).String()] = n
 		}
@@ -45,17 +45,25 @@ func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 	return c.end(j, &done)
 }
 
+// made is a result file, and what its rows come to.
+type made struct {
+	sha   string
+	bytes int64
+	totals
+}
+
 // makeResults makes the result file of a job, and counts what is in it.
-func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (sum string, size int64, total totals, err error) {
+func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (m made, err error) {
 	a, err := c.openAssembly(j, Filter{Form: c.cfg.Stored})
 	if err != nil {
-		return "", 0, total, err
+		return m, err
 	}
-	sum, size, err = c.makeFile(ctx, a)
+	m.sha, m.bytes, err = c.makeFile(ctx, a)
 	if closing := a.close(); err == nil {
 		err = closing
 	}
-	return sum, size, a.total, err
+	m.totals = a.total
+	return m, err
 }
 
 // failJob ends a job that cannot be brought to its end: nothing is charged.

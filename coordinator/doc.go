@@ -33,4 +33,5 @@
 //     after a failed sync is to guess what is on the disk. The next start knows.
 //  7. After Erase has returned nil, no file of a job names the address, no unfinished job asks for it, and rows, order,
 //     verdicts, counts and charges are what they were, save that what was not answered will not be.
+//  8. What Backup sets aside is a data folder of one moment: jobs restored from it go on as after a crash.
 package coordinator

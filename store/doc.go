@@ -20,6 +20,7 @@
 //  7. After RevokeKey, DisableUser, EndSession or Suppress has returned, no call lets the key, account or session in, or
 //     misses the wish. Keys and session tokens are stored as SHA-256, passwords as argon2id, client addresses as HMAC.
 //  8. A sliding window never lets more through than its limit. Hours, days and weeks survive a restart; a minute does not.
+//  9. What an admin does is recorded in the commit of the act: who, what, when and from where. Nothing takes a record out.
 //
 // Nothing here runs by itself: settlements of singles share commits, and the first that comes commits for all that wait.
 // Whoever runs a store calls WriteLastUsed each minute, and SweepWindows, SweepAnswers and SweepSessions each hour. A

@@ -61,10 +61,7 @@ func TestUnitsAreCommands(t *testing.T) {
 
 func TestContainerIsACommand(t *testing.T) {
 	text := deployFile(t, "Containerfile")
-	var env []string
-	for _, v := range regexp.MustCompile(`PROBITY_\w+`).FindAllString(text, -1) {
-		env = append(env, v)
-	}
+	env := regexp.MustCompile(`PROBITY_\w+`).FindAllString(text, -1)
 	checked := 0
 	for _, found := range regexp.MustCompile(`(?m)CMD (\[.+\])$`).FindAllStringSubmatch(text, -1) {
 		var args []string

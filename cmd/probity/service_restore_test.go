@@ -51,11 +51,10 @@ func restoreStory(t *testing.T, p *play) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, r.status, "%s", r.body)
 	copied := filepath.Join(t.TempDir(), "backup")
-	out, err := command(p.ctx, "backup", "--jobs", copied, "--server", s.base).CombinedOutput()
-	require.Error(t, err, "without a key")
+	require.Error(t, command(p.ctx, "backup", "--jobs", copied, "--server", s.base).Run(), "without a key")
 	ask := command(p.ctx, "backup", "--jobs", copied, "--server", s.base)
 	ask.Env = append(ask.Env, adminKeyVariable+"="+root.key)
-	out, err = ask.CombinedOutput()
+	out, err := ask.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	late := bulk.upload(t, fileOf(list)) // after the backup: lost with the server
 	s.kill()

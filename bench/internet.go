@@ -55,7 +55,7 @@ func (t *Trial) tryInternet(ctx context.Context, speedup float64) (*internet, er
 			default:
 			}
 		}
-	}, args: []string{"sim", "serve", "--dns=127.0.0.1:0", "--smtp-port=-1", "--http=127.0.0.1:0", "--latency=" + t.Latency,
+	}, args: []string{"sim", "serve", "--dns=127.0.0.1:0", "--smtp-port=-1", "--http=127.0.0.1:0", "--latency=" + t.latencyAt(speedup),
 		"--seed=" + strconv.FormatUint(t.Options.Seed, 10), "--speedup=" + strconv.FormatFloat(speedup, 'g', -1, 64)}})
 	if err != nil {
 		return nil, err
@@ -70,6 +70,17 @@ func (t *Trial) tryInternet(ctx context.Context, speedup float64) (*internet, er
 	case <-ctx.Done():
 	}
 	return nil, errors.Join(fmt.Errorf("sim serve: %w", errNotReady), p.end(), ctx.Err())
+}
+
+// usualLatency is what realistic latency comes to on average. The pretend internet divides it by its speed-up, and has none
+// without limits.
+const usualLatency = "130ms"
+
+func (t *Trial) latencyAt(speedup float64) string {
+	if t.Latency == "realistic" && speedup == 0 {
+		return usualLatency
+	}
+	return t.Latency
 }
 
 // read takes the addresses from the greeting.

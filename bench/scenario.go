@@ -19,7 +19,7 @@ type Options struct {
 	Dir     string        // where files of a run go; below it each scenario has its own folder, removed at its end
 	Rows    int           // 0: each scenario's own
 	Nodes   int           // probers of the cluster scenario; 0 is defaultNodes
-	Latency string        // none, or how long a mail host of the pretend internet takes over each batch of replies
+	Latency string        // none, realistic, or how long a mail host of the pretend internet takes over each batch of replies
 	Seed    uint64        // which internet, which list
 	Timeout time.Duration // of one scenario; 0 is none
 	Load    time.Duration // of each load of the single scenario; 0 is defaultLoad

@@ -15,7 +15,7 @@ type benchCmd struct {
 	Scenarios []string      `arg:"" optional:"" name:"scenario" help:"Which scenarios; default: all. --list names them."`
 	List      bool          `help:"List the scenarios with their bars and end."`
 	Rows      int           `help:"Rows of each scenario's list; default: the scenario's own." placeholder:"N"`
-	Latency   string        `help:"How long a mail host of the pretend internet takes over each batch of replies: none, or a duration such as 50ms." default:"none"`
+	Latency   string        `help:"How long a mail host of the pretend internet takes over each batch of replies: none, realistic, or a duration such as 50ms." default:"none"`
 	Nodes     int           `help:"How many probers the cluster scenario starts." default:"3"`
 	Seed      uint64        `help:"Which internet and which list." default:"1"`
 	Timeout   time.Duration `help:"How long one scenario may take." default:"30m"`
@@ -46,6 +46,9 @@ func (c *benchCmd) Run(ctx context.Context, con *console) error {
 	}
 	if c.Nodes < 1 {
 		return fmt.Errorf("%w: --nodes %d; give a positive number", errUsage, c.Nodes)
+	}
+	if d, err := time.ParseDuration(c.Latency); c.Latency != "none" && c.Latency != "realistic" && (err != nil || d <= 0) {
+		return fmt.Errorf("%w: --latency %q; give none, realistic, or a duration such as 50ms", errUsage, c.Latency)
 	}
 	old, err := c.oldReports()
 	if err != nil {

@@ -221,8 +221,15 @@ func (a *assembly) render(ctx context.Context, w io.Writer, next, end int) error
 	return inOrder(a.c.workers, fill, (*page).make, take)
 }
 
-// verdict is the answer of a row of the window as the file shows it; false for a row that is blank or not yet answered.
-func (a *assembly) verdict(r *record) (engine.Verdict, refs, bool, error) {
+// told is what the file shows of a row.
+type told struct {
+	engine.Verdict
+	refs
+	some bool // false for a row that is blank or not yet answered
+}
+
+// verdict is the answer of a row of the window as the file shows it.
+func (a *assembly) verdict(r *record) (told, error) {
 	final := a.job.State.Finished() || a.job.State == store.JobFinalizing || a.job.State == store.JobCancelling
 	switch tag := r.tag(); {
 	case tag == tagFinal, tag == tagProvisional && final && !a.job.Cancelled:
@@ -230,11 +237,11 @@ func (a *assembly) verdict(r *record) (engine.Verdict, refs, bool, error) {
 		if err != nil {
 			err = fmt.Errorf("log: %w: %w", errDamaged, err)
 		}
-		return v, refs, true, err
+		return told{v, refs, true}, err
 	case !final:
-		return engine.Verdict{}, refs{}, false, nil
+		return told{}, nil
 	case a.job.Cancelled:
-		return engine.Sure(engine.ReasonCancelled, "job/cancelled", 0, a.job.FinishedAt), refs{}, true, nil
+		return told{engine.Sure(engine.ReasonCancelled, "job/cancelled", 0, a.job.FinishedAt), refs{}, true}, nil
 	}
-	return engine.Sure(engine.ReasonTimeout, "job/max-hours", 0, a.job.FinishedAt), refs{}, true, nil
+	return told{engine.Sure(engine.ReasonTimeout, "job/max-hours", 0, a.job.FinishedAt), refs{}, true}, nil
 }

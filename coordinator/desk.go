@@ -152,11 +152,12 @@ func (d *desk) answered(l *live, q *queue, n int) {
 	}
 }
 
-// landed frees the room of a chunk; left of its rows had no answer. The class pauses until the given time.
-func (d *desk) landed(l *live, q *queue, rows, left, answered int, until time.Time) {
+// landed frees the room of a chunk. Its class pauses for as long as the prober says.
+func (d *desk) landed(f *flight) {
+	l, q, left, until := f.l, f.q, f.unasked(), f.pause()
 	d.mu.Lock()
-	l.paceOf(q.class, time.Now()).answered += answered
-	d.open -= rows
+	l.paceOf(q.class, time.Now()).answered += f.answered
+	d.open -= int(f.chunk.Rows)
 	d.asked -= left
 	d.flights--
 	q.asked -= left

@@ -56,7 +56,7 @@ func (l *live) landAll(group []landing) error {
 		err = failed
 	}
 	for _, x := range group {
-		l.c.desk.landed(l, x.f.q, int(x.f.chunk.Rows), x.f.unasked(), x.f.answered, x.f.pause())
+		l.c.desk.landed(x.f)
 	}
 	if err != nil {
 		return fmt.Errorf("collect: %w", err)

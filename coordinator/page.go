@@ -65,31 +65,31 @@ func (p *page) row(i int) error {
 		p.blank(i, n)
 		return nil
 	}
-	v, r, ok, err := a.verdict(&a.records[n-a.from])
+	t, err := a.verdict(&a.records[n-a.from])
 	if err != nil {
 		return err
 	}
-	if !ok {
+	if !t.some {
 		p.blank(i, n)
 		return nil
 	}
-	ans := answer{v: v}
-	if ans.provider, err = p.names.at(r.provider); err == nil {
-		ans.mx, err = p.names.at(r.mx)
+	ans := answer{v: t.Verdict}
+	if ans.provider, err = p.names.at(t.provider); err == nil {
+		ans.mx, err = p.names.at(t.mx)
 	}
 	if err == nil {
-		ans.suggestion, err = p.names.at(r.suggestion)
+		ans.suggestion, err = p.names.at(t.suggestion)
 	}
 	if err != nil {
 		return err
 	}
 	p.mail = p.fr.block.Mail(i)
 	first := a.firsts[n-a.from] == 0
-	if !first || r == (refs{}) {
+	if !first || t.refs == (refs{}) {
 		p.ownFacts(&ans)
 	}
 	p.count(&ans, first)
-	if a.filter.wants(v.Status) {
+	if a.filter.wants(t.Status) {
 		p.write(i, n, &ans)
 	}
 	return nil

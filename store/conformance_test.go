@@ -17,7 +17,7 @@ import (
 // appear as whole verbs.
 type accounts interface {
 	AddUser(ctx context.Context, n store.NewUser, by string, now time.Time) (store.User, string, error)
-	FirstAdmin(ctx context.Context, email string, credits int64, now time.Time) (store.User, string, bool, error)
+	FirstAdmin(ctx context.Context, email string, credits int64, now time.Time) (store.User, string, error)
 	CheckPassword(ctx context.Context, email, password string, now time.Time) (store.User, error)
 	SetPassword(ctx context.Context, account string, p store.NewPassword, now time.Time) error
 	DisableUser(account, by string, now time.Time) error

@@ -81,19 +81,19 @@ func (s *Store) AddUser(ctx context.Context, n NewUser, by string, now time.Time
 	return s.addUser(ctx, n, by, now, func(*pebble.Batch) error { return nil })
 }
 
-// FirstAdmin makes an admin if there is no account at all; made tells whether it did.
-func (s *Store) FirstAdmin(ctx context.Context, email string, credits int64, now time.Time) (u User, password string, made bool, err error) {
+// FirstAdmin makes an admin if there is no account at all, and returns its password: an empty one means that there was.
+func (s *Store) FirstAdmin(ctx context.Context, email string, credits int64, now time.Time) (User, string, error) {
 	if len(s.Users()) > 0 {
-		return User{}, "", false, nil
+		return User{}, "", nil
 	}
 	none := func(b *pebble.Batch) error {
 		return scan(b, []byte{tableUser}, nil, func(_, _ []byte) error { return errNotFirst })
 	}
-	u, password, err = s.addUser(ctx, NewUser{Email: email, Role: Admin, Credits: credits}, "first start", now, none)
+	u, password, err := s.addUser(ctx, NewUser{Email: email, Role: Admin, Credits: credits}, "first start", now, none)
 	if errors.Is(err, errNotFirst) {
-		return User{}, "", false, nil
+		return User{}, "", nil
 	}
-	return u, password, err == nil, err
+	return u, password, err
 }
 
 var errNotFirst = errors.New("there are accounts already")

@@ -69,7 +69,7 @@ func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, intern
 const demoAdmin = "admin@demo.example"
 
 func (c demoCmd) play(ctx context.Context, con *console, s *service, internet *sim.Server, files demoFiles) error {
-	admin, password, _, err := s.node.store.FirstAdmin(ctx, demoAdmin, s.cmd.InitialCredits, time.Now())
+	admin, password, err := s.node.store.FirstAdmin(ctx, demoAdmin, s.cmd.InitialCredits, time.Now())
 	if err != nil {
 		return err
 	}

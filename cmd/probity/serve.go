@@ -170,8 +170,8 @@ func (s *service) warn() {
 
 // firstAdmin gives an empty store its admin, and says its password, this once.
 func (s *service) firstAdmin(ctx context.Context, con *console) error {
-	user, password, made, err := s.node.store.FirstAdmin(ctx, s.cmd.AdminEmail, s.cmd.InitialCredits, time.Now())
-	if err != nil || !made {
+	user, password, err := s.node.store.FirstAdmin(ctx, s.cmd.AdminEmail, s.cmd.InitialCredits, time.Now())
+	if err != nil || password == "" {
 		return err
 	}
 	_, err = fmt.Fprintf(con.err, "This store is new. Its admin is %s, password %s (shown this once), with %d credits.\nMake a key: probity key create --data %s --user %s --name first (with the server stopped)\n",

@@ -41,7 +41,7 @@ type IdentityReport struct {
 	Local   string `json:"local"`
 	Public  string `json:"public"`
 	EHLO    string `json:"ehlo"`
-	State   string `json:"state"` // ok, resting (quarantined everywhere), sick (cannot connect), unknown
+	State   string `json:"state"` // ok, resting (quarantined everywhere), canary (resting, and about to be tried), sick (cannot connect), unknown
 	Lanes   int    `json:"lanes"`
 	Resting int    `json:"resting"` // lanes whose receiver wants no more of it for a time
 	Spent   int    `json:"spent"`   // lanes whose budget is used up for now

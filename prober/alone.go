@@ -101,7 +101,7 @@ func (e *egress) state(now time.Time) string {
 	case e.resting(now):
 		return wire.StateResting
 	case e.rested(now):
-		return stateCanary
+		return wire.StateCanary
 	case e.health.isSick():
 		return "sick"
 	}

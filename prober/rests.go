@@ -18,9 +18,6 @@ import (
 // canaryRest is how often a source that rests everywhere is tried.
 const canaryRest = time.Hour
 
-// stateCanary is the state of a source that rests everywhere and is about to be tried.
-const stateCanary = "canary"
-
 // resting reports a source that is not to be used: it rests everywhere, and it is not time for its canary.
 func (e *egress) resting(now time.Time) bool {
 	e.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/coordinator"
+	"probity/prober/wire"
 )
 
 // metricsRegistry takes the metrics of the rooms, and shows them.
@@ -82,13 +83,21 @@ func (f *fitness) Collect(to chan<- prometheus.Metric) {
 	f.collectCluster(gauge)
 }
 
+// alertOf is the state that an operator is woken for: a source that is about to be tried still rests.
+func alertOf(state string) string {
+	if state == wire.StateCanary {
+		return wire.StateResting
+	}
+	return state
+}
+
 func (f *fitness) collectCluster(gauge func(*prometheus.Desc, float64, ...string)) {
 	r := f.report()
 	gauge(problemDesc, float64(len(r.Rivals))+oneIf(r.Problem != ""))
 	for i := range r.Nodes {
 		states := map[string]int{}
 		for _, id := range r.Nodes[i].Identities {
-			states[id.State]++
+			states[alertOf(id.State)]++
 		}
 		for _, state := range identityStates {
 			gauge(identityDesc, float64(states[state]), r.Nodes[i].Name, state)

@@ -23,8 +23,11 @@ type IdentityStatus struct {
 	RestsAt []string // wide providers among those
 }
 
-// StateResting is the state of an identity that is not used at all: it rests everywhere.
-const StateResting = "resting"
+// The states of an identity that rests everywhere: not used at all, and about to be tried.
+const (
+	StateResting = "resting"
+	StateCanary  = "canary"
+)
 
 // maxIdentities bounds what is kept of a node's status.
 const maxIdentities = 1024

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"probity/coordinator"
+	"probity/prober/wire"
+)
+
+// TestRestingSourceIsAnAlert: the figure that wakes somebody stays up while a source rests, its canary's time included.
+func TestRestingSourceIsAnAlert(t *testing.T) {
+	for state, resting := range map[string]float64{"ok": 0, wire.StateResting: 1, wire.StateCanary: 1, "sick": 0} {
+		f := &fitness{disk: vfs.NewMem(), report: func() coordinator.ClusterReport {
+			return coordinator.ClusterReport{Nodes: []coordinator.NodeReport{{Name: "p1", Identities: []coordinator.IdentityReport{{Name: "a", State: state}}}}}
+		}}
+		registry := prometheus.NewRegistry()
+		require.NoError(t, registry.Register(f))
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		found := -1.0
+		for _, family := range families {
+			for _, m := range family.GetMetric() {
+				for _, l := range m.GetLabel() {
+					if family.GetName() == "probity_identities" && l.GetName() == "state" && l.GetValue() == "resting" {
+						found = m.GetGauge().GetValue()
+					}
+				}
+			}
+		}
+		require.Equal(t, resting, found, state)
+	}
+}

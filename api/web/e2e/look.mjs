@@ -55,7 +55,7 @@ export async function overflow(page) {
 export async function lookAtAll(page, base, dir, job) {
   let wrong = 0;
   page.on("pageerror", (e) => console.log("page error:", e.message, ++wrong));
-  page.on("console", (m) => m.type() === "error" && !m.text().includes("401") && console.log("console:", m.text(), ++wrong));
+  page.on("console", (m) => m.type() === "error" && !m.text().includes("401") && console.log("console:", m.text(), m.location().url, ++wrong));
   for (const place of [...places, ...(job ? [`lists/${job}`] : [])]) {
     await page.goto(`${base}/app/${place}`);
     await page.locator("h1").waitFor();

@@ -135,7 +135,7 @@ function Traces({ list }: { list: Schemas["Trace"][] }) {
               <Table.Td style={{ overflowWrap: "anywhere", maxWidth: "16rem" }}>
                 {p.mx || "none"}
                 <Text size="xs" c="dimmed">
-                  {p.provider || "nobody's we know"}, attempt {p.attempts}
+                  {p.provider || "no provider we know"}, attempt {p.attempts}
                 </Text>
               </Table.Td>
               <Table.Td style={{ maxWidth: "26rem" }}>

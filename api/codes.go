@@ -61,6 +61,7 @@ type refusal struct {
 	allow  string        // of wrongMethod: the methods that are allowed
 	length int64         // of badRange: the length of the file
 	hangUp bool          // the connection is out of step or not worth keeping
+	asked  bool          // a test key asked for it: nothing is wrong
 	cause  error         // for the log
 }
 

@@ -174,8 +174,9 @@ func (x *exchange) refuse(r *refusal) {
 func (x *exchange) record(err error) {
 	status, took := x.ctx.Response.StatusCode(), time.Since(x.begun)
 	x.srv.meters.observe(x.route, status, took)
+	r, refused := errors.AsType[*refusal](err)
 	level := slog.LevelDebug
-	if status >= kindStatus[failed] {
+	if status >= kindStatus[failed] && !(refused && r.asked) {
 		level = slog.LevelError
 	}
 	if !x.srv.log.Enabled(x.ctx, level) {
@@ -186,7 +187,7 @@ func (x *exchange) record(err error) {
 		name = x.route.method + " " + x.route.name
 	}
 	attrs := []any{"request", x.id, "route", name, "status", status, "took", took, "account", x.who.User.ID}
-	if r, ok := errors.AsType[*refusal](err); ok && r.cause != nil {
+	if refused && r.cause != nil {
 		err = r.cause
 	}
 	if err != nil {

@@ -70,7 +70,7 @@ func (x *exchange) pretendRefusal(email string) error {
 		x.limit = &store.Decision{Limit: x.limit.Limit, Reset: time.Minute, RetryAfter: time.Minute}
 		return overLimit(*x.limit)
 	case "http_500":
-		return refuse(failed, failedDetail)
+		return &refusal{kind: failed, detail: failedDetail, asked: true}
 	}
 	return nil
 }

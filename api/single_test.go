@@ -217,6 +217,7 @@ func TestErrorsOfTestKeys(t *testing.T) {
 		require.Equal(t, r.header.Get("Retry-After"), r.header.Get("RateLimit-Reset"))
 		require.Contains(t, r.detail(t), r.header.Get("RateLimit-Limit"))
 	}
+	require.NotContains(t, w.log.String(), "level=ERROR", "nobody need look into what was asked for")
 	require.Equal(t, 200, w.single(`{"email":"http_500@example.com"}`).status, "a live key verifies it as any other")
 	require.EqualValues(t, creditsAtFirst-1, w.credits().Balance)
 }

@@ -25,7 +25,7 @@ PAGE := api/web/dist/.built
 .PHONY: demo fleet makespan test check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck
 
 build: $(PAGE)
-	$(GO) build -o bin/probity ./cmd/probity
+	CGO_ENABLED=0 $(GO) build -o bin/probity ./cmd/probity
 
 $(PAGE): api/openapi.yaml $(addprefix api/web/,build.sh node.sh index.html package-lock.json tsconfig.json vite.config.ts) $(shell find api/web/src -type f ! -name schema.d.ts)
 	sh api/web/build.sh

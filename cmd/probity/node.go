@@ -95,9 +95,6 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 	return n, nil
 }
 
-// lightBlocks is the memory of a cache that one list uses and nobody after it.
-const lightBlocks = 32 << 20
-
 // openProber opens who is asked: a prober with its cache in this process, or a fleet of them elsewhere.
 func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, err error) {
 	if cfg.members != nil {
@@ -105,9 +102,6 @@ func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, e
 		return n.fleet, err
 	}
 	c := cache.Config{FS: cfg.fs, Dir: filepath.Join(cfg.dir, "cache"), Log: cfg.log}
-	if !cfg.service {
-		c.BlockCache = lightBlocks
-	}
 	if n.cache, err = cache.Open(c); err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ import (
 type Config struct {
 	FS         vfs.FS
 	Dir        string
-	BlockCache int64        // bytes of blocks in memory, less those of memtables: filters must find room; default 40 MiB
-	MemTable   uint64       // bytes of one memtable, of which there are two under load; default 8 MiB
+	BlockCache int64        // bytes of blocks in memory, less those of memtables: filters must find room; default 24 MiB
+	MemTable   uint64       // bytes of one memtable, of which there are two under load; default 4 MiB
 	MaxBytes   uint64       // size on disk above which the sweep shortens lifetimes; default 8 GiB
 	Log        *slog.Logger // default: none
 }
@@ -58,7 +58,7 @@ func Open(c Config) (*Cache, error) {
 
 func options(c Config) *pebble.Options {
 	o := &pebble.Options{
-		FS: c.FS, Cache: pebble.NewCache(or(c.BlockCache, 40<<20)), MemTableSize: or(c.MemTable, 8<<20),
+		FS: c.FS, Cache: pebble.NewCache(or(c.BlockCache, 24<<20)), MemTableSize: or(c.MemTable, 4<<20),
 		FormatMajorVersion: pebble.FormatNewest, Logger: quiet{c.Log},
 	}
 	for i := range o.Levels {

@@ -39,18 +39,29 @@ const (
 	backupDepth    = 2 // jobs, the job, its file
 )
 
-// unpackBackup writes the files of a tar stream to a folder, which has its name only once everything in it is whole.
-func unpackBackup(r io.Reader, dir string) (err error) {
+// unpackBackup writes the files of a tar stream to a folder.
+func unpackBackup(r io.Reader, dir string) error {
+	return wholeFolder(dir, func(part string) error {
+		if err := os.Mkdir(part, 0o700); err != nil {
+			return err
+		}
+		return unpackInto(tar.NewReader(r), part)
+	})
+}
+
+// wholeFolder has write make a folder, which has its name only once everything in it is whole and durable: half a store
+// would be served as a new one.
+func wholeFolder(dir string, write func(part string) error) (err error) {
 	part := dir + ".part"
-	if err := os.Mkdir(part, 0o700); err != nil {
-		return err
+	if _, err := os.Lstat(part); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is there, left by a copy that was broken off: remove it and try again", part)
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(part))
 		}
 	}()
-	if err := unpackInto(tar.NewReader(r), part); err != nil {
+	if err := write(part); err != nil {
 		return err
 	}
 	if err := syncTree(part); err != nil {

@@ -258,10 +258,15 @@ func (r *localOffice) Backup(ctx context.Context, dir string, jobs bool) error {
 	if jobs {
 		take = func(dir string) error { return r.copyAll(ctx, dir) }
 	}
-	if err := take(dir); err != nil {
+	if err := wholeFolder(dir, func(part string) error {
+		if err := take(part); err != nil {
+			return err
+		}
+		return os.Chmod(part, 0o700)
+	}); err != nil {
 		return err
 	}
-	return errors.Join(os.Chmod(dir, 0o700), r.store.AuditBackup(byCommandLine(), time.Now()))
+	return r.store.AuditBackup(byCommandLine(), time.Now())
 }
 
 // copyAll sets a data folder aside on its own disk, and copies that to where it is wanted.
@@ -275,5 +280,5 @@ func (r *localOffice) copyAll(ctx context.Context, to string) (err error) {
 	if err := c.Backup(ctx, aside, r.store.Checkpoint); err != nil {
 		return err
 	}
-	return copyFolder(aside, to)
+	return copyOf(aside)(to)
 }

@@ -39,28 +39,29 @@ func (c *restoreCmd) Run(con *console) error {
 		if _, err := os.Lstat(jobs); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s is there: the backup has files of jobs of its own, so move the old data folder away first", jobs)
 		}
-		if err := copyFolder(filepath.Join(c.Backup, "jobs"), jobs); err != nil {
+		if err := wholeFolder(jobs, copyOf(filepath.Join(c.Backup, "jobs"))); err != nil {
 			return err
 		}
 	}
-	if err := copyFolder(from, state); err != nil { // last: without it, there is no store
+	if err := wholeFolder(state, copyOf(from)); err != nil { // last: without it, there is no store
 		return err
 	}
 	return c.tell(con, state)
 }
 
-// isDataFolder tells a backup with files of jobs from one without.
+// isDataFolder tells a backup with files of jobs from one without. Without a marker of its manifest, a store would be opened
+// as a new one.
 func isDataFolder(dir string) (bool, error) {
 	for _, place := range []struct {
 		file  string
 		whole bool
-	}{{filepath.Join(dir, "state"), true}, {filepath.Join(dir, "OPTIONS-*"), false}} {
-		found, err := filepath.Glob(place.file)
+	}{{"state/marker.manifest.*", true}, {"marker.manifest.*", false}} {
+		found, err := fs.Glob(os.DirFS(dir), place.file)
 		if err != nil || len(found) > 0 {
 			return place.whole, err
 		}
 	}
-	return false, fmt.Errorf("%s is no backup: it holds neither a store nor a folder named state", dir)
+	return false, fmt.Errorf("%s is no backup: neither it nor a folder named state in it holds a store", dir)
 }
 
 // tell opens the restored store, checks its books, and says what is in it.
@@ -90,18 +91,17 @@ func (c *restoreCmd) tell(con *console, state string) error {
 	return err
 }
 
-// copyFolder copies a folder of files and folders, durably. The target must not exist; a source that does not is empty.
-func copyFolder(from, to string) error {
-	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
-		return os.MkdirAll(to, 0o700)
+// copyOf copies a folder of files and folders, durably. The target must not exist; a source that does not is empty.
+func copyOf(from string) func(to string) error {
+	return func(to string) error {
+		if err := os.Mkdir(to, 0o700); err != nil {
+			return err
+		}
+		if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return errors.Join(os.CopyFS(to, os.DirFS(from)), keepSecret(to))
 	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		return err
-	}
-	if err := keepSecret(to); err != nil {
-		return err
-	}
-	return errors.Join(syncTree(to), syncFolder(filepath.Dir(to)))
 }
 
 // keepSecret makes what was copied its owner's alone, and durable.

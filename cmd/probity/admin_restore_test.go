@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"testing"
 
 	"github.com/stretchr/testify/require"
 )
@@ -13,9 +14,9 @@ func (w *adminWorld) restore() {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	w.admin(0, "backup", "--jobs", at("whole"))
-	w.admin(0, "backup", at("state-only"))
+	w.admin(0, "backup", at("state-only [1]"))
 	here := &adminWorld{t: t}
-	for _, from := range []string{"whole", "state-only"} {
+	for _, from := range []string{"whole", "state-only [1]"} {
 		_, words := here.admin(0, "restore", at(from), "--data", at("of-"+from))
 		require.Contains(t, words, "3 accounts whose balances are the sums of their ledgers, 1 jobs of which 1 go on")
 		restored := &adminWorld{t: t, where: []string{"--data", at("of-" + from)}}
@@ -33,6 +34,25 @@ func (w *adminWorld) restore() {
 	require.NoError(t, err)
 	require.Empty(t, left)
 	_, words := here.admin(1, "restore", dir, "--data", at("of-nothing"))
+	require.Contains(t, words, "is no backup")
+	restoreBroken(t, at("whole"))
+}
+
+// restoreBroken leaves half of a restoration, as a kill does, and half of a backup: neither is ever a store.
+func restoreBroken(t *testing.T, backup string) {
+	here := &adminWorld{t: t}
+	data := t.TempDir()
+	part := filepath.Join(data, "state.part")
+	require.NoError(t, os.Mkdir(part, 0o700))
+	_, words := here.admin(1, "restore", backup, "--data", data)
+	require.Contains(t, words, "state.part is there, left by a copy that was broken off")
+	require.NoDirExists(t, filepath.Join(data, "state"))
+
+	marker, err := filepath.Glob(filepath.Join(backup, "state", "marker.manifest.*"))
+	require.NoError(t, err)
+	require.Len(t, marker, 1)
+	require.NoError(t, os.Remove(marker[0]))
+	_, words = here.admin(1, "restore", backup, "--data", filepath.Join(data, "other"))
 	require.Contains(t, words, "is no backup")
 }
 

@@ -7,6 +7,7 @@ import (
 	"log"
 	"log/slog"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -143,7 +144,10 @@ func (c *Cluster) joinAll(ctx context.Context, list *memberlist.Memberlist) {
 		if n == 0 && err != nil {
 			wait = rejoinSoon
 		}
-		c.noteJoin(n, err)
+		if n > 0 || list.NumMembers() > 1 {
+			err = nil // a seed that is down is one node that is down
+		}
+		c.noteJoin(err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -153,11 +157,12 @@ func (c *Cluster) joinAll(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// noteJoin says once why no seed was joined. A member of another key or label is hung up on without a word.
-func (c *Cluster) noteJoin(joined int, err error) {
+// noteJoin says once why this member hears nobody. A member of another key or label is hung up on without a word.
+func (c *Cluster) noteJoin(err error) {
 	words := ""
-	if joined == 0 && err != nil {
-		words = fmt.Sprintf("no seed could be joined: %v; a seed that hangs up at once has another cluster key or label: see its log", err)
+	if err != nil {
+		why := strings.Join(strings.Fields(err.Error()), " ") // memberlist's has a line for each seed
+		words = fmt.Sprintf("no seed could be joined: %s; a seed that hangs up at once has another cluster key or label: see its log", why)
 	}
 	c.mu.Lock()
 	news := c.book.problem != words

@@ -339,3 +339,22 @@ func whole(t require.TestingT, v *View) {
 	}
 	require.Len(t, v.Shares, want)
 }
+
+// A seed that is down is one node that is down: it is a problem of the cluster only to who hears nobody else.
+func TestSeedIsDown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLAN()
+		seed, b, c := l.start(t, 1, nil), l.start(t, 2, nil), l.start(t, 3, nil)
+		time.Sleep(10 * time.Second)
+		seed.stop()
+		<-seed.ended
+		time.Sleep(2 * rejoin)
+		require.Empty(t, b.View().Problem)
+		require.Empty(t, c.View().Problem)
+		c.stop()
+		<-c.ended
+		time.Sleep(2 * rejoin)
+		require.Contains(t, b.View().Problem, "no seed could be joined")
+		require.NotContains(t, b.View().Problem, "\n")
+	})
+}

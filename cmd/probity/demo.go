@@ -49,7 +49,7 @@ func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, intern
 		return err
 	}
 	serve := &serveCmd{Data: files.data, Listen: c.Listen, AdminListen: "127.0.0.1:0", AdminEmail: demoAdmin, InitialCredits: 1_000_000, PublishDocs: true,
-		PublicPerDay: 1000, DiskFloor: 1 << 28, probingFlags: probingFlags{DNS: []netip.AddrPort{internet.DNS},
+		PublicPerDay: 1000, DiskFloor: 1 << 28, probingFlags: probingFlags{DNS: []resolverAddr{{internet.DNS}},
 			SMTPPort: uint16(internet.World.Config().SMTPPort), Egress: []string{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
 			Providers: files.overrides, AllowPrivateTargets: true}}
 	s := &service{cmd: serve, log: newLog(con, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry()}

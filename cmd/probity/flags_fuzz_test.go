@@ -34,6 +34,24 @@ func TestAddressLiterals(t *testing.T) {
 	}
 }
 
+func TestResolverAddresses(t *testing.T) {
+	for _, s := range []string{"", ":53", "192.0.2.53", "192.0.2.53:0", "192.0.2.53:99999", "2001:db8::1", "[192.0.2.53"} {
+		var r resolverAddr
+		require.ErrorContains(t, r.UnmarshalText([]byte(s)), "write HOST:PORT", "%q", s)
+	}
+	for s, want := range map[string]string{"192.0.2.53:53": "192.0.2.53:53", "[2001:db8::1]:5353": "[2001:db8::1]:5353", "localhost:53": ""} {
+		var r resolverAddr
+		require.NoError(t, r.UnmarshalText([]byte(s)), s)
+		if want == "" {
+			require.True(t, r.Addr().IsLoopback(), s)
+			continue
+		}
+		require.Equal(t, want, r.String(), s)
+	}
+	require.ErrorContains(t, (&probingFlags{SOCKS5: "proxy"}).Validate(), "write HOST:PORT")
+	require.NoError(t, (&probingFlags{SOCKS5: "proxy:1080"}).Validate())
+}
+
 // FuzzSource is the same for --callback-source.
 func FuzzSource(f *testing.F) {
 	for _, s := range []string{"", "192.0.2.1", "10.0.0.5/192.0.2.1", "/", "x"} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"strconv"
@@ -15,16 +16,16 @@ import (
 
 // probingFlags are the flags of every command that asks the DNS or mail servers.
 type probingFlags struct {
-	DNS                 []netip.AddrPort `name:"dns" help:"Recursive resolvers, HOST:PORT,...; default: the system's." placeholder:"HOST:PORT"`
-	SMTPPort            uint16           `name:"smtp-port" help:"The port of mail servers." default:"25"`
-	Egress              []string         `help:"An identity to ask from: LOCAL[/PUBLIC]=EHLO-NAME; repeatable. LOCAL may be empty. IPv6 targets need an IPv6 one." placeholder:"LOCAL[/PUBLIC]=NAME" sep:"none"`
-	Warm                bool             `help:"Skip the warm-up: without it, a source on the internet begins with a tenth of its budgets and doubles daily. verify remembers no source and always skips it."`
-	MailFrom            string           `help:"Our reverse-path in MAIL FROM: an address of a mailbox that exists." placeholder:"ADDRESS"`
-	RetrySchedule       []time.Duration  `help:"Waits before deferred addresses are asked again; default: the provider table's 1m,5m,15m,60m." placeholder:"1m,5m,..."`
-	Providers           string           `help:"Overrides of the provider table, TOML." type:"existingfile" placeholder:"FILE"`
-	Concurrency         int              `help:"SMTP sessions at one time; default: from the file limit." placeholder:"N"`
-	AllowPrivateTargets bool             `help:"Connect to mail servers on private, loopback or link-local addresses too."`
-	SOCKS5              string           `name:"socks5" help:"Connect through this SOCKS5 proxy." placeholder:"HOST:PORT"`
+	DNS                 []resolverAddr  `name:"dns" help:"Recursive resolvers, HOST:PORT,...; default: the system's." placeholder:"HOST:PORT"`
+	SMTPPort            uint16          `name:"smtp-port" help:"The port of mail servers." default:"25"`
+	Egress              []string        `help:"An identity to ask from: LOCAL[/PUBLIC]=EHLO-NAME; repeatable. LOCAL may be empty. IPv6 targets need an IPv6 one." placeholder:"LOCAL[/PUBLIC]=NAME" sep:"none"`
+	Warm                bool            `help:"Skip the warm-up: without it, a source on the internet begins with a tenth of its budgets and doubles daily. verify remembers no source and always skips it."`
+	MailFrom            string          `help:"Our reverse-path in MAIL FROM: an address of a mailbox that exists." placeholder:"ADDRESS"`
+	RetrySchedule       []time.Duration `help:"Waits before deferred addresses are asked again; default: the provider table's 1m,5m,15m,60m." placeholder:"1m,5m,..."`
+	Providers           string          `help:"Overrides of the provider table, TOML." type:"existingfile" placeholder:"FILE"`
+	Concurrency         int             `help:"SMTP sessions at one time; default: from the file limit." placeholder:"N"`
+	AllowPrivateTargets bool            `help:"Connect to mail servers on private, loopback or link-local addresses too."`
+	SOCKS5              string          `name:"socks5" help:"Connect through this SOCKS5 proxy." placeholder:"HOST:PORT"`
 }
 
 // Validate is called by the parser.
@@ -42,6 +43,23 @@ func (f *probingFlags) Validate() error {
 			return fmt.Errorf("--retry-schedule: a wait of %s is none", d)
 		}
 	}
+	if host, port, err := net.SplitHostPort(f.SOCKS5); f.SOCKS5 != "" && (err != nil || host == "" || port == "") {
+		return fmt.Errorf("--socks5 %q: write HOST:PORT, e.g. 127.0.0.1:1080", f.SOCKS5)
+	}
+	return nil
+}
+
+// resolverAddr is one --dns.
+type resolverAddr struct{ netip.AddrPort }
+
+// UnmarshalText is called by the parser. The system finds the address of a name.
+func (r *resolverAddr) UnmarshalText(text []byte) error {
+	a, err := net.ResolveUDPAddr("udp", string(text))
+	if err != nil || a.IP == nil || a.Port == 0 {
+		return fmt.Errorf("%q is no resolver; write HOST:PORT, e.g. 192.0.2.53:53", text)
+	}
+	at := a.AddrPort()
+	r.AddrPort = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 	return nil
 }
 
@@ -69,14 +87,17 @@ func (f *probingFlags) table() (*engine.Table, error) {
 
 // servers are the recursive resolvers to ask: those given, else those of resolv.conf.
 func (f *probingFlags) servers() ([]netip.AddrPort, error) {
-	if len(f.DNS) > 0 {
-		return f.DNS, nil
+	var servers []netip.AddrPort
+	for _, r := range f.DNS {
+		servers = append(servers, r.AddrPort)
+	}
+	if len(servers) > 0 {
+		return servers, nil
 	}
 	conf, err := dns.ClientConfigFromFile("/etc/resolv.conf")
 	if err != nil {
 		return nil, fmt.Errorf("no resolver: %w; name one with --dns HOST:PORT", err)
 	}
-	var servers []netip.AddrPort
 	for _, s := range conf.Servers {
 		if a, err := netip.ParseAddr(s); err == nil {
 			servers = append(servers, netip.AddrPortFrom(a, 53))

@@ -30,6 +30,7 @@ type assembly struct {
 	dups    *dups
 	log     vfs.File
 	names   vfs.File
+	held    string // the beginning of names
 
 	from     uint32 // first row of the window
 	records  []record
@@ -77,6 +78,9 @@ func (c *Coordinator) openAssembly(j *store.Job, f Filter) (*assembly, error) {
 	}
 	if err == nil {
 		a.names, err = fs.OpenReadWrite(fs.PathJoin(dir, fileNames), writeCategory)
+	}
+	if err == nil {
+		a.held, err = holdNames(a.names)
 	}
 	if err != nil {
 		return nil, errors.Join(err, a.close())

@@ -31,7 +31,15 @@ func FuzzReadLog(f *testing.F) {
 
 func FuzzReadName(f *testing.F) {
 	f.Add([]byte(namesMagic+"\x03abc"), uint32(1))
-	f.Fuzz(func(t *testing.T, b []byte, at uint32) { _, _ = (&nameReader{f: memFile(t, b)}).at(at) })
+	f.Fuzz(func(t *testing.T, b []byte, at uint32) {
+		file := memFile(t, b)
+		read, failed := (&nameReader{f: file}).at(at)
+		held, err := holdNames(file)
+		require.NoError(t, err)
+		same, err := (&nameReader{f: file, held: held}).at(at)
+		require.Equal(t, read, same)
+		require.Equal(t, failed == nil, err == nil)
+	})
 }
 
 func FuzzReadIndex(f *testing.F) {

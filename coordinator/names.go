@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -91,9 +93,27 @@ func (n *names) flush() error {
 
 func (n *names) Close() error { return n.f.Close() }
 
-// nameReader reads names by offset, and remembers some; one goroutine each.
+// heldNames bounds the part of a job's names that is held in memory while its rows are put together: a hundred thousand
+// domains come to some 4 MiB, and each name read by itself was a fifth of the work on a row.
+const heldNames = 8 << 20
+
+// holdNames reads the first names of a file.
+func holdNames(f vfs.File) (string, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	var held strings.Builder
+	n := min(info.Size(), heldNames)
+	held.Grow(int(n))
+	_, err = io.Copy(&held, io.NewSectionReader(f, 0, n))
+	return held.String(), err
+}
+
+// nameReader reads names by offset: of those that are not held it remembers some. One goroutine each.
 type nameReader struct {
 	f     vfs.File
+	held  string // the file's beginning, shared
 	seen  map[uint32]string
 	bytes int
 }
@@ -103,6 +123,9 @@ const nameReaderBytes = 4 << 20 // strings remembered
 func (r *nameReader) at(off uint32) (string, error) {
 	if off == 0 {
 		return "", nil
+	}
+	if s, ok := r.heldAt(int64(off) * nameAlign); ok {
+		return s, nil
 	}
 	if s, ok := r.seen[off]; ok {
 		return s, nil
@@ -116,6 +139,19 @@ func (r *nameReader) at(off uint32) (string, error) {
 	}
 	r.seen[off] = s
 	return s, nil
+}
+
+// heldAt is the name at an offset, if all of it is held.
+func (r *nameReader) heldAt(at int64) (string, bool) {
+	if at >= int64(len(r.held)) {
+		return "", false
+	}
+	rest := r.held[at:]
+	n, used := binary.Uvarint([]byte(rest[:min(len(rest), binary.MaxVarintLen16)]))
+	if used <= 0 || n > nameMax || used+int(n) > len(rest) {
+		return "", false
+	}
+	return rest[used : used+int(n)], true
 }
 
 func readName(f vfs.File, at int64) (string, error) {

@@ -39,7 +39,7 @@ type answer struct {
 func (p *page) make() error {
 	a := p.a
 	p.total, p.text, p.packed = totals{}, p.text[:0], nil
-	p.names.f = a.names
+	p.names.f, p.names.held = a.names, a.held
 	if err := p.fr.read(a.spool, &a.dialect, p.index); err != nil {
 		return err
 	}

@@ -76,3 +76,19 @@ func FuzzConfig(f *testing.F) {
 		require.Equal(t, err == nil, values != nil)
 	})
 }
+
+// A zero would be taken for the default, and a floor below zero for more than any disk has.
+func TestServeNumbers(t *testing.T) {
+	good := serveCmd{InitialCredits: 0, PublicPerDay: 1, DiskFloor: 1}
+	require.NoError(t, good.Validate())
+	for words, spoil := range map[string]func(*serveCmd){
+		"--initial-credits -1": func(c *serveCmd) { c.InitialCredits = -1 },
+		"--public-per-day 0":   func(c *serveCmd) { c.PublicPerDay = 0 },
+		"--disk-floor -1":      func(c *serveCmd) { c.DiskFloor = -1 },
+		"--mail-from":          func(c *serveCmd) { c.MailFrom = "nobody" },
+	} {
+		c := good
+		spoil(&c)
+		require.ErrorContains(t, c.Validate(), words)
+	}
+}

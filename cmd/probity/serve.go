@@ -42,6 +42,19 @@ type serveCmd struct {
 	LogFormat             string         `help:"text or json." enum:"text,json" default:"text"`
 }
 
+// Validate is called by the parser. What is left out has its default; a zero that would be taken for that is refused.
+func (c *serveCmd) Validate() error {
+	switch {
+	case c.InitialCredits < 0:
+		return fmt.Errorf("--initial-credits %d: give a number from 0", c.InitialCredits)
+	case c.PublicPerDay < 1:
+		return fmt.Errorf("--public-per-day %d: give a number from 1", c.PublicPerDay)
+	case c.DiskFloor < 1:
+		return fmt.Errorf("--disk-floor %d: give a number of bytes from 1", c.DiskFloor)
+	}
+	return c.probingFlags.Validate()
+}
+
 // drainTime is how long requests under way are waited for after SIGTERM; with it, everything is out within 25 s.
 const drainTime = 10 * time.Second
 
@@ -171,6 +184,9 @@ func (s *service) warn() {
 // firstAdmin gives an empty store its admin, and says its password, this once.
 func (s *service) firstAdmin(ctx context.Context, con *console) error {
 	user, password, err := s.node.store.FirstAdmin(ctx, s.cmd.AdminEmail, s.cmd.InitialCredits, time.Now())
+	if errors.Is(err, store.ErrBadEmail) {
+		return fmt.Errorf("%w: --admin-email %q: %v", errUsage, s.cmd.AdminEmail, err)
+	}
 	if err != nil || password == "" {
 		return err
 	}

@@ -24,8 +24,9 @@ func memFile(t testing.TB, b []byte) vfs.File {
 func FuzzReadLog(f *testing.F) {
 	f.Add([]byte(logMagic + "\x01\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _, err := readLog(memFile(t, b), func([]byte) error { return nil })
-		require.NoError(t, err, "a torn log is a shorter log")
+		if _, _, err := readLog(memFile(t, b), func([]byte) error { return nil }); err != nil {
+			require.ErrorIs(t, err, errVersion, "a torn log is a shorter log")
+		}
 	})
 }
 

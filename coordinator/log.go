@@ -22,6 +22,9 @@ const (
 	logFlushAfter = 50 * time.Millisecond
 )
 
+// errVersion means a log of a format that this program does not know.
+var errVersion = errors.New("made by another version of Probity")
+
 // resultLog is a job's append-only log of answers. A group's checksum is chained to the group before, so that what a
 // crash left behind the tail can never be taken for a later group. One goroutine writes; one sync serves all who wait.
 type resultLog struct {
@@ -72,7 +75,7 @@ func readLog(f vfs.File, visit func(entries []byte) error) (end int64, chain uin
 	switch got := string(buf[:n]); {
 	case got == logMagic:
 	case n == len(logMagic) && got[:logVersion] == logMagic[:logVersion]: // to take it for empty would be to write over it
-		return 0, 0, fmt.Errorf("the log has version %q and this program knows %q: use the newer program that wrote it", got[logVersion:], logMagic[logVersion:])
+		return 0, 0, fmt.Errorf("%w: the log has version %q and this program knows %q: use the newer program that wrote it", errVersion, got[logVersion:], logMagic[logVersion:])
 	default:
 		return 0, 0, nil
 	}

@@ -6,7 +6,7 @@ import { api, take, type Job, type Status } from "../api/client";
 import { callback, isOver, job as jobQuery, jobProviders, reasons } from "../api/queries";
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
 import { Ask, Badge, Busy, CopyButton, Empty, Icon, JobBadge, Loaded, Moment, Page, Panel, Stat, Stats, StatusBadge, Trouble } from "../parts";
-import { pace, titleOf } from "../parts/JobTable";
+import { pace, receiver, titleOf } from "../parts/JobTable";
 import { deferred, downloads, resultsPath, statuses } from "../verdict";
 
 const Donut = lazy(() => import("../charts/Donut"));
@@ -148,7 +148,7 @@ function Going({ job: j }: { job: Job }) {
       <Stack gap={4} mt="sm">
         {j.slow_routes.map((s) => (
           <Text size="sm" key={s.provider} c="dimmed">
-            {counted(s.waiting, "row waits", "rows wait")} for {s.provider}
+            {counted(s.waiting, "row waits", "rows wait")} for {receiver(s.provider)}
             {s.eta_seconds ? `, which allows more in ${duration(s.eta_seconds)}` : ", whose servers are asked no faster than they like"}.
           </Text>
         ))}

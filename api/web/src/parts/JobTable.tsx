@@ -32,12 +32,15 @@ export function pace(j: Job): string {
   return j.eta_seconds ? `${rate}, ${duration(j.eta_seconds)} left` : rate;
 }
 
+/** receiver names whom rows wait for. */
+export const receiver = (provider: string) => (provider === "tail" ? "smaller mail hosts" : provider);
+
 /** slow says whom a job waits for. */
 export function slow(j: Job): string {
   const first = j.slow_routes[0];
   if (!first || !isBusy(j)) return "";
   const more = j.slow_routes.length > 1 ? ` and ${j.slow_routes.length - 1} more` : "";
-  return `${counted(first.waiting, "row waits", "rows wait")} for ${first.provider}${more}`;
+  return `${counted(first.waiting, "row waits", "rows wait")} for ${receiver(first.provider)}${more}`;
 }
 
 /** JobTable lists jobs, with whose they are where that is told. */

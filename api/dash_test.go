@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/coordinator"
 	"probity/store"
 )
 

@@ -154,15 +154,21 @@ func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool) (*chunkRows,
 	}
 	b = b[chunkHeader:]
 	vias := make([]*via, routes)
+	r := chunkReader{rest: b}
 	for i := range vias {
-		vias[i], b = readVia(b, t)
+		if vias[i] = r.via(t); r.short {
+			return nil, errChunkFile
+		}
 	}
 	out := &chunkRows{asks: make([]ask, 0, rows), batch: make([]wire.Row, 0, rows)}
 	for range rows {
-		n := askFixed + int(le.Uint16(b[12:]))
-		a := ask{Number: le.Uint32(b), Attempt: b[4], Flags: engine.Flags(b[5]), Via: vias[le.Uint16(b[6:])], Suggestion: le.Uint32(b[8:]),
-			Mailbox: string(b[askFixed:n])}
-		b = b[n:]
+		f := r.next(askFixed)
+		mailbox := r.next(int(le.Uint16(f[12:])))
+		route := int(le.Uint16(f[6:]))
+		if r.short || route >= len(vias) {
+			return nil, errChunkFile
+		}
+		a := ask{Number: le.Uint32(f), Attempt: f[4], Flags: engine.Flags(f[5]), Via: vias[route], Suggestion: le.Uint32(f[8:]), Mailbox: string(mailbox)}
 		if skip(a.Number) {
 			continue
 		}
@@ -182,21 +188,36 @@ func chunkNumbers(b []byte, t *engine.Table, visit func(uint32)) error {
 	return err
 }
 
-// readVia rebuilds a route from its hosts with the present table; a checksum has vouched for b.
-func readVia(b []byte, t *engine.Table) (*via, []byte) {
-	fact, n := engine.Fact(b[0]), int(b[1])
-	v := &via{mx: binary.LittleEndian.Uint32(b[2:])}
-	b = b[6:]
+// chunkReader reads a chunk piece by piece. The checksum vouches for the pieces, but not for how many the header says there are.
+type chunkReader struct {
+	rest  []byte
+	short bool // more was asked for than there was
+}
+
+// next is the next n bytes, or n zeros past the end.
+func (r *chunkReader) next(n int) []byte {
+	if n > len(r.rest) {
+		r.rest, r.short = nil, true
+		return make([]byte, n)
+	}
+	piece := r.rest[:n]
+	r.rest = r.rest[n:]
+	return piece
+}
+
+// via rebuilds a route from its hosts with the present table.
+func (r *chunkReader) via(t *engine.Table) *via {
+	f := r.next(2 + 4)
+	fact, n := engine.Fact(f[0]), int(f[1])
+	v := &via{mx: binary.LittleEndian.Uint32(f[2:])}
 	records := make([]engine.MX, n)
 	for i := range records {
-		end := 1 + int(b[0])
-		records[i] = engine.MX{Preference: uint16(i), Host: string(b[1:end])}
-		b = b[end:]
+		records[i] = engine.MX{Preference: uint16(i), Host: string(r.next(int(r.next(1)[0])))}
 	}
 	if fact == engine.FactImplicit && n > 0 {
 		v.Route = t.ImplicitRoute(records[0].Host)
 	} else {
 		v.Route = t.NewRoute(records)
 	}
-	return v, b
+	return v
 }

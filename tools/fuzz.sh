@@ -10,6 +10,6 @@ while read -r dir; do
 	go test -c -fuzz . -o "$built/fuzz" "$dir"
 	for target in $(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$dir"/*_test.go | cut -c6-); do
 		echo "fuzz $dir $target"
-		(cd "$dir" && "$built/fuzz" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "$time" -test.fuzzcachedir "$found/$dir")
+		(cd "$dir" && "$built/fuzz" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "$time" -test.fuzzminimizetime 1s -test.fuzzcachedir "$found/$dir")
 	done
 done <"$built/packages"

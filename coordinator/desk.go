@@ -70,9 +70,9 @@ func (h *dueHeap) Pop() any {
 // run sends chunks until ctx ends.
 func (d *desk) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		l, q, c, wait := d.pick(time.Now())
-		if l != nil {
-			l.send(q, c)
+		next, wait := d.pick(time.Now())
+		if next.l != nil {
+			next.l.send(next.q, next.c)
 			continue
 		}
 		d.sleep(ctx, wait)
@@ -100,8 +100,15 @@ func (d *desk) poke() {
 	}
 }
 
+// picked is a chunk that may go, of a class of a job.
+type picked struct {
+	l *live // nil for none
+	q *queue
+	c store.Chunk
+}
+
 // pick takes the next chunk that may go, from the job whose turn it is; else how long until one may, -1 if unknown.
-func (d *desk) pick(now time.Time) (*live, *queue, store.Chunk, time.Duration) {
+func (d *desk) pick(now time.Time) (picked, time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	wait := time.Duration(-1)
@@ -125,7 +132,7 @@ func (d *desk) pick(now time.Time) (*live, *queue, store.Chunk, time.Duration) {
 			d.asked += int(c.Rows)
 			d.flights++
 			l.out.Add(1)
-			return l, q, c, 0
+			return picked{l, q, c}, 0
 		}
 		l.hungry.Store(true)
 		if len(l.dues) > 0 {
@@ -134,7 +141,7 @@ func (d *desk) pick(now time.Time) (*live, *queue, store.Chunk, time.Duration) {
 			}
 		}
 	}
-	return nil, nil, store.Chunk{}, wait
+	return picked{}, wait
 }
 
 // answered frees the room of rows that a prober is done with.

@@ -38,11 +38,11 @@ func TestLongestGoesFirst(t *testing.T) {
 	c.desk.enter(l)
 	var order []string
 	for {
-		_, q, _, _ := c.desk.pick(time.Now())
-		if q == nil {
+		next, _ := c.desk.pick(time.Now())
+		if next.l == nil {
 			break
 		}
-		order = append(order, q.class)
+		order = append(order, next.q.class)
 	}
 	require.Equal(t, []string{"mx.slow.example", "godaddy", "google", "tail", "google"}, order[:5])
 	went := map[string]int{}

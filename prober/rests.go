@@ -10,10 +10,9 @@ import (
 )
 
 // A source that blocklists name rests everywhere: nobody is asked from it, but for one connection in a while, the canary. When a
-// receiver answers that one about its recipient, the source is off the lists, and all goes on as before, those too who rested for the
-// list alone. At one receiver a source
-// rests alone, until the receiver's time is over; a wide provider's rows are then asked from the other sources, each of which
-// keeps to a budget of its own.
+// receiver answers that one about its recipient, the source is off the lists, and all goes on as before, those too who rested for
+// the list alone. At one receiver a source rests alone, until the receiver's time is over; a wide provider's rows are then asked
+// from the other sources, each of which keeps to a budget of its own.
 
 // canaryRest is how often a source that rests everywhere is tried.
 const canaryRest = time.Hour

@@ -74,6 +74,7 @@ type group struct {
 	refused   uint64     // the last refusal that was heard here, by the lane's count of answers
 	doubted   []*place   // whose accepted probes wait for a refusal of anybody's
 	plain     bool       // TLS failed here: speak in clear
+	canary    bool       // nobody waits in it: see health.lets
 	blocked   bool       // its destination has no room: in the lane's list until then
 	deny      priority   // the highest that is blocked
 	until     time.Time

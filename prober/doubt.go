@@ -10,7 +10,9 @@ import (
 // Some receivers punish who asks about many unknown recipients by accepting everybody, without a word, until the hour is over.
 // What a decoy showed in the morning then proves nothing about an acceptance of now. So where a receiver may do that, and half
 // of an hour's refusals have been heard, an acceptance is believed only when the host has refused somebody after it: another
-// target, or a decoy, which is asked when several wait in vain, or nobody else is left to ask.
+// target, or a decoy, which is asked when several wait in vain, or nobody else is left to ask. After it means in the order of the
+// host: later in the same transaction, or in one that was sent when the acceptance had been heard. Two connections are heard in
+// any order.
 
 // doubtful reports a receiver that may accept silently: one that is known to, and any that nobody knows.
 func (l *lane) doubtful() bool { return l.shared || l.provider.AcceptsSilently }
@@ -30,9 +32,10 @@ func (h *hearing) heat() {
 		dest.mu.Unlock()
 	}
 	g.hot = heard >= limit
+	g.base = l.heard
 	for k, a := range h.s.seen {
 		if a.finding.Blame == engine.BlameRecipient && a.reply.Permanent() {
-			g.refused, h.refusing = l.heard+uint64(k)+1, true
+			g.refusedAll, g.refusedNow, h.refusing = max(g.refusedAll, h.s.sent), l.heard+uint64(k)+1, true
 		}
 	}
 }
@@ -45,7 +48,8 @@ func (w *window) heard(now time.Time) int {
 
 // believes reports that what the place's decoy has shown may be held beside the acceptance of a probe.
 func (pl *place) believes(p *probe) bool {
-	return !pl.group.hot || !pl.decoy.refused() || pl.group.refused > p.accepted
+	g := pl.group
+	return !g.hot || !pl.decoy.refused() || g.refusedAll >= p.accepted || p.accepted > g.base && g.refusedNow > p.accepted
 }
 
 // refused reports a decoy whose last answer was that there is no such mailbox.

@@ -270,6 +270,10 @@ func (h *hearing) decoyShown(pl *place, seen engine.Sighting) {
 	pl.decoy.state, pl.decoy.sighting, pl.decoy.tries, pl.decoy.asked = decoyKnown, seen, 0, 0
 	for waiting := pl.decoy.waiting.n; waiting > 0; waiting-- {
 		p := pl.decoy.waiting.pop()
+		if !pl.believes(p) {
+			h.l.doubt(p, pl)
+			continue
+		}
 		p.ev.Append(seen)
 		h.out = h.l.move(p, h.now, false, h.out)
 	}

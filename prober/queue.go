@@ -71,14 +71,16 @@ type group struct {
 	batch     int        // most recipients of a transaction, learnt from closes; 0 for no bound
 	oneDomain bool       // learnt: recipients of one transaction share their domain
 	hot       bool       // its acceptances are doubted: see hearing.heat
-	refused   uint64     // the last refusal that was heard here, by the lane's count of answers
-	doubted   []*place   // whose accepted probes wait for a refusal of anybody's
-	plain     bool       // TLS failed here: speak in clear
-	canary    bool       // nobody waits in it: see health.lets
-	blocked   bool       // its destination has no room: in the lane's list until then
-	deny      priority   // the highest that is blocked
-	until     time.Time
-	told      bool // until is a budget's word, not only the bound of the wait for one
+	// By the lane's count of answers: acceptances up to refusedAll were heard before somebody was asked who was then refused; of
+	// those after base, which are of the transaction heard last, the ones before refusedNow stand before a refusal there.
+	refusedAll, base, refusedNow uint64
+	doubted                      []*place // whose accepted probes wait for a refusal of anybody's
+	plain                        bool     // TLS failed here: speak in clear
+	canary                       bool     // nobody waits in it: see health.lets
+	blocked                      bool     // its destination has no room: in the lane's list until then
+	deny                         priority // the highest that is blocked
+	until                        time.Time
+	told                         bool // until is a budget's word, not only the bound of the wait for one
 }
 
 // hostSet tells apart the groups of a lane: a connection serves one host of one MX set.

@@ -29,6 +29,7 @@ type session struct {
 	destLease      bool // the destination wants a lease
 
 	asks     []ask
+	sent     uint64 // the lane's count of answers when they were taken
 	rcpts    []smtp.Rcpt
 	seen     []answer
 	progress bool // some recipient was answered on this connection

@@ -30,6 +30,7 @@ func (l *lane) take(s *session, now time.Time) denial {
 	}
 	if len(s.asks) > 0 {
 		s.reserve(len(s.asks))
+		s.sent = l.heard
 		return denial{}
 	}
 	switch {

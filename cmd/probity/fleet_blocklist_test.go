@@ -44,17 +44,18 @@ func TestFleetAvoidsListedSources(t *testing.T) {
 			verify()
 		}
 		before, began := spokes[1].dialsOf(everywhere), time.Now()
-		for time.Since(began) < 9*time.Minute {
+		tried := 0
+		for time.Since(began) < 9*time.Minute || tried == 0 && time.Since(began) < 30*time.Minute {
 			verify()
+			tried = spokes[1].dialsOf(everywhere) - before
 		}
-		tried := spokes[1].dialsOf(everywhere) - before
+		t.Logf("%d canaries in %v", tried, time.Since(began))
 		require.LessOrEqual(t, tried, 2+int(time.Since(began)/(4*time.Minute)), "canaries, and nothing else")
 		require.Positive(t, tried, "no canary")
 
 		f.internet.Pardon(everywhere)
-		for tries := 0; f.identity(everywhere).State != "ok"; tries++ {
-			require.Less(t, tries, 10, "the canary does not bring it back")
-			verify()
+		for pardoned := time.Now(); f.identity(everywhere).State != "ok"; verify() {
+			require.Less(t, time.Since(pardoned), 30*time.Minute, "the canary does not bring it back")
 		}
 		requirePolite(t, f.internet.Referee.Report())
 		t.Logf("%d canaries; %d UNKNOWN beyond the truth; blocked by provider: %v", tried, unknown, blocked)

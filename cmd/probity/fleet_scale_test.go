@@ -11,9 +11,9 @@ import (
 	"probity/bench/sim"
 )
 
-// scaleRows is the work of each identity: nine minutes and a half at the shipped pace of 300 recipients a minute. A minute's budget
-// goes out in a burst, so a list of whole minutes would take one more where shares differ by a row.
-const scaleRows = 2800
+// scaleRows is the work of each identity: thirty-eight minutes and a half at the shipped pace of 300 recipients a minute. A
+// minute's budget goes out in a burst, so that a share that is a few rows larger takes a minute more: of so many that is little.
+const scaleRows = 11_550
 
 // TestThroughputIsLinearInIdentities gives each identity the same work at one wide provider, in real time as receivers feel
 // it, so that politeness alone is the bottleneck: with more identities it takes as long.

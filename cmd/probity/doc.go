@@ -13,7 +13,7 @@
 //  3. What is wrong with the command line is said before anybody is asked, with what to do about it; a list that is refused
 //     leaves nothing behind.
 //  4. A list is verified whole or leaves its progress beside the result: interrupted in any way, the same command goes on
-//     from there, and a folder that is not ours is never removed.
+//     from there. A folder that is not ours is never removed, a finished result not written over without --force.
 //  5. On SIGTERM requests end first, then callbacks, then the node; everything is out within 25 seconds.
 //  6. No password, key or secret is printed but the one that the command was asked for, once; none is in a flag.
 package main

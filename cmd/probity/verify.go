@@ -22,6 +22,7 @@ type verifyCmd struct {
 	probingFlags
 	Targets []string      `arg:"" help:"Addresses, or one CSV file, or - for CSV on standard input."`
 	Output  string        `short:"o" help:"Result file of a list; its ending decides: .csv, .csv.gz, .csv.zst, .jsonl. Default: CSV on standard output." placeholder:"FILE"`
+	Force   bool          `help:"A list: write over a result file that is already there."`
 	JSON    bool          `name:"json" help:"Addresses: one JSON object a line."`
 	Details bool          `help:"Addresses: the details of each verdict, with --json."`
 	Timeout time.Duration `help:"Addresses: how long to wait for each." default:"30s"`
@@ -111,7 +112,22 @@ func (c *verifyCmd) onlyList(file string) error {
 	if sameFile(file, c.Output) {
 		return fmt.Errorf("%w: --output %s is the list itself; name another file", errUsage, c.Output)
 	}
-	return nil
+	return c.spareFinished()
+}
+
+// spareFinished refuses to write over a result, unless the run that would is one that was interrupted or is told to.
+func (c *verifyCmd) spareFinished() error {
+	there, err := os.Lstat(c.Output)
+	if err != nil {
+		return nil // what keeps it from being looked at will keep it from being written
+	}
+	if there.IsDir() {
+		return fmt.Errorf("%w: --output %s is a folder; name a file", errUsage, c.Output)
+	}
+	if _, err := os.Stat(c.Output + progressFolder); c.Force || err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: --output %s is there already, and no interrupted run of ours would go on into it; name another file, or write over it with --force", errUsage, c.Output)
 }
 
 // warnWithoutSender says once why public mail servers will not be asked.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"strings"
 
 	"probity/store"
 )
@@ -13,8 +14,13 @@ type actJSON struct {
 	From   string `json:"from"`
 	Act    string `json:"act"`
 	Target string `json:"target"`
+	About  string `json:"about"` // e-mail address of the account that it was done to, or whose key it is
 	Note   string `json:"note"`
 }
+
+// maxActsRead bounds what one request reads of the log: where so many acts hold too few of those that are asked for, its
+// page is short and says where to go on.
+const maxActsRead, actsAtOnce = 20_000, 200
 
 // listActs serves a page of the audit log, newest first.
 func (x *exchange) listActs() error {
@@ -22,30 +28,71 @@ func (x *exchange) listActs() error {
 	if err != nil {
 		return err
 	}
-	found, err := x.srv.rooms.Store.Acts(x.query("cursor"), int(limit))
+	by, act := strings.ToLower(x.query("by")), x.query("act")
+	acts, next, err := x.srv.acts(x.query("cursor"), int(limit), func(a actJSON) bool {
+		return (act == "" || a.Act == act) && strings.Contains(strings.ToLower(a.By), by)
+	})
 	if errors.Is(err, store.ErrBadCursor) {
 		return refuse(unacceptable, "cursor is none of ours: send the next_cursor of the page before.")
 	}
 	if err != nil {
 		return err
 	}
-	acts, next := []actJSON{}, ""
-	for _, a := range found {
-		acts = append(acts, actJSON{stamp(a.At), x.srv.actor(a.By), a.From, a.Act, a.Target, a.Note})
-		next = a.Cursor
-	}
-	if len(found) < int(limit) {
-		next = ""
-	}
 	return x.sendAs(statusOK, map[string]any{"acts": acts, "next_cursor": textOrNil(next)})
 }
 
-// actor names who acted: an account by its e-mail address.
-func (s *Server) actor(by string) string {
-	if u, err := s.rooms.Store.User(by); err == nil {
-		return u.Email
+// acts reads the log from below cursor until limit acts are wanted ones, and says where to go on; "" at its end.
+func (s *Server) acts(cursor string, limit int, wanted func(actJSON) bool) ([]actJSON, string, error) {
+	acts := []actJSON{}
+	email := s.emails()
+	for read := 0; read < maxActsRead; read += actsAtOnce {
+		found, err := s.rooms.Store.Acts(cursor, actsAtOnce)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, a := range found {
+			cursor = a.Cursor
+			by := a.By
+			if name := email(by); name != "" {
+				by = name
+			}
+			shown := actJSON{stamp(a.At), by, a.From, a.Act, a.Target, email(subject(a)), a.Note}
+			if !wanted(shown) {
+				continue
+			}
+			if acts = append(acts, shown); len(acts) == limit {
+				return acts, cursor, nil
+			}
+		}
+		if len(found) < actsAtOnce {
+			return acts, "", nil
+		}
 	}
-	return by
+	return acts, cursor, nil
+}
+
+// subject is the account that an act was done to: that of a key stands before its name.
+func subject(a store.Act) string {
+	if strings.HasPrefix(a.Act, "key ") {
+		owner, _, _ := strings.Cut(a.Note, " ")
+		return owner
+	}
+	return a.Target
+}
+
+// emails names accounts by their e-mail addresses, each looked for once; "" where there is no such account.
+func (s *Server) emails() func(account string) string {
+	known := map[string]string{}
+	return func(account string) string {
+		email, asked := known[account]
+		if !asked {
+			if u, err := s.rooms.Store.User(account); err == nil {
+				email = u.Email
+			}
+			known[account] = email
+		}
+		return email
+	}
 }
 
 // auditSignIn records that an admin signed in. Customers come and go.

@@ -136,6 +136,19 @@ func TestAudit(t *testing.T) {
 	}
 	older := w.get("/v1/admin/audit?limit=1&cursor="+page.json(t)["next_cursor"].(string), w.adminKey).json(t)["acts"].([]any)
 	require.Equal(t, "user add", older[0].(map[string]any)["act"])
+	require.Equal(t, "ann@probity.test", acts[1].(map[string]any)["about"])
+	require.Equal(t, []string{"user enable", "sign in"}, w.acts("by=DANA@"))
+	require.Equal(t, []string{"user disable"}, w.acts("by=root@&act=user+disable&limit=1"))
+	require.Empty(t, w.acts("by=nobody"))
 	require.Equal(t, 422, w.get("/v1/admin/audit?cursor=zzz", w.adminKey).status)
 	require.Equal(t, 403, w.get("/v1/admin/audit", w.key).status)
+}
+
+// acts are the words of the acts that a filter finds.
+func (w *world) acts(query string) []string {
+	words := []string{}
+	for _, a := range w.get("/v1/admin/audit?"+query, w.adminKey).json(w.t)["acts"].([]any) {
+		words = append(words, a.(map[string]any)["act"].(string))
+	}
+	return words
 }

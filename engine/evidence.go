@@ -59,6 +59,9 @@ type Sighting struct {
 	// Vouched says that this connection had accepted another recipient of the domain:
 	// only then may a permanent reply that no rule knows mean that the mailbox is missing.
 	Vouched bool
+	// Doubtful says that this failure may be the fault of who asked: its other connections fail, too, or this receiver's
+	// did not fail before.
+	Doubtful bool
 }
 
 // Evidence is all that was seen about one address, append-only. The zero value has seen nothing.
@@ -136,6 +139,16 @@ func (ev *Evidence) failed(host string) bool {
 	for i := range ev.Seen {
 		s := &ev.Seen[i]
 		if s.Subject == SubjectSession && s.Host == host && !s.good() {
+			return true
+		}
+	}
+	return false
+}
+
+// doubtful reports a failure of a session that may have been our own.
+func (ev *Evidence) doubtful() bool {
+	for i := range ev.Seen {
+		if ev.Seen[i].Doubtful {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ type Policy struct {
 	NoSMTP   bool            // syntax, DNS, lists and knowledge only
 	Details  bool            // fill Verdict.Details.Message; everything else is always filled
 	Schedule []time.Duration // waits after each deferred attempt; its length bounds the retries
+	Hasty    bool            // somebody waits: a failure that may be our own is told, not retried
 }
 
 // StepKind says what to do next for one address.
@@ -115,10 +116,18 @@ func afterDeferral(ev *Evidence, p Policy, target Sighting) Step {
 	return waitFrom(ev, p, target.At)
 }
 
-// waitForSession retries later when every host failed and one of them asked for patience.
+// maxDoubts is how many attempts may end in failures that may be our own: what lasts longer is told as it is.
+const maxDoubts = 2
+
+// waitForSession retries later when every host failed and one of them asked for patience, or the fault may be ours.
 func waitForSession(ev *Evidence, p Policy) Step {
 	worst, ok := ev.sessionFailure()
-	if !ok || worst.Event != EventReply || !worst.Finding.Meaning.deferral() {
+	switch {
+	case !ok:
+		return Step{}
+	case worst.Event != EventReply && ev.doubtful() && !p.Hasty && ev.Attempts < maxDoubts:
+		return waitFrom(ev, p, ev.Seen[len(ev.Seen)-1].At)
+	case worst.Event != EventReply || !worst.Finding.Meaning.deferral():
 		return Step{}
 	}
 	return waitFrom(ev, p, worst.At)

@@ -50,13 +50,13 @@ func TestSickSourcesSendCanaries(t *testing.T) {
 	}
 	require.True(t, h.connected(false, "0", now))
 	require.True(t, h.isSick())
-	require.Equal(t, now.Add(canaryEvery), h.waits(now))
+	require.Equal(t, now.Add(canaryEvery), h.lets(false, now))
 	later := now.Add(canaryEvery)
-	require.Zero(t, h.waits(later), "the canary goes")
-	require.Equal(t, later.Add(canaryEvery), h.waits(later), "and no other with it")
+	require.Zero(t, h.lets(false, later), "the canary goes")
+	require.Equal(t, later.Add(canaryEvery), h.lets(false, later), "and no other with it")
 	require.True(t, h.connected(true, "9", later))
 	require.False(t, h.isSick())
-	require.Zero(t, h.waits(later))
+	require.Zero(t, h.lets(false, later))
 
 	few := health{}
 	for range 10 * sickFails {

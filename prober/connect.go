@@ -39,6 +39,9 @@ func (s *session) connect(ctx context.Context) bool {
 		}
 		return false
 	}
+	if s.from == s.lane.egress {
+		s.from.health.met(knock{engine.Route{Key: s.lane.key.route, Provider: s.lane.provider}, s.group.host})
+	}
 	x := s.conn.Extensions()
 	s.maxRcpt, s.maxMail, s.oneDomain = x.RcptMax, x.MailMax, x.RcptDomainMax == 1
 	return true
@@ -91,11 +94,18 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fau
 	d := smtp.Dialer{Local: s.from.Local, SOCKS5: cfg.SOCKS5, AllowPrivate: cfg.AllowPrivate, Dial: cfg.Dial}
 	ctx, cancel := context.WithTimeout(ctx, cfg.Connect)
 	defer cancel()
-	s.dialled = true
+	s.dialled, s.began = true, time.Now()
 	s.lane.prober.metrics.connections.Inc()
 	conn, f := d.DialContext(ctx, netip.AddrPortFrom(addr, cfg.Port))
-	if now := time.Now(); s.from.health.connected(f.None(), s.lane.key.route, now) {
+	now := time.Now()
+	if s.from.health.connected(f.None(), s.lane.key.route, now) {
 		cfg.Log.Warn("a source cannot connect, or can again; while it cannot, one connection in a while tries", "egress", s.from.name, "connects", f.None())
+	}
+	switch {
+	case !f.None():
+		s.lane.prober.watch(s.from)
+	case s.group.canary:
+		s.from.health.answered(now)
 	}
 	return conn, f
 }
@@ -145,14 +155,27 @@ func (s *session) bar() {
 	l.prober.finish(l, out, now)
 }
 
-// sighting is a fault as evidence.
+// sighting is a fault as evidence. The lane's mutex is held.
 func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
 	g := engine.Sighting{Event: f.Event, Host: s.group.host, At: now}
 	if f.Event == engine.EventReply {
 		g.Reply = f.Reply
 		g.Finding = s.classify(f.Reply)
 	}
+	g.Doubtful = s.doubts(f)
 	return g
+}
+
+// doubts reports a failure that tells little of the host: its name could not be looked up, or it cannot be reached just now while
+// it was before, or while nobody can. Jobs try again by the schedule, so that a short outage of ours costs them time, not verdicts.
+func (s *session) doubts(f smtp.Fault) bool {
+	switch f.Event {
+	case engine.EventHostServFail:
+		return true
+	case engine.EventConnectFailed, engine.EventTimeout, engine.EventClosed:
+		return s.dialled && (s.conn == nil && s.lane.heard > 0 || s.from.health.doubts(s.began, f.Event == engine.EventTimeout))
+	}
+	return false
 }
 
 func (s *session) classify(r engine.Reply) engine.Finding {
@@ -162,8 +185,12 @@ func (s *session) classify(r engine.Reply) engine.Finding {
 // fail tells the lane that no recipient could be named on this connection.
 func (s *session) fail(f smtp.Fault) {
 	l, now := s.lane, time.Now()
-	seen := s.sighting(f, now)
 	l.mu.Lock()
+	if s.group.canary {
+		l.mu.Unlock()
+		return
+	}
+	seen := s.sighting(f, now)
 	out := l.failed(s, f, seen, now, nil)
 	l.mu.Unlock()
 	l.prober.finish(l, out, now)
@@ -187,11 +214,33 @@ func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.T
 		l.retreat(l.scaled(minBackoff), l.scaled(maxBackoff), now)
 		return out
 	}
+	if l.confirms(s, &seen, now) {
+		return out
+	}
 	l.prober.metrics.failures.WithLabelValues(seen.Event.String()).Inc()
 	if len(l.down) < maxDown {
 		l.down[g.host] = failure{sighting: seen, until: now.Add(l.scaled(failureLife))}
 	}
 	return l.emptyOut(g, now, out)
+}
+
+// confirms reports a failure that is believed only when it comes again: a host's first refusal, where nobody waits but jobs, and
+// the second while the source doubts itself: who fails first in an outage of ours does not know yet that others will, and a knock
+// takes a while. Silence has taken its time already. The mutex is held.
+func (l *lane) confirms(s *session, seen *engine.Sighting, now time.Time) bool {
+	g := s.group
+	u := l.unsure[g.host]
+	switch {
+	case seen.Event != engine.EventConnectFailed, g.queued[single] > 0, len(l.unsure) >= maxDown:
+	case u.tries > 0 && !s.began.After(u.at):
+		return true // both were tried at one time
+	case u.tries == 0, u.tries == 1 && seen.Doubtful:
+		l.unsure[g.host] = refusals{u.tries + 1, now}
+		l.noConnect = now.Add(l.scaled(minBackoff) << u.tries) // nobody's back-off: a single that comes now shall not wait longer
+		return true
+	}
+	delete(l.unsure, g.host)
+	return false
 }
 
 // act does to the lane what the finding of a reply asks for. The mutex is held.

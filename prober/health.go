@@ -11,6 +11,14 @@ const (
 	sickFails   = 20 // connections in a row
 	sickRoutes  = 10 // that they went to, at the least
 	canaryEvery = 30 * time.Second
+
+	// uneasyRoutes is how many routes in a row a source fails to reach before it doubts itself, and freshFor how long ago it must
+	// have reached another when that began: who has reached nobody for long has no reason to think that anybody could be.
+	uneasyRoutes = 5
+	freshFor     = 5 * time.Minute
+	// alibi is how long a connection may have been tried when another is made, and still be refused for the reason that others are;
+	// who is silent was sent more than one packet meanwhile, and has none.
+	alibi = time.Second
 )
 
 // health is what an identity's connections have come to.
@@ -18,7 +26,15 @@ type health struct {
 	mu     sync.Mutex      // guards what follows
 	fails  int             // in a row
 	routes map[string]bool // of them; at most sickRoutes
-	canary time.Time       // when the next may go; only while sick
+	canary time.Time       // when the next may go; only while uneasy
+	worked time.Time       // when the last connection was made
+	began  time.Time       // the first failure in the row
+
+	known   knock     // whom it has reached last: who is most likely to answer a canary
+	knocked time.Time // when he was asked for it last
+	proved  time.Time // when he answered
+	tried   int       // canaries since it is sick
+	watched bool      // somebody sends canaries
 }
 
 // connected notes a connection that was made, or that was not. It reports a change: sick, or well again.
@@ -27,27 +43,33 @@ func (h *health) connected(ok bool, route string, now time.Time) (changed bool) 
 	defer h.mu.Unlock()
 	was := h.sick()
 	if ok {
-		h.fails = 0
+		h.fails, h.tried, h.worked = 0, 0, now
 		clear(h.routes)
 		return was
 	}
-	h.fails++
+	if !h.proved.IsZero() && now.Sub(h.proved) < provenFor {
+		return false
+	}
+	uneasy := h.uneasy()
+	if h.fails++; h.fails == 1 {
+		h.began = now
+	}
 	if h.routes == nil {
 		h.routes = map[string]bool{}
 	}
 	if len(h.routes) < sickRoutes {
 		h.routes[route] = true
 	}
-	if !h.sick() {
-		return false
+	if h.uneasy() && !uneasy {
+		h.canary = h.firstCanary(now)
 	}
-	if !was {
-		h.canary = now.Add(canaryEvery)
-	}
-	return !was
+	return !was && h.sick()
 }
 
 func (h *health) sick() bool { return h.fails >= sickFails && len(h.routes) >= sickRoutes }
+
+// uneasy reports several receivers that failed in a row: it may be us.
+func (h *health) uneasy() bool { return len(h.routes) >= uneasyRoutes }
 
 func (h *health) isSick() bool {
 	h.mu.Lock()
@@ -55,16 +77,14 @@ func (h *health) isSick() bool {
 	return h.sick()
 }
 
-// waits is when a connection may be tried, if not now. While sick, who is let go is the canary, and the next comes later.
-func (h *health) waits(now time.Time) time.Time {
+// doubts reports that a connection begun at a time may have failed for reasons of our own: several receivers fail in a row,
+// and lately all was well, but not while it was tried.
+func (h *health) doubts(began time.Time, silent bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.sick() {
-		return time.Time{}
+	within := alibi
+	if silent {
+		within = 0
 	}
-	if now.Before(h.canary) {
-		return h.canary
-	}
-	h.canary = now.Add(canaryEvery)
-	return time.Time{}
+	return h.uneasy() && h.worked.Sub(began) <= within && h.began.Sub(h.worked) < freshFor
 }

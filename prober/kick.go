@@ -161,10 +161,7 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 		l.pace.unconnect()
 		return false
 	}
-	wait := l.egress.health.waits(now)
-	if rest := l.egress.tries(l.scaled(canaryRest), now); rest.After(wait) {
-		wait = rest
-	}
+	wait := l.egress.lets(g.canary, l.scaled(canaryRest), now)
 	if now.Before(wait) {
 		l.pace.unconnect()
 		l.prober.slots.free()

@@ -36,7 +36,8 @@ type lab struct {
 	halt   func()                       // ends the prober and waits for it
 	stop   func()                       // ends everything and waits for it
 
-	row atomic.Uint32
+	row      atomic.Uint32
+	nameless atomic.Bool // names are answered with SERVFAIL
 }
 
 // host is a scripted mail host.
@@ -178,6 +179,8 @@ func (b *lab) serveDNS(ctx context.Context, wg *sync.WaitGroup) {
 			m.SetReply(q)
 			h := b.hosts[strings.ToLower(strings.TrimSuffix(q.Question[0].Name, "."))]
 			switch {
+			case b.nameless.Load():
+				m.Rcode = mdns.RcodeServerFailure
 			case h == nil:
 				m.Rcode = mdns.RcodeNameError
 			case q.Question[0].Qtype == mdns.TypeA:

@@ -22,6 +22,7 @@ type lane struct {
 	places   map[placeKey]*place
 	ready    [priorities]ring[*group] // groups that may need a session
 	down     map[string]failure
+	unsure   map[string]refusals // hosts that may have failed: see confirms
 	quick    map[string]quickness
 	heard    uint64          // answers, ever
 	listed   bool            // it rests for what a public blocklist says
@@ -55,6 +56,12 @@ type failure struct {
 	until    time.Time
 }
 
+// refusals are connections to a host that failed, and when the last one did.
+type refusals struct {
+	tries int
+	at    time.Time
+}
+
 const (
 	failureLife = 30 * time.Second
 	maxMute     = 3
@@ -68,6 +75,7 @@ func newLane(p *Prober, k laneKey, provider *engine.Provider, e *egress, now tim
 	l := &lane{
 		prober: p, key: k, provider: provider, egress: e, notBefore: p.quietUntil(provider.Limits),
 		groups: map[string]*group{}, places: map[placeKey]*place{}, down: map[string]failure{}, mute: map[string]int{}, quick: map[string]quickness{},
+		unsure: map[string]refusals{},
 	}
 	table := p.table.Load()
 	l.shared = provider.ID == table.Unknown.ID
@@ -89,7 +97,7 @@ type ended struct {
 func (l *lane) move(p *probe, now time.Time, front bool, out []ended) []ended {
 	p.policy.NoSMTP = p.policy.NoSMTP || l.barred
 	if p.urgent.Load() {
-		p.who = single
+		p.who, p.policy.Hasty = single, true
 	}
 	for {
 		step := engine.Next(&p.ev, p.policy, now)

@@ -65,6 +65,28 @@ func (e *egress) tries(again time.Duration, now time.Time) time.Time {
 	return time.Time{}
 }
 
+// lets is when a connection may be tried, if not now. A source that rests is not asked whether it is well: its canary is for the
+// lists that name it, and no knock shall take its place; where it may not go yet, the canary of a sick one is not spent on it.
+func (e *egress) lets(knocks bool, again time.Duration, now time.Time) time.Time {
+	if rest := e.restsUntil(knocks, now); now.Before(rest) {
+		return rest
+	}
+	if wait := e.health.lets(knocks, now); now.Before(wait) {
+		return wait
+	}
+	return e.tries(again, now)
+}
+
+// restsUntil is when somebody may be asked from a source that rests everywhere: at the time of its canary, a knock not before the end.
+func (e *egress) restsUntil(knocks bool, now time.Time) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now.Before(e.rests) && !knocks {
+		return e.canary
+	}
+	return e.rests
+}
+
 // well ends the rest of a source that has been answered about a recipient. It reports whether it rested.
 func (e *egress) well(now time.Time) bool {
 	e.mu.Lock()

@@ -57,3 +57,22 @@ func TestCanaryOfAListedSource(t *testing.T) {
 	require.False(t, e.rested(later))
 	require.False(t, e.well(later), "once")
 }
+
+// TestCanariesAreOfOneKind: a listed source that reaches nobody knocks nowhere, and its canary is spent once, when it goes.
+func TestCanariesAreOfOneKind(t *testing.T) {
+	now := time.Now()
+	e := &egress{votes: map[string]time.Time{}}
+	for i := range sickFails {
+		e.health.connected(false, string(rune('a'+i)), now)
+	}
+	e.health.met(knock{host: "mx.a.example"})
+	for _, r := range []string{"a", "b", "c"} {
+		e.vote(r, now.Add(24*time.Hour), canaryRest, now)
+	}
+	later := now.Add(canaryRest)
+	require.Equal(t, later, e.lets(false, canaryRest, later.Add(-time.Second)))
+	require.Equal(t, now.Add(24*time.Hour), e.lets(true, canaryRest, later), "a knock proves nothing to lists")
+	require.Zero(t, e.lets(false, canaryRest, later))
+	require.Equal(t, later.Add(canaryRest), e.lets(false, canaryRest, later))
+	require.Zero(t, e.lets(true, canaryRest, now.Add(24*time.Hour)))
+}

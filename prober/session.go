@@ -21,8 +21,9 @@ type session struct {
 
 	used, destUsed connPace // guarded by the lane's and the destination's mutex
 	dialled        bool
-	plain          bool // TLS has failed here before
-	maxRcpt        int  // the server's own words (RFC 9422); 0 for none
+	began          time.Time // when it was
+	plain          bool      // TLS has failed here before
+	maxRcpt        int       // the server's own words (RFC 9422); 0 for none
 	maxMail        int
 	oneDomain      bool
 	destLease      bool // the destination wants a lease

@@ -71,7 +71,7 @@ func (p *Prober) launch(key cache.Key, a *wire.Ask, who asker, attempts int, pin
 	if a.Low {
 		pr.who = bulk
 	}
-	pr.policy = engine.Policy{NoSMTP: a.NoSMTP || p.cfg.Suppressed(a.Address.Domain(), a.Route.Hosts), Details: true, Schedule: p.table.Load().Schedule}
+	pr.policy = engine.Policy{NoSMTP: a.NoSMTP || p.cfg.Suppressed(a.Address.Domain(), a.Route.Hosts), Details: true, Schedule: p.table.Load().Schedule, Hasty: true}
 	pr.ev = engine.Evidence{Address: a.Address, Flags: a.Flags, Route: *a.Route, Attempts: attempts}
 	if pinned == "" {
 		pinned = a.Egress

@@ -1,0 +1,143 @@
+package prober
+
+import (
+	"context"
+	"time"
+
+	"probity/engine"
+)
+
+// A canary to a host that answers nobody proves nothing: were only such hosts left, a sound source would stay sick, and ask one of
+// them every half a minute. So canaries go to whom the source has reached last, within that lane's budgets: a knock. Where that
+// cannot be, and every fourth time in case that this host has gone, somebody who waits sends his own. The first knock goes as
+// soon as the source doubts itself; who has just answered one vouches for it.
+const (
+	canaryGrace = time.Second // how long others leave the canary to the knock
+	canaryTurns = 4
+	knockEvery  = 5 * time.Second // at the most
+	provenFor   = 3 * time.Second
+)
+
+// knock is a host that a source has reached.
+type knock struct {
+	route engine.Route
+	host  string
+}
+
+// met notes a host that greeted.
+func (h *health) met(k knock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known = k
+}
+
+// answered notes a knock that was.
+func (h *health) answered(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.proved = now
+}
+
+// firstCanary is when a source that begins to doubt itself may send one. The mutex is held.
+func (h *health) firstCanary(now time.Time) time.Time {
+	if h.known.host == "" {
+		return now.Add(canaryEvery)
+	}
+	if at := h.knocked.Add(knockEvery); at.After(now) {
+		return at
+	}
+	return now
+}
+
+// lets is when a connection may be tried, if not now. While sick, who is let go is the canary, and the next comes later.
+func (h *health) lets(knocks bool, now time.Time) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := h.canary
+	switch {
+	case !knocks && !h.sick():
+		return time.Time{}
+	case !knocks && h.known.host != "":
+		at = at.Add(canaryGrace)
+	}
+	if now.Before(at) {
+		return at
+	}
+	h.canary = now.Add(canaryEvery)
+	if h.tried++; knocks {
+		h.knocked = now
+	}
+	return time.Time{}
+}
+
+// watch has canaries sent for a source until it is at ease.
+func (p *Prober) watch(e *egress) {
+	if !e.health.needsWatch() {
+		return
+	}
+	p.spawn(func(soft, _ context.Context) {
+		for at, k := e.health.next(); !at.IsZero(); at, k = e.health.next() {
+			if !sleep(soft, time.Until(at)) {
+				return
+			}
+			if k.host != "" && p.knock(e, k) {
+				continue
+			}
+			if !sleep(soft, 2*canaryGrace) { // somebody else's turn
+				return
+			}
+		}
+	})
+}
+
+// sleep waits; false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// needsWatch reports an uneasy source that nobody watches, and that the caller does so from now on.
+func (h *health) needsWatch() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.watched || !h.uneasy() || h.known.host == "" {
+		return false
+	}
+	h.watched = true
+	return true
+}
+
+// next is when the next canary is due, and to whom it may go; the zero time when none is, and the watch ends.
+func (h *health) next() (time.Time, knock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.uneasy() {
+		h.watched = false
+		return time.Time{}, knock{}
+	}
+	if h.sick() && h.tried%canaryTurns == canaryTurns-1 {
+		return h.canary, knock{}
+	}
+	return h.canary, h.known
+}
+
+// knock connects to a host for nobody's sake. False when it may not.
+func (p *Prober) knock(e *egress, k knock) bool {
+	now := time.Now()
+	if e.rested(now) {
+		return false
+	}
+	l := p.laneOf(&k.route, e, now)
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.dead && l.start(&group{key: k.host, host: k.host, canary: true}, bulk, now)
+}

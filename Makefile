@@ -2,7 +2,9 @@
 # make test    the whole test suite
 # make bench   every scenario of probity bench, or SCENARIOS="bulk single"; make bench-peers: Probity beside other libraries
 # make check   format, vet, staticcheck, import law, generated code
-# make fleet   kills, and cuts of CUT of gossip, of streams and of both, against a cluster in network namespaces; as root
+# make fleet   kills, and cuts of CUT of gossip, of streams and of both, against a cluster in network namespaces; as root;
+#              PROBITY_FLEET_ROWS=200000 for a longer list
+# make kills   SIGKILL of each prober each minute of an hour, processes in namespaces; EACH=6s is a scale of ten; as root
 # make torture  faults from a seed against processes of every part: make torture SEED=7 TIME=15m
 # make makespan  the time that a list of MAKESPAN rows takes with the shipped budgets, beside the least that it can
 # make web     the dashboard anew, into the tree from where the next build embeds it; needs Node. make build does it when
@@ -19,13 +21,14 @@ CALM := ^(TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestF
 FUZZTIME ?= 500x
 ROWS ?= 20000
 CUT ?= 3m
+EACH ?= 1m
 MAKESPAN ?= 1000000
 SCENARIOS ?=
 PEERS ?=
 
 PAGE := api/web/dist/.built
 
-.PHONY: demo fleet makespan test check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck
+.PHONY: demo fleet kills makespan test check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck
 
 build: $(PAGE)
 	CGO_ENABLED=0 $(GO) build -o bin/probity ./cmd/probity
@@ -44,6 +47,9 @@ demo: build
 
 fleet:
 	PROBITY_FLEET_CUT=$(CUT) $(GO) test -v -count=1 -timeout 90m -run '^(TestFleetSurvives|TestFleetCutsOneByOne)$$' ./cmd/probity
+
+kills:
+	PROBITY_KILLS_EACH=$(EACH) $(GO) test -v -count=1 -timeout 90m -run '^TestKilledProbersKeepTheHour$$' ./cmd/probity
 
 test: build
 	sh api/web/test.sh $(CURDIR)/bin/probity

@@ -12,7 +12,8 @@
 //     honest verifier may conclude about each kind of mailbox behind it.
 //   - Truth: the outcomes that an honest verifier may give for any address.
 //   - Referee: connections, recipients and refusals by source address and
-//     persona, held against what that persona tolerates.
+//     persona, held against what that persona tolerates; and those of each
+//     narrow route over all sources, which ask it one at a time.
 //   - List, truth and score files, and the override file that scales a prober's
 //     budgets as the internet's speed-up scales the personas' limits.
 //

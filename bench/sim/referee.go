@@ -41,11 +41,13 @@ const maxMeters = 1 << 16
 //  2. A window holds between 59 and 60 parts of its minute or hour, so that no
 //     rate is overstated.
 //  3. All hosts of a provider are one, whatever the personas of its tenants.
+//  4. A narrow route is counted once more, over all sources (referee_route.go).
 type Referee struct {
 	speedup float64
 
-	mu     sync.Mutex // guards meters
+	mu     sync.Mutex // guards what follows
 	meters map[meterKey]*meter
+	routes map[string]*routeMeter // narrow ones, maxMeters at most
 }
 
 // meterKey is one source seen by one cluster of hosts.
@@ -59,7 +61,7 @@ type meterKey struct {
 // the real one: limits by the minute and the hour are multiplied by it. With 0
 // only what a persona can never take is a limit.
 func NewReferee(speedup float64) *Referee {
-	return &Referee{speedup: speedup, meters: map[meterKey]*meter{}}
+	return &Referee{speedup: speedup, meters: map[meterKey]*meter{}, routes: map[string]*routeMeter{}}
 }
 
 // scaled is l as it holds in a world of that speed-up.

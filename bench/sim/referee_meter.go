@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -130,6 +131,11 @@ type visit struct {
 	rcpts        int // of the connection
 	group        int // of the transaction
 	refusals     int
+
+	source netip.Addr    // who asks
+	home   *Domain       // of the last recipient
+	route  *routeMeter   // of that; nil where it is wide
+	stays  []*routeMeter // those that it has asked
 }
 
 // settle notes how many connections are open, and tells whether this one is
@@ -152,6 +158,7 @@ func (v *visit) leave() {
 		return
 	}
 	v.left = true
+	v.depart()
 	v.meter.mu.Lock()
 	v.meter.open--
 	v.meter.mu.Unlock()
@@ -199,6 +206,7 @@ func (v *visit) rcpt(now time.Time) ruling {
 // how long the persona is angry when that is one too many in the hour.
 func (v *visit) refuse(now time.Time, pause time.Duration) ruling {
 	v.refusals++
+	v.refusedOf(now)
 	m := v.meter
 	m.mu.Lock()
 	defer m.mu.Unlock()

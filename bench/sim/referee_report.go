@@ -7,14 +7,15 @@ import (
 
 // Report is the referee's account, as GET /referee gives it.
 type Report struct {
-	Connections int64   `json:"connections"`
-	Recipients  int64   `json:"recipients"`
-	Refused     int64   `json:"refused"`
-	Excesses    int64   `json:"excesses"`
-	Blocks      int64   `json:"blocks"`   // times that a receiver began to block a source for what it had done
-	Silences    int64   `json:"silences"` // times that one began to accept everybody from it instead
-	By          []Entry `json:"by"`       // the excesses
-	Peaks       []Entry `json:"peaks"`    // the highest value of each limited kind, whether within the limit or not
+	Connections int64      `json:"connections"`
+	Recipients  int64      `json:"recipients"`
+	Refused     int64      `json:"refused"`
+	Excesses    int64      `json:"excesses"`
+	Blocks      int64      `json:"blocks"`   // times that a receiver began to block a source for what it had done
+	Silences    int64      `json:"silences"` // times that one began to accept everybody from it instead
+	By          []Entry    `json:"by"`       // the excesses
+	Peaks       []Entry    `json:"peaks"`    // the highest value of each limited kind, whether within the limit or not
+	Routes      []RouteUse `json:"routes"`   // the narrow routes, all sources together
 }
 
 // Entry is one kind of limit of one persona towards one source. With several
@@ -30,7 +31,7 @@ type Entry struct {
 
 // Report tells what has happened so far.
 func (r *Referee) Report() Report {
-	rep := Report{By: []Entry{}, Peaks: []Entry{}}
+	rep := Report{By: []Entry{}, Peaks: []Entry{}, Routes: []RouteUse{}}
 	entries := map[Entry]*Entry{} // by persona, source and kind
 	for key, m := range r.snapshot() {
 		m.mu.Lock()
@@ -53,6 +54,7 @@ func (r *Referee) Report() Report {
 			rep.Excesses += int64(e.Count)
 		}
 	}
+	r.reportRoutes(&rep)
 	slices.SortFunc(rep.By, compareEntries)
 	slices.SortFunc(rep.Peaks, compareEntries)
 	return rep

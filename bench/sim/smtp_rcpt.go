@@ -19,6 +19,9 @@ func (c *session) rcpt(cmd *command) bool {
 	}
 	c.fill.to, c.fill.user, c.fill.domain = cmd.path, cmd.local, cmd.domain
 	ruled := c.visit.rcpt(c.now)
+	if home := c.homeOf(cmd.domain); home != nil && home.Persona == c.host.Persona {
+		c.visit.asks(c.server.referee, c.fill.ip, home, c.now)
+	}
 	if c.habit.fault != faultNone {
 		if said, goOn := c.misbehave(); said {
 			return goOn

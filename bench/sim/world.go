@@ -104,7 +104,8 @@ type Domain struct {
 	Cluster int // hosts of one operator share a cluster; limits hold per source and cluster
 
 	domainFlags
-	key uint64 // seeds its mailboxes
+	key   uint64 // seeds its mailboxes
+	route string // names its narrow route; empty where it is wide
 }
 
 // Role says which part a host plays for its domains.

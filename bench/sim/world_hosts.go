@@ -39,6 +39,7 @@ func (b *builder) add(name string, p *Persona, operator string, flags domainFlag
 			b.addHost(host, i, &d, operator)
 		}
 	}
+	d.route = routeKey(&d)
 	b.publishDomain(&d, operator)
 	b.domains = append(b.domains, d)
 	return uint32(len(b.domains) - 1)

@@ -127,5 +127,6 @@ func (f *fleetLab) requireDone(ctx context.Context, id string, list []byte) {
 	job, result := f.hub.finish(f.t, ctx, id)
 	requireHonest(f.t, f.internet.World, list, result)
 	requirePolite(f.t, f.internet.Referee.Report())
+	requireRoutes(f.t, f.internet.Referee.Report())
 	require.EqualValues(f.t, job.Rows-job.Blank, job.Counts["VALID"]+job.Counts["RISKY"]+job.Counts["INVALID"]+job.Counts["UNKNOWN"])
 }

@@ -196,7 +196,9 @@ type yardCluster struct {
 const yardCredits = 10_000_000
 
 // open starts everything and waits until all nodes take work.
-func (y *yard) open(rows, speedup int) *yardCluster {
+func (y *yard) open(rows, speedup int) *yardCluster { return y.openWith(rows, speedup, 4) }
+
+func (y *yard) openWith(rows, speedup, nodes int) *yardCluster {
 	y.internet(speedup)
 	produce(y.ctx, y.t, y.at("list.csv"), "sim", "list", "--rows", strconv.Itoa(rows))
 	produce(y.ctx, y.t, y.at("truth.csv"), "sim", "truth", y.at("list.csv"))
@@ -204,11 +206,11 @@ func (y *yard) open(rows, speedup int) *yardCluster {
 	c := &yardCluster{y: y, api: apiClient{base: "http://" + hubAddress + ":8080", key: y.customer(), http: http.DefaultClient}}
 	y.machine("hub", hubAddress)
 	c.hub = y.hub()
-	for n := 1; n <= 4; n++ {
+	for n := 1; n <= nodes; n++ {
 		y.machine(fmt.Sprintf("p%d", n), proberAddress(n), fmt.Sprintf("10.77.1.%d", n), fmt.Sprintf("10.77.2.%d", n))
 		c.probers = append(c.probers, y.prober(n))
 	}
-	y.until("all nodes take work", func() bool { return y.usable(4) })
+	y.until("all nodes take work", func() bool { return y.usable(nodes) })
 	return c
 }
 
@@ -287,6 +289,7 @@ func (y *yard) judge(c *yardCluster, id string, rows int) {
 	require.NoError(t, json.Unmarshal(text, &s))
 	require.Equal(t, rows, s.Rows)
 	requirePolite(t, y.referee())
+	requireRoutes(t, y.referee())
 	requireScore(t, s)
 	body, err := c.api.call(y.ctx, http.MethodGet, "/v1/verify/bulk/"+id, "", nil)
 	require.NoError(t, err)

@@ -92,6 +92,7 @@ func TestFleetInABubble(t *testing.T) {
 		t.Logf("%d rows in %s of virtual time: %v %v", job.Rows, time.Since(began).Round(time.Second), job.Counts, job.Reasons)
 		requireHonest(t, f.internet.World, list, result)
 		requirePolite(t, f.internet.Referee.Report())
+		requireRoutes(t, f.internet.Referee.Report())
 		f.requireOwners(8, "google", "microsoft365", "outlook", "yahoo")
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -199,4 +200,22 @@ func requirePolite(t *testing.T, r sim.Report) {
 	t.Helper()
 	t.Logf("referee: %d connections, %d recipients, %d refused, %d excesses", r.Connections, r.Recipients, r.Refused, r.Excesses)
 	require.Empty(t, r.By, "excesses")
+}
+
+// requireRoutes demands that the referee has counted narrow routes over all sources, and tells what it saw; its excesses are among
+// the others. It gives how many routes went from one source to another.
+func requireRoutes(t *testing.T, r sim.Report) (moved int) {
+	t.Helper()
+	routes, most := 0, map[string]string{}
+	for _, u := range r.Routes {
+		routes, moved = routes+u.Routes, moved+u.Moved
+		for _, e := range u.Peaks {
+			if e.Limit > 0 && 2*e.Seen > e.Limit && e.Limit > 1 {
+				most[u.Persona+" "+e.Kind] = fmt.Sprintf("%d of %d", e.Seen, e.Limit)
+			}
+		}
+	}
+	t.Logf("referee: %d narrow routes, %d asked by one source after another; most used over all sources: %v", routes, moved, most)
+	require.NotZero(t, routes)
+	return moved
 }

@@ -1,0 +1,205 @@
+package sim
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A narrow route is a receiver that a cluster of probers asks from one address at a time, whatever addresses it has: its mail
+// hosts are one site's, and to them all who ask on behalf of one asker are one. So its minute and its hour are counted over all
+// sources together, and who else is still there when a source asks. A wide receiver is as large as the world: each source has
+// a budget of its own there, and it has no route here.
+
+// wideProviders are those that a prober's table marks so. Everybody else is narrow.
+var wideProviders = []string{"google", "microsoft365", "outlook", "yahoo", "icloud", "gmx", "qq", "netease", "mailru"}
+
+// Wide tells whether a persona may be asked from several sources at a time.
+func (p *Persona) Wide() bool { return slices.Contains(wideProviders, p.Provider) }
+
+// Kinds of excess of a route, all sources together.
+const (
+	overSources = iota // asked from several at one time
+	overRouteRcpts
+	overRouteRefusals
+	routeKinds
+)
+
+// everySource is what a report has for a source where it speaks of all of them.
+const everySource = "every source"
+
+func routeKindName(kind int) string {
+	return [routeKinds]string{"sources_of_a_route", "rcpts_of_a_route_per_minute", "refusals_of_a_route_per_hour"}[kind]
+}
+
+// limitOf is what a persona bears of one kind from a route, whoever asks.
+func (m *routeMeter) limitOf(kind int) int {
+	return [routeKinds]int{1, m.limits.RcptsPerMinute, m.limits.RefusalsPerHour}[kind]
+}
+
+// routeMeter is what all sources do to one narrow route.
+type routeMeter struct {
+	persona string // or the provider's id
+	limits  Limits // scaled
+
+	mu       sync.Mutex // guards what follows
+	open     map[netip.Addr]int
+	sources  map[netip.Addr]bool // that ever asked
+	asked    window
+	refusals window
+	tallies  [routeKinds]tally
+}
+
+// routeKey names the route of a domain: its provider, or its sorted hosts; empty where it is wide.
+func routeKey(d *Domain) string {
+	switch {
+	case d.Persona.Wide():
+		return ""
+	case d.Persona.Provider != "":
+		return d.Persona.Provider
+	case len(d.MX) == 0:
+		return d.Name // RFC 5321 section 5.1: the domain is its own host
+	}
+	hosts := make([]string, len(d.MX))
+	for i, mx := range d.MX {
+		hosts[i] = mx.Host
+	}
+	slices.Sort(hosts)
+	return strings.Join(hosts, ",")
+}
+
+// routeFor finds or makes the meter of a domain's route; nil where it is wide, and where there are too many.
+func (r *Referee) routeFor(d *Domain) *routeMeter {
+	if d.route == "" {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.routes[d.route]
+	if m == nil && len(r.routes) < maxMeters {
+		m = &routeMeter{persona: d.Persona.Name, limits: d.Persona.Limits.scaled(r.speedup), open: map[netip.Addr]int{}, sources: map[netip.Addr]bool{},
+			asked: window{part: time.Second}, refusals: window{part: time.Minute}}
+		if p := d.Persona.Provider; p != "" {
+			m.persona = p
+		}
+		r.routes[d.route] = m
+	}
+	return m
+}
+
+// asks counts a recipient of a domain with its route. Who asks stays with the route until the visit ends.
+func (v *visit) asks(r *Referee, source netip.Addr, home *Domain, now time.Time) {
+	if v.home != home {
+		v.home, v.route = home, r.routeFor(home)
+		v.stay(source)
+	}
+	if m := v.route; m != nil {
+		m.mu.Lock()
+		m.note(overSources, len(m.open))
+		m.note(overRouteRcpts, m.asked.add(now))
+		m.mu.Unlock()
+	}
+}
+
+// stay notes that a source is at a route.
+func (v *visit) stay(source netip.Addr) {
+	m := v.route
+	if m == nil || slices.Contains(v.stays, m) {
+		return
+	}
+	v.source, v.stays = source, append(v.stays, m)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.open[source]++
+	m.sources[source] = true
+}
+
+// depart leaves all routes that the visit has asked.
+func (v *visit) depart() {
+	for _, m := range v.stays {
+		m.mu.Lock()
+		if m.open[v.source]--; m.open[v.source] == 0 {
+			delete(m.open, v.source)
+		}
+		m.mu.Unlock()
+	}
+	v.stays = nil
+}
+
+// refusedOf counts a refusal with the route of the recipient.
+func (v *visit) refusedOf(now time.Time) {
+	if m := v.route; m != nil {
+		m.mu.Lock()
+		m.note(overRouteRefusals, m.refusals.add(now))
+		m.mu.Unlock()
+	}
+}
+
+// note records a value of one kind. Holds m.mu.
+func (m *routeMeter) note(kind, seen int) {
+	t := &m.tallies[kind]
+	t.seen = max(t.seen, seen)
+	if over(seen, m.limitOf(kind)) {
+		t.count++
+	}
+}
+
+// RouteUse is what was seen of the narrow routes of one persona, all sources together.
+type RouteUse struct {
+	Persona string  `json:"persona"` // or the provider's id
+	Routes  int     `json:"routes"`
+	Moved   int     `json:"moved"` // routes that more than one source asked, one after the other
+	Peaks   []Entry `json:"peaks"` // the highest value of each kind, whether within the limit or not
+}
+
+// reportRoutes adds the routes to a report: their excesses among the others'.
+func (r *Referee) reportRoutes(rep *Report) {
+	uses := map[string]*RouteUse{}
+	for _, m := range r.routeSnapshot() {
+		u := uses[m.persona]
+		if u == nil {
+			u = &RouteUse{Persona: m.persona}
+			uses[m.persona] = u
+			for kind := range routeKinds {
+				u.Peaks = append(u.Peaks, Entry{Persona: m.persona, Source: everySource, Kind: routeKindName(kind), Limit: m.limitOf(kind)})
+			}
+		}
+		m.addTo(u)
+	}
+	for _, u := range uses {
+		rep.Routes = append(rep.Routes, *u)
+		for _, e := range u.Peaks {
+			if e.Count > 0 {
+				rep.By = append(rep.By, e)
+				rep.Excesses += int64(e.Count)
+			}
+		}
+	}
+	slices.SortFunc(rep.Routes, func(a, b RouteUse) int { return strings.Compare(a.Persona, b.Persona) })
+}
+
+// addTo adds one route to its persona's.
+func (m *routeMeter) addTo(u *RouteUse) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	u.Routes++
+	if len(m.sources) > 1 {
+		u.Moved++
+	}
+	for kind, t := range m.tallies {
+		u.Peaks[kind].Count += t.count
+		u.Peaks[kind].Seen = max(u.Peaks[kind].Seen, t.seen)
+	}
+}
+
+func (r *Referee) routeSnapshot() []*routeMeter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]*routeMeter, 0, len(r.routes))
+	for _, m := range r.routes {
+		all = append(all, m)
+	}
+	return all
+}

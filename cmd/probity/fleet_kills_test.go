@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+)
+
+const (
+	killsEachEnv = "PROBITY_KILLS_EACH" // between two SIGKILLs of each prober: make kills EACH=1m
+	killsRows    = 60_000               // at least; more where the scale is greater
+	killsNodes   = 2
+)
+
+// TestKilledProbersKeepTheHour kills each prober of a cluster with SIGKILL each minute of an hour and starts it again at once: no
+// receiver has more of any source, or of any narrow route, than its budget, whatever the killed had not written yet. The scale is
+// what the minute is shortened to: with EACH=6s an hour takes six minutes, and receivers bear ten times as much of everything.
+func TestKilledProbersKeepTheHour(t *testing.T) {
+	text := os.Getenv(killsEachEnv)
+	if text == "" {
+		t.Skip("it takes minutes: make kills; TestKilledEachMinute tries the same in virtual time")
+	}
+	each, err := time.ParseDuration(text)
+	require.NoError(t, err, killsEachEnv)
+	inYard(t, 60*each+fleetPatience, func(y *yard) {
+		speedup := max(1, int(time.Minute/each))
+		c := y.openWith(max(killsRows, killsRows/3*speedup), speedup, killsNodes)
+		job := c.upload(y.at("list.csv"))
+		for minute := range 60 {
+			for n := range c.probers {
+				y.rest(each / time.Duration(len(c.probers)))
+				c.probers[n].kill()
+				c.probers[n] = y.prober(n + 1)
+			}
+			if r := y.referee(); minute%10 == 9 || len(r.By) > 0 {
+				t.Logf("after %d kills of each: %d recipients, %d refused, %d excesses", minute+1, r.Recipients, r.Refused, r.Excesses)
+			}
+		}
+		body, err := c.api.call(y.ctx, "POST", "/v1/verify/bulk/"+job+"/cancel", "", nil)
+		require.NoError(t, err)
+		require.NoError(t, body.Close())
+		c.follow(job, func(jobView) {})
+		y.requireLedger(c, job)
+		y.requireHours()
+	})
+}
+
+// requireHours demands that no hour of any receiver was exceeded, and that the larger ones were used.
+func (y *yard) requireHours() {
+	r := y.referee()
+	used, full := 0, 0
+	for _, e := range r.Peaks {
+		if e.Kind != "refusals_per_hour" || e.Seen == 0 {
+			continue
+		}
+		used++
+		if 2*e.Seen >= e.Limit {
+			full++
+		}
+		y.t.Logf("%s by %s: %s of %d in the hour", e.Persona, e.Source, strconv.Itoa(e.Seen), e.Limit)
+	}
+	y.t.Logf("hourly budgets: %d in use, %d at least half used", used, full)
+	requirePolite(y.t, r)
+	requireRoutes(y.t, r)
+	require.NotZero(y.t, full, "%+v", []sim.Entry(r.Peaks))
+}

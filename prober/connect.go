@@ -262,6 +262,9 @@ func (l *lane) act(s *session, r engine.Reply, f engine.Finding, now time.Time, 
 		l.pause(until)
 	case engine.ActionQuarantine, engine.ActionQuarantineEverywhere:
 		s.leave = true
+		if a.Kind == engine.ActionQuarantineEverywhere {
+			l.egress.namedBy(l.errand(s.group))
+		}
 		out = l.quarantine(until, a.Kind == engine.ActionQuarantineEverywhere, now, out)
 	}
 	return out

@@ -32,7 +32,8 @@
 //     not even for a retry of its own. A source that cannot connect anywhere sends one canary in a while and nothing else: to whom
 //     it has reached last, if it may (canary.go). What may be our own outage costs jobs time, not verdicts: a host that refuses is
 //     tried again after a second, and rows whose failure is doubtful are put off by the schedule, twice at the most.
-//  10. A source that three routes refuse as listed rests everywhere, over a restart too, but for one canary an hour; a wide provider
+//  10. A source that three routes refuse as listed rests everywhere, over a restart too, but for one canary an hour, which needs
+//     no row (listed.go); a wide provider
 //     is asked from the sources that it still wants. No row is settled as blocked while another source may ask it.
 //  11. Where half an hour's refusals were heard of a receiver that may stop refusing, an acceptance is believed only beside a later
 //     refusal (doubt.go). A host that turns into a tarpit is left alone (sticky.go).

@@ -49,6 +49,9 @@ type egress struct {
 	canary  time.Time            // while it rests, when one connection may be tried
 	restsAt map[string]time.Time // wide provider -> quarantined there until then
 	votes   map[string]time.Time // route -> end of its vote for that
+	miss    errand               // who was to be asked last, while it rests everywhere
+	named   []errand             // who refused it as listed
+	tended  bool                 // somebody sends its canaries
 }
 
 const (
@@ -97,7 +100,7 @@ func newEgresses(ids []Identity, mailFrom string) (egresses, error) {
 // candidate rests.
 func (a *egresses) choose(route *engine.Route, addr engine.Address, pinned string, now time.Time) *egress {
 	if len(a.list) == 1 {
-		return a.list[0].unlessResting(now)
+		return a.list[0].unlessResting(route, addr, now)
 	}
 	key := route.Key
 	if p := route.Provider; p.Wide {
@@ -110,7 +113,7 @@ func (a *egresses) choose(route *engine.Route, addr engine.Address, pinned strin
 	var weight, openWeight uint64
 	for _, e := range a.list {
 		if e.name == pinned {
-			return e.unlessResting(now)
+			return e.unlessResting(route, addr, now)
 		}
 		w := xxh3.HashStringSeed(key, xxh3.HashString(e.name))
 		if best == nil || w > weight {
@@ -123,11 +126,12 @@ func (a *egresses) choose(route *engine.Route, addr engine.Address, pinned strin
 	if open != nil {
 		return open
 	}
-	return best.unlessResting(now)
+	return best.unlessResting(route, addr, now)
 }
 
-func (e *egress) unlessResting(now time.Time) *egress {
+func (e *egress) unlessResting(route *engine.Route, addr engine.Address, now time.Time) *egress {
 	if e.resting(now) {
+		e.missed(route, addr.Domain(), now)
 		return nil
 	}
 	return e

@@ -84,6 +84,9 @@ func (p *Prober) Run(ctx context.Context) error {
 	for _, loop := range [...]func(context.Context){p.ledgerLoop, p.tend, p.sweep, p.retryLoop} {
 		p.spawn(func(soft, _ context.Context) { loop(soft) })
 	}
+	for _, e := range p.egress.list {
+		p.lookAfter(e) // one that rests since before the start
+	}
 	<-ctx.Done()
 	p.life.mu.Lock()
 	p.life.on = false

@@ -125,6 +125,7 @@ func (p *Prober) restEverywhere(e *egress) {
 		p.finish(l, out, now)
 	}
 	p.keepRest(e)
+	p.lookAfter(e)
 }
 
 // keepRest writes until when a source rests everywhere.

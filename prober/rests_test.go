@@ -1,7 +1,9 @@
 package prober
 
 import (
+	"fmt"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,4 +77,41 @@ func TestCanariesAreOfOneKind(t *testing.T) {
 	require.Zero(t, e.lets(false, canaryRest, later))
 	require.Equal(t, later.Add(canaryRest), e.lets(false, canaryRest, later))
 	require.Zero(t, e.lets(true, canaryRest, now.Add(24*time.Hour)))
+}
+
+// TestCanaryGoesWithoutRows: who was refused as listed is asked about a decoy each hour once rows were sent home, and not before.
+func TestCanaryGoesWithoutRows(t *testing.T) {
+	var listed atomic.Bool
+	listed.Store(true)
+	hosts, asked := map[string]*host{}, atomic.Int32{}
+	for i := range 4 {
+		hosts[fmt.Sprintf("mx.r%d.example", i)] = &host{rcpt: func(string) string {
+			if asked.Add(1); listed.Load() {
+				return "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org"
+			}
+			return "550 5.1.1 no such user"
+		}}
+	}
+	inLab(t, labTable, nil, hosts, func(b *lab) {
+		ask := func(i int) string {
+			return spell(b.single(5*time.Second, []string{fmt.Sprintf("mx.r%d.example", i)}, fmt.Sprintf("u%d@r%d.example", asked.Load(), i)))
+		}
+		for i := range votesToRest {
+			require.Equal(t, "UNKNOWN blocked", ask(i))
+		}
+		require.EqualValues(t, votesToRest, asked.Load())
+		time.Sleep(2*canaryRest + time.Minute)
+		require.EqualValues(t, votesToRest, asked.Load(), "nobody was to be asked")
+
+		require.Equal(t, "UNKNOWN blocked", ask(0), "the canary")
+		require.Equal(t, "UNKNOWN blocked", ask(3), "one it is")
+		require.EqualValues(t, votesToRest+1, asked.Load())
+		time.Sleep(canaryRest + time.Minute)
+		require.EqualValues(t, votesToRest+2, asked.Load(), "a decoy")
+		require.Equal(t, "UNKNOWN blocked", ask(3))
+		listed.Store(false)
+		time.Sleep(canaryRest + time.Minute)
+		require.EqualValues(t, votesToRest+3, asked.Load())
+		require.Equal(t, "INVALID mailbox_not_found", ask(3), "it is off the lists")
+	})
 }

@@ -1,0 +1,123 @@
+package prober
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// The canary of a source that rests everywhere is a row, when one is at hand at its time. Rows go home at once, though, while it
+// rests, and the next list may come hours later. So at its canary's time the source asks about a decoy: nobody's address, whose
+// answer says as much about the source as any. It is asked of those who refused the source as listed, in turn, and of receivers that
+// the table knows before others: those answer, and whom they list is on a list that counts. After a restart, which forgets them, it
+// is asked of whom was to be asked last. Where nobody was to be asked since the source rests, no canary is sent.
+
+// errand is where a decoy may be asked about.
+type errand struct {
+	route  engine.Route
+	domain string
+}
+
+// missed notes where a source was to ask, if it rests everywhere.
+func (e *egress) missed(route *engine.Route, domain string, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now.Before(e.rests) {
+		e.miss = errand{*route, domain}
+	}
+}
+
+// namedBy notes who refused the source as listed, once for each route. Bounded as votes are.
+func (e *egress) namedBy(who errand) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if who.domain == "" || len(e.named) >= maxVotes || slices.ContainsFunc(e.named, func(o errand) bool { return o.route.Key == who.route.Key }) {
+		return
+	}
+	e.named = append(e.named, who)
+}
+
+// errand is some place of the group.
+func (l *lane) errand(g *group) errand {
+	for k, pl := range l.places {
+		if pl.group == g {
+			return errand{engine.Route{Fact: engine.FactMX, Key: l.key.route, Provider: l.provider, Hosts: []string{g.host}}, k.domain}
+		}
+	}
+	return errand{}
+}
+
+// nextErrand is where the canary goes; the domain is empty when nobody was to be asked.
+func (e *egress) nextErrand() errand {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.miss.domain == "" || len(e.named) == 0 {
+		return e.miss
+	}
+	i := max(0, slices.IndexFunc(e.named, func(o errand) bool { return o.route.Key == o.route.Provider.ID }))
+	to := e.named[i]
+	e.named = append(slices.Delete(e.named, i, i+1), to)
+	return to
+}
+
+// canaryAt is when the next canary may go; the zero time when the source rests no more, which ends the caller's care of it.
+func (e *egress) canaryAt(now time.Time) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now.Before(e.rests) {
+		return e.canary
+	}
+	e.tended, e.miss, e.named = false, errand{}, nil
+	return time.Time{}
+}
+
+// adopt reports a source that rests and that nobody looks after, and that the caller does so from now on.
+func (e *egress) adopt(now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.tended || !now.Before(e.rests) {
+		return false
+	}
+	e.tended = true
+	return true
+}
+
+// canaryLook is how often it is looked whether a canary that may go has a place to go to, or has gone.
+const canaryLook = time.Minute
+
+// lookAfter has a source's canaries sent while it rests.
+func (p *Prober) lookAfter(e *egress) {
+	if !e.adopt(time.Now()) {
+		return
+	}
+	p.spawn(func(soft, _ context.Context) {
+		for at := e.canaryAt(time.Now()); !at.IsZero(); at = e.canaryAt(time.Now()) {
+			if !sleep(soft, time.Until(at)) {
+				return
+			}
+			if time.Now().Before(e.canaryAt(time.Now())) {
+				continue // a row has gone
+			}
+			p.sendCanary(e, e.nextErrand())
+			if !sleep(soft, p.table.Load().Scaled(canaryLook)) {
+				return
+			}
+		}
+	})
+}
+
+// sendCanary asks about a decoy, as if somebody had asked who does not wait for the answer.
+func (p *Prober) sendCanary(e *egress, to errand) {
+	now, k := time.Now(), p.cfg.Cache.Keyer()
+	if to.domain == "" {
+		return
+	}
+	a, err := engine.Parse(decoyLocal(k, to.domain, now) + "@" + to.domain)
+	if err != nil {
+		return
+	}
+	p.launch(k.Key(a), &wire.Ask{Address: a, Route: &to.route, Low: true}, asker{}, 0, e.name, now)
+}

@@ -20,6 +20,8 @@ const (
 	firstTry = 8
 	// farShare is the part of a node's connections that one far lane may have.
 	farShare = 4
+	// groupTime is how long the replies to a group of transactions may take, beside two set-ups: a single may wait for them.
+	groupTime = 250 * time.Millisecond
 )
 
 // reached notes a connection that was greeted.
@@ -54,6 +56,14 @@ func (d *distance) worth(near int) int {
 		return min(near, firstTry)
 	}
 	return min(near, max(1, int(2*d.setup/d.each)))
+}
+
+// group is how many recipients a group of transactions may hold, of most.
+func (d *distance) group(most int) int {
+	if d.each <= 0 {
+		return 0
+	}
+	return min(most, int((groupTime+2*d.setup)/d.each))
 }
 
 // cap is how many connections the lane may have at once, of all that the node may.

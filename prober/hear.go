@@ -59,6 +59,7 @@ type hearing struct {
 
 	out   []ended
 	facts []domainFact
+	first int // of the answers, the first of the transaction that is told
 
 	refusing bool             // some recipient was refused for good
 	masked   *engine.Sighting // the decoy that showed that everybody is accepted now
@@ -70,17 +71,21 @@ func (h *hearing) all() {
 	for _, a := range h.s.asks {
 		a.place.flying--
 	}
-	if h.refusedAtMail() {
-		h.mailRefused()
-	} else {
+	switch {
+	case !h.refusedAtMail():
 		h.answers()
+	case len(h.s.seen) == 0:
+		h.mailRefused()
+	default:
+		h.answers()
+		h.usedUp()
 	}
 	for _, a := range h.s.asks {
 		h.l.tidy(a.place)
 	}
 }
 
-// refusedAtMail reports that no recipient could be named: MAIL was refused or never answered.
+// refusedAtMail reports that no recipient of a transaction could be named: MAIL was refused or never answered.
 func (h *hearing) refusedAtMail() bool {
 	return !h.o.Mail.Positive() && len(h.o.NoUTF8) < len(h.s.asks)
 }
@@ -136,6 +141,19 @@ func (h *hearing) mailRefused() {
 	h.out = h.l.failed(s, f, seen, h.now, h.out)
 }
 
+// usedUp tells a refused MAIL behind transactions of the same group that were answered: the connection is used up, and where it
+// was used up by the group, the host is spared groups.
+func (h *hearing) usedUp() {
+	s, r := h.s, h.o.Mail
+	if r.Code == 0 {
+		r = h.o.Fault.Reply
+	}
+	s.leave, s.group.apart = true, true
+	if r.Code != 0 {
+		h.out = h.l.act(s, r, s.classify(r), h.now, h.out)
+	}
+}
+
 // internalOrUsedUp puts everyone back in front of the queue. A recipient of a transaction of one that cannot be sent at all
 // is our own failure to tell.
 func (h *hearing) internalOrUsedUp(f smtp.Fault) {
@@ -162,6 +180,9 @@ func (h *hearing) answers() {
 	told := make([]bool, len(s.asks))
 	for k, a := range s.seen {
 		h.l.heard++
+		if s.rcpts[a.i].Anew {
+			h.first = k
+		}
 		if told[a.i] = true; h.notAnAnswer(k, a) {
 			told[a.i] = false
 			continue
@@ -208,7 +229,7 @@ func (h *hearing) mute() {
 func (h *hearing) notAnAnswer(k int, a answer) bool {
 	s := h.s
 	closing := a.reply.Code == 421
-	if a.reply.Code/100 != 4 || k == 0 && !(closing && s.progress) {
+	if k -= h.first; a.reply.Code/100 != 4 || k == 0 && !(closing && s.progress) {
 		return false
 	}
 	switch {
@@ -235,7 +256,7 @@ func tooMany(r engine.Reply) bool {
 // anotherDomain reports a deferral that only the recipients of other domains than the first got: some receivers take one
 // domain a transaction. It is believed once.
 func (h *hearing) anotherDomain(a answer) bool {
-	first := h.s.seen[0]
+	first := h.s.seen[h.first]
 	return !h.s.group.oneDomain && !deferral(first.finding.Meaning) && deferral(a.finding.Meaning) &&
 		h.s.asks[a.i].place.domain != h.s.asks[first.i].place.domain
 }
@@ -301,7 +322,7 @@ func (h *hearing) unanswered(told []bool) {
 	s, f := h.s, h.o.Fault
 	whole := len(s.seen) == 0 && !s.progress && s.conn.Extensions().Pipelining
 	silent := h.firstSilent(told)
-	if n := h.answered(told); !f.None() && n > 0 {
+	if n := h.answered(told); !f.None() && n > 0 && !h.refusedAtMail() {
 		s.group.batch = n
 	}
 	if f.Event == engine.EventOutOfStep {
@@ -337,7 +358,7 @@ func (h *hearing) answered(told []bool) (n int) {
 
 // firstSilent is the first recipient that the server read and did not answer.
 func (h *hearing) firstSilent(told []bool) int {
-	if h.o.Fault.None() {
+	if h.o.Fault.None() || h.refusedAtMail() {
 		return -1
 	}
 	return slices.Index(told, false)

@@ -52,6 +52,7 @@ type host struct {
 	slow   time.Duration // before each batch of replies
 	most   int           // recipients of a connection that are answered; 0 for all
 	last   string        // what the next one hears before the connection is closed
+	mails  int           // transactions of a connection that are begun; 0 for all
 
 	mu sync.Mutex // guards records
 	records
@@ -234,7 +235,7 @@ func (h *host) serve(c net.Conn) {
 		return true
 	}
 	say(orText(h.banner, "220 hello"))
-	for answered := 0; ; {
+	for answered, begun := 0, 0; ; {
 		line, err := in.ReadString('\n')
 		if err != nil {
 			return
@@ -249,6 +250,11 @@ func (h *host) serve(c net.Conn) {
 			}
 		case "MAIL":
 			h.note(func() { h.log = append(h.log, "MAIL") })
+			if begun++; h.mails > 0 && begun > h.mails {
+				say("421 4.7.0 enough for one connection")
+				out.Flush()
+				return
+			}
 			say(orText(h.mail, "250 sender ok"))
 		case "RCPT":
 			addr := line[strings.IndexByte(line, '<')+1 : strings.LastIndexByte(line, '>')]

@@ -9,7 +9,7 @@ import (
 
 // metrics of a prober. No label bears an address or a domain.
 type metrics struct {
-	connections, recipients, replies, decoys, hits, crowded prometheus.Counter
+	connections, transactions, recipients, replies, decoys, hits, crowded prometheus.Counter
 
 	sent, answered atomic.Uint64 // as recipients_total, and rows of batches with an answer
 
@@ -26,15 +26,16 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "probity", Subsystem: "prober", Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		connections: counter("connections_total", "Connections dialled to mail servers."),
-		recipients:  counter("recipients_total", "Recipients sent, decoys included."),
-		replies:     counter("replies_total", "Replies to recipients."),
-		decoys:      counter("decoys_total", "Decoys that were answered."),
-		hits:        counter("cache_hits_total", "Rows answered from the cache."),
-		crowded:     counter("destination_waits_total", "Connections put off because their address had no room."),
-		outcomes:    vector("outcomes_total", "Probes that ended, by status and reason; deferred ones have status DEFERRED.", "status", "reason"),
-		failures:    vector("session_failures_total", "Hosts at which no recipient could be named, by what happened.", "event"),
-		actions:     vector("actions_total", "Actions that replies asked for.", "action"),
+		connections:  counter("connections_total", "Connections dialled to mail servers."),
+		transactions: counter("transactions_total", "Transactions begun, each with a MAIL of its own."),
+		recipients:   counter("recipients_total", "Recipients sent, decoys included."),
+		replies:      counter("replies_total", "Replies to recipients."),
+		decoys:       counter("decoys_total", "Decoys that were answered."),
+		hits:         counter("cache_hits_total", "Rows answered from the cache."),
+		crowded:      counter("destination_waits_total", "Connections put off because their address had no room."),
+		outcomes:     vector("outcomes_total", "Probes that ended, by status and reason; deferred ones have status DEFERRED.", "status", "reason"),
+		failures:     vector("session_failures_total", "Hosts at which no recipient could be named, by what happened.", "event"),
+		actions:      vector("actions_total", "Actions that replies asked for.", "action"),
 	}
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "probity", Subsystem: "prober", Name: name, Help: help}, f)
@@ -42,7 +43,7 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range [...]prometheus.Collector{m.connections, m.recipients, m.replies, m.decoys, m.hits, m.crowded, m.outcomes, m.failures, m.actions,
+	for _, c := range [...]prometheus.Collector{m.connections, m.transactions, m.recipients, m.replies, m.decoys, m.hits, m.crowded, m.outcomes, m.failures, m.actions,
 		gauge("rows", "Probes in memory.", func() float64 { return float64(p.rows.Load()) }),
 		gauge("lanes", "Lanes in memory.", func() float64 { return float64(p.laneCount()) }),
 		gauge("sessions", "Connections open or being opened.", func() float64 { return float64(p.slots.inUse()) }),

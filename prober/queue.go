@@ -70,6 +70,7 @@ type group struct {
 	outside   []*turn    // those that wait at the turnstile
 	batch     int        // most recipients of a transaction, learnt from closes; 0 for no bound
 	oneDomain bool       // learnt: recipients of one transaction share their domain
+	apart     bool       // learnt: a transaction is not taken before the one before it was answered
 	hot       bool       // its acceptances are doubted: see hearing.heat
 	// By the lane's count of answers: acceptances up to refusedAll were heard before somebody was asked who was then refused; of
 	// those after base, which are of the transaction heard last, the ones before refusedNow stand before a refusal there.

@@ -13,26 +13,27 @@ type ask struct {
 }
 
 // take fills the session's next transaction and reserves its budgets: singles first, then decoys, then jobs. When there is
-// nothing to send it says what stands against it; no denial means that there is no work.
+// nothing to send it says what stands against it; no denial means that there is no work. More transactions follow in the same
+// group, for a receiver that takes one recipient a transaction, or one domain, would else cost a round trip for each.
 func (l *lane) take(s *session, now time.Time) denial {
 	s.asks, s.rcpts = s.asks[:0], s.rcpts[:0]
-	g := s.group
 	if now.Before(l.notBefore) {
 		return denial{denied: true, until: l.notBefore}
 	}
 	roomy, d1 := s.room(single, now)
 	tight, d0 := s.room(bulk, now)
-	f := filler{l: l, s: s, oneDomain: l.provider.OneDomain || s.oneDomain || g.oneDomain}
-	if !f.again(roomy, tight, now) {
-		f.probes(&g.rings[single], single, roomy)
-		f.decoys(&g.wanted, g.wanted.n, roomy, tight, now)
-		f.jobs(tight)
-	}
-	if len(s.asks) > 0 {
-		s.reserve(len(s.asks))
+	if l.fill(s, roomy, tight, now) {
 		s.sent = l.heard
+		for more := s.together(); more > 0; more = s.together() {
+			roomy, _ := s.room(single, now)
+			tight, _ := s.room(bulk, now)
+			if !l.fill(s, min(roomy, more), min(tight, more), now) {
+				break
+			}
+		}
 		return denial{}
 	}
+	g := s.group
 	switch {
 	case roomy == 0 && g.waiting() > 0:
 		return s.spent(d1)
@@ -42,6 +43,35 @@ func (l *lane) take(s *session, now time.Time) denial {
 		s.leave = true // what there is wants a new connection
 	}
 	return denial{}
+}
+
+// fill adds a transaction to the group, of so many recipients at most, and reserves its budgets. False when it would be empty.
+func (l *lane) fill(s *session, roomy, tight int, now time.Time) bool {
+	g, from := s.group, len(s.asks)
+	f := filler{l: l, s: s, oneDomain: l.provider.OneDomain || s.oneDomain || g.oneDomain}
+	roomy, tight = from+roomy, from+tight
+	if !f.again(roomy, tight, now) {
+		f.probes(&g.rings[single], single, roomy)
+		f.decoys(&g.wanted, g.wanted.n, roomy, tight, now)
+		f.jobs(tight)
+	}
+	n := len(s.asks) - from
+	if n == 0 {
+		return false
+	}
+	s.rcpts[from].Anew = true
+	s.reserve(n)
+	l.prober.metrics.transactions.Inc()
+	return true
+}
+
+// together is how many recipients more the group may hold, in another transaction: none where the connection has not answered
+// yet, or the host has shown that it bears only so much.
+func (s *session) together() int {
+	if !s.progress || s.group.batch > 0 || s.group.apart || !s.conn.Extensions().Pipelining {
+		return 0
+	}
+	return s.lane.far.group(maxTransaction) - len(s.asks)
 }
 
 // filler fills one transaction.

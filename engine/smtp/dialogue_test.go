@@ -30,7 +30,7 @@ var rewrite = flag.Bool("rewrite", false, "write what was seen into the dialogue
 //
 //	# words                 why it is here
 //	> ehlo|from|tls VALUE   configuration
-//	> open|ask A B|reset|wait 5s|quit|close   what the client is told to do, in order
+//	> open|ask A B|reset|wait 5s|quit|close   what the client is told to do, in order; A | B are two transactions
 //	S text                  the server sends a line          S+ "quoted"   sends bytes as they are
 //	C text                  the server expects a line        X 1 line      sends a line of so many bytes / X 2 n: n lines
 //	W 5s                    the server waits                 D 1s text     sends a line byte by byte, with pauses
@@ -144,9 +144,15 @@ func (d *dialogue) act(ctx context.Context, s *Session) {
 
 func (d *dialogue) ask(ctx context.Context, s *Session, words string) {
 	var rcpts []Rcpt
+	anew := false
 	for a := range strings.FieldsSeq(words) {
+		if a == "|" {
+			anew = true
+			continue
+		}
 		at := strings.LastIndexByte(a, '@')
-		rcpts = append(rcpts, Rcpt{a[:at], a[at+1:]})
+		rcpts = append(rcpts, Rcpt{Local: a[:at], Domain: a[at+1:], Anew: anew})
+		anew = false
 	}
 	o := s.Transaction(ctx, rcpts, func(i int, r engine.Reply) {
 		d.say("ask: %s@%s: %s", rcpts[i].Local, rcpts[i].Domain, show(r))

@@ -1,6 +1,6 @@
 // Package smtp holds one dialogue with one mail server over one connection, as far as RCPT goes (RFC 5321).
 //
-// It knows how to wait for a banner, greet, start TLS, ask for many recipients in one transaction, take leave, and which
+// It knows how to wait for a banner, greet, start TLS, ask for many recipients in one transaction or several at once, take leave, and which
 // addresses may be connected to at all. It gives back what the server said, as engine.Reply, and what went wrong, as Fault.
 //
 // It refuses to judge: a reply is never taken for a fact about a mailbox here. It never sends DATA. It opens no socket but

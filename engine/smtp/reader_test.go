@@ -109,7 +109,7 @@ func TestQuotes(t *testing.T) {
 		"joann@example.org": false, "ann@example.org.uk": false, "ann@example": false, "@": false, "": false,
 		"bob@example.org, ann@example.org": true, "x@ann@example.org": true,
 	} {
-		if got := quotedIn(line, Rcpt{"ann", "example.org"}); got != want {
+		if got := quotedIn(line, Rcpt{Local: "ann", Domain: "example.org"}); got != want {
 			t.Errorf("%q: %v", line, got)
 		}
 	}

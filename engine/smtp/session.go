@@ -25,6 +25,7 @@ type Session struct {
 	secure   bool
 	botched  bool
 	inMail   bool           // a MAIL has been sent since the last RSET: another one needs RSET first
+	asked    []asking       // the recipients of the group under way
 	answered []engine.Reply // replies of a group, held until the group is known to be in step
 }
 

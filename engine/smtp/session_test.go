@@ -41,7 +41,7 @@ func agreeable(line string) string {
 func manyRcpts(n int) []Rcpt {
 	rcpts := make([]Rcpt, n)
 	for i := range rcpts {
-		rcpts[i] = Rcpt{fmt.Sprintf("user%d", i), "example.org"}
+		rcpts[i] = Rcpt{Local: fmt.Sprintf("user%d", i), Domain: "example.org"}
 	}
 	return rcpts
 }
@@ -168,17 +168,17 @@ func TestUnsendableRcpt(t *testing.T) {
 		"a\r\nDATA": false, "a b": false, "a>": false, `a"b`: false, `"a"b"`: false, `"a\"`: false, "": false, "a\x00": false,
 		strings.Repeat("a", 600): false,
 	} {
-		if got := (Rcpt{local, "example.org"}).sendable(); got != want {
+		if got := (Rcpt{Local: local, Domain: "example.org"}).sendable(); got != want {
 			t.Errorf("%q: %v", local, got)
 		}
 	}
-	if (Rcpt{"ann", "example.org> X"}).sendable() {
+	if (Rcpt{Local: "ann", Domain: "example.org> X"}).sendable() {
 		t.Error("a domain with a bracket")
 	}
 	client, server := connect(1 << 10)
 	go eager(server, agreeable)
 	s, _ := Open(t.Context(), client, Config{EHLO: "probe.example.net"}, "mx")
-	o := s.Transaction(t.Context(), []Rcpt{{"a\r\nDATA", "example.org"}}, nil)
+	o := s.Transaction(t.Context(), []Rcpt{{Local: "a\r\nDATA", Domain: "example.org"}}, nil)
 	if o.Fault.Event != engine.EventInternal || s.Botched() {
 		t.Error(describe(o.Fault))
 	}

@@ -11,6 +11,7 @@ import (
 type Rcpt struct {
 	Local  string // as RCPT carries it
 	Domain string // A-label
+	Anew   bool   // begins another transaction than the one before it
 }
 
 // NeedsUTF8 reports a recipient that only a server with SMTPUTF8 can be asked about (RFC 6531 section 3.4).
@@ -18,14 +19,18 @@ func (r Rcpt) NeedsUTF8() bool { return !ascii(r.Local) || !ascii(r.Domain) }
 
 // Outcome is how a transaction ended.
 type Outcome struct {
-	Mail     engine.Reply // to MAIL; Code is 0 where none came. Unless it is positive no recipient was asked
-	Answered int          // recipients that were answered
-	NoUTF8   []int        // recipients that were not asked: they need SMTPUTF8, and the server does not offer it
-	Fault    Fault        // why the others were not answered; zero where all were
+	// Mail is the reply to MAIL; Code is 0 where none came. Unless it is positive no recipient of its transaction was asked. Of
+	// several transactions it is the last one's, or the first that is not positive, behind which nobody counts as answered.
+	Mail     engine.Reply
+	Answered int   // recipients that were answered: the first ones
+	NoUTF8   []int // recipients that were not asked: they need SMTPUTF8, and the server does not offer it
+	Fault    Fault // why the others were not answered; zero where all were
 }
 
 // Transaction sends MAIL and a RCPT for each recipient, with RSET before where the session has been used, and calls got
 // with each reply, in order, once the group is known to be in step. Pipelined where the server offers it, else one by one.
+// Where recipients begin transactions anew, there are several, and all of them are one group (RFC 2920 section 3.1 lets RSET
+// and MAIL stand anywhere in it): what takes one recipient at a time need not take a round trip for each.
 // A recipient whose RCPT met a 421 is told that reply; those behind it were not answered. got must not use the session.
 // Nothing more is sent after the last RCPT: RSET comes with the next transaction, or with Reset.
 func (s *Session) Transaction(ctx context.Context, rcpts []Rcpt, got func(i int, r engine.Reply)) Outcome {
@@ -53,44 +58,56 @@ func (s *Session) Transaction(ctx context.Context, rcpts []Rcpt, got func(i int,
 		return o
 	}
 	for k, r := range s.answered {
-		got(asked[k], r)
+		got(asked[k].i, r)
 	}
 	o.Answered = len(s.answered)
 	return o
 }
 
+// asking is a recipient that is asked about.
+type asking struct {
+	i      int  // its place among all
+	begins bool // a transaction
+}
+
 // sort finds the recipients that this server can be asked about. It reports false where one would break the command line.
-func (s *Session) sort(rcpts []Rcpt, o *Outcome) (asked []int, ok bool) {
-	asked = make([]int, 0, len(rcpts))
+func (s *Session) sort(rcpts []Rcpt, o *Outcome) (asked []asking, ok bool) {
+	asked = s.asked[:0]
+	begins := true
 	for i, r := range rcpts {
+		begins = begins || r.Anew
 		switch {
 		case !r.sendable():
 			return nil, false
 		case r.NeedsUTF8() && !s.offers.SMTPUTF8:
 			o.NoUTF8 = append(o.NoUTF8, i)
 		default:
-			asked = append(asked, i)
+			asked = append(asked, asking{i, begins})
+			begins = false
 		}
 	}
+	s.asked = asked
 	return asked, true
 }
 
 // askTogether sends all commands as one group. The replies to a long one are read meanwhile, so that neither side waits for the
 // other with full buffers (RFC 2920 section 3.1).
-func (s *Session) askTogether(rcpts []Rcpt, asked []int, o *Outcome) {
+func (s *Session) askTogether(rcpts []Rcpt, asked []asking, o *Outcome) {
 	if o.Fault = s.inStep(engine.StageMail); !o.Fault.None() {
 		return
 	}
 	reset := s.inMail
 	s.out = s.out[:0]
-	if reset {
-		s.out = append(s.out, "RSET\r\n"...)
+	for k, a := range asked {
+		if a.begins {
+			if s.inMail {
+				s.out = append(s.out, "RSET\r\n"...)
+			}
+			s.appendMail(rcpts, asked[k:])
+			s.inMail = true
+		}
+		s.appendRcpt(rcpts[a.i])
 	}
-	s.appendMail(rcpts, asked)
-	for _, i := range asked {
-		s.appendRcpt(rcpts[i])
-	}
-	s.inMail = true
 	if len(s.out) <= writtenAtOnce {
 		if o.Fault = s.write(engine.StageMail, s.cfg.Timeouts.Mail); o.Fault.None() {
 			s.readGroup(reset, rcpts, asked, o)
@@ -125,18 +142,15 @@ func (s *Session) writeBeside() (written chan struct{}) {
 	return written
 }
 
-// readGroup reads the replies of a group. Those to RCPT are not held where MAIL was refused: they are about no recipient.
-func (s *Session) readGroup(reset bool, rcpts []Rcpt, asked []int, o *Outcome) {
-	if reset {
-		if o.Fault = s.readReset(); !o.Fault.None() {
-			return
+// readGroup reads the replies of a group. Those to RCPT are not held once a MAIL was refused: they are about no recipient, and
+// what comes behind is not worth telling apart.
+func (s *Session) readGroup(reset bool, rcpts []Rcpt, asked []asking, o *Outcome) {
+	for k, a := range asked {
+		if a.begins {
+			if s.readBegin(reset || k > 0, k == 0, o); !o.Fault.None() {
+				return
+			}
 		}
-		s.inMail = true // MAIL of this very group is on the wire behind the RSET
-	}
-	if o.Mail, o.Fault = s.read(engine.StageMail, s.cfg.Timeouts.Mail); !o.Fault.None() {
-		return
-	}
-	for k := range asked {
 		r, f := s.read(engine.StageRcpt, s.cfg.Timeouts.Rcpt)
 		if o.Mail.Positive() {
 			f = s.hold(rcpts, asked, k, r, f)
@@ -148,6 +162,21 @@ func (s *Session) readGroup(reset bool, rcpts []Rcpt, asked []int, o *Outcome) {
 	s.endGroup(o)
 }
 
+// readBegin reads the replies to MAIL, and to the RSET before it.
+func (s *Session) readBegin(reset, first bool, o *Outcome) {
+	var mail engine.Reply
+	if reset {
+		o.Fault = s.readReset()
+		s.inMail = true // a MAIL of this very group is on the wire behind the RSET
+	}
+	if o.Fault.None() {
+		mail, o.Fault = s.read(engine.StageMail, s.cfg.Timeouts.Mail)
+	}
+	if first || o.Mail.Positive() {
+		o.Mail = mail
+	}
+}
+
 // endGroup looks for replies too many. A 421 behind the last reply comes too late to matter: everyone was answered.
 func (s *Session) endGroup(o *Outcome) {
 	if f := s.inStep(engine.StageRcpt); f.Event == engine.EventOutOfStep {
@@ -156,7 +185,26 @@ func (s *Session) endGroup(o *Outcome) {
 }
 
 // askEach sends one command at a time.
-func (s *Session) askEach(rcpts []Rcpt, asked []int, o *Outcome) {
+func (s *Session) askEach(rcpts []Rcpt, asked []asking, o *Outcome) {
+	for k, a := range asked {
+		if a.begins {
+			if s.beginEach(rcpts, asked[k:], o); !o.Fault.None() || !o.Mail.Positive() {
+				return
+			}
+		}
+		s.out = s.out[:0]
+		s.appendRcpt(rcpts[a.i])
+		r, f := s.command(engine.StageRcpt, s.cfg.Timeouts.Rcpt)
+		if o.Fault = s.hold(rcpts, asked, k, r, f); !o.Fault.None() {
+			return
+		}
+	}
+	s.endGroup(o)
+}
+
+// beginEach sends MAIL, and RSET before it where the session has been used.
+func (s *Session) beginEach(rcpts []Rcpt, asked []asking, o *Outcome) {
+	o.Mail = engine.Reply{Stage: engine.StageMail}
 	if s.inMail {
 		if o.Fault = s.reset(); !o.Fault.None() {
 			return
@@ -166,29 +214,17 @@ func (s *Session) askEach(rcpts []Rcpt, asked []int, o *Outcome) {
 	s.appendMail(rcpts, asked)
 	s.inMail = true
 	o.Mail, o.Fault = s.command(engine.StageMail, s.cfg.Timeouts.Mail)
-	if !o.Fault.None() || !o.Mail.Positive() {
-		return
-	}
-	for k, i := range asked {
-		s.out = s.out[:0]
-		s.appendRcpt(rcpts[i])
-		r, f := s.command(engine.StageRcpt, s.cfg.Timeouts.Rcpt)
-		if o.Fault = s.hold(rcpts, asked, k, r, f); !o.Fault.None() {
-			return
-		}
-	}
-	s.endGroup(o)
 }
 
 // hold keeps the reply to a RCPT until the group is known to be in step. A 421 is an answer too, and the last.
 // A reply that quotes the recipient before or behind, and not its own, shows that replies and commands have come apart.
-func (s *Session) hold(rcpts []Rcpt, asked []int, k int, r engine.Reply, f Fault) Fault {
+func (s *Session) hold(rcpts []Rcpt, asked []asking, k int, r engine.Reply, f Fault) Fault {
 	if !f.None() && (f.Event != engine.EventClosed || r.Code != 421) || r.Stage != engine.StageRcpt {
 		return f
 	}
-	if !quotes(r, rcpts[asked[k]]) {
+	if !quotes(r, rcpts[asked[k].i]) {
 		before, behind := max(k-1, 0), min(k+1, len(asked)-1)
-		if quotes(r, rcpts[asked[before]]) || quotes(r, rcpts[asked[behind]]) {
+		if quotes(r, rcpts[asked[before].i]) || quotes(r, rcpts[asked[behind].i]) {
 			return s.fail(outOfStep(engine.StageRcpt, "a reply that quotes another recipient"))
 		}
 	}
@@ -230,10 +266,14 @@ func (s *Session) afterReset(r engine.Reply, f Fault) Fault {
 	return Fault{}
 }
 
-func (s *Session) appendMail(rcpts []Rcpt, asked []int) {
+// appendMail begins the transaction of the first of those asked.
+func (s *Session) appendMail(rcpts []Rcpt, asked []asking) {
 	s.out = append(append(append(s.out, "MAIL FROM:<"...), s.cfg.MailFrom...), '>')
-	for _, i := range asked {
-		if rcpts[i].NeedsUTF8() || !ascii(s.cfg.MailFrom) {
+	for k, a := range asked {
+		if k > 0 && a.begins {
+			break
+		}
+		if rcpts[a.i].NeedsUTF8() || !ascii(s.cfg.MailFrom) {
 			s.out = append(s.out, " SMTPUTF8"...)
 			break
 		}

@@ -144,6 +144,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, patience time.Durat
 	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	late := s.web.ShutdownWithContext(soon)
+	_ = d.Close() // a server that has not begun to accept knows no listener to close; else it is closed already
 	s.end()
 	d.throwOut()
 	err := <-served

@@ -23,6 +23,11 @@ type coordinatorCmd struct {
 	memberFlags
 }
 
+// Validate is called by the parser.
+func (c *coordinatorCmd) Validate() error {
+	return errors.Join(c.serveCmd.Validate(), c.memberFlags.Validate())
+}
+
 // Run serves until ctx ends.
 func (c *coordinatorCmd) Run(ctx context.Context, con *console, root *cli) error {
 	if len(c.Egress) > 0 || c.SOCKS5 != "" || c.MailFrom != "" {

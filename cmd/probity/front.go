@@ -54,7 +54,7 @@ func (f *frontFlags) fromFiles() (*front, error) {
 	out := &front{flags: f}
 	pair, err := out.read()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
 	}
 	out.pair.Store(pair)
 	out.config = serverTLS(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return out.pair.Load(), nil })

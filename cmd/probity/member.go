@@ -40,6 +40,18 @@ type memberFlags struct {
 	ClusterKey       string   `help:"The gossip keys; default: cluster.key of --certs." type:"path" placeholder:"FILE"`
 }
 
+// Validate is called by the parser.
+func (f *memberFlags) Validate() error {
+	errs := []error{checkListen("cluster-listen", f.ClusterListen)}
+	if f.ClusterAdvertise != "" {
+		errs = append(errs, checkReach("cluster-advertise", f.ClusterAdvertise))
+	}
+	for _, at := range f.Join {
+		errs = append(errs, checkReach("join", at))
+	}
+	return errors.Join(errs...)
+}
+
 // ready fills in the defaults and refuses a name that no certificate can bear.
 func (f *memberFlags) ready() error {
 	if f.Name == "" {

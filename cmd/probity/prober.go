@@ -40,6 +40,15 @@ type proberCmd struct {
 	LogFormat   string `help:"text or json." enum:"text,json" default:"text"`
 }
 
+// Validate is called by the parser.
+func (c *proberCmd) Validate() error {
+	errs := []error{c.probingFlags.Validate(), c.memberFlags.Validate(), checkListen("node-listen", c.NodeListen), checkListen("admin-listen", c.AdminListen)}
+	if c.NodeReach != "" {
+		errs = append(errs, checkReach("node-advertise", c.NodeReach))
+	}
+	return errors.Join(errs...)
+}
+
 // stopProbing is how long after SIGTERM sessions may go on for rows that are still on their way home: with what the prober
 // needs to take its leave, everything is out within 25 s.
 const stopProbing = 6 * time.Second

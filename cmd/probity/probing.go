@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -43,8 +44,11 @@ func (f *probingFlags) Validate() error {
 			return fmt.Errorf("--retry-schedule: a wait of %s is none", d)
 		}
 	}
-	if host, port, err := net.SplitHostPort(f.SOCKS5); f.SOCKS5 != "" && (err != nil || host == "" || port == "") {
-		return fmt.Errorf("--socks5 %q: write HOST:PORT, e.g. 127.0.0.1:1080", f.SOCKS5)
+	if f.SMTPPort == 0 {
+		return errors.New("--smtp-port 0: give the port that mail servers listen at, 25 on the internet")
+	}
+	if f.SOCKS5 != "" {
+		return checkReach("socks5", f.SOCKS5)
 	}
 	return nil
 }
@@ -69,10 +73,10 @@ func (f *probingFlags) table() (*engine.Table, error) {
 	if f.Providers != "" {
 		data, err := os.ReadFile(f.Providers)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: --providers: %v", errUsage, err)
 		}
 		if table, err = table.Override(data); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Providers, err)
+			return nil, fmt.Errorf("%w: --providers %s: %v; probity providers check says more", errUsage, f.Providers, err)
 		}
 	}
 	if len(f.RetrySchedule) == 0 {

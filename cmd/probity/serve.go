@@ -52,7 +52,25 @@ func (c *serveCmd) Validate() error {
 	case c.DiskFloor < 1:
 		return fmt.Errorf("--disk-floor %d: give a number of bytes from 1", c.DiskFloor)
 	}
-	return c.probingFlags.Validate()
+	return errors.Join(c.checkAddresses(), c.probingFlags.Validate())
+}
+
+// checkAddresses looks at what names a place on a network.
+func (c *serveCmd) checkAddresses() error {
+	errs := []error{checkListen("listen", c.Listen), checkListen("admin-listen", c.AdminListen)}
+	if c.PublicURL != "" {
+		errs = append(errs, checkURL("public-url", c.PublicURL, "https", "http"))
+	}
+	for _, origin := range c.CORSOrigin {
+		errs = append(errs, checkOrigin(origin))
+	}
+	for _, name := range c.ACMEDomain {
+		errs = append(errs, checkName("acme-domain", name))
+	}
+	if c.ACMEDirectory != "" {
+		errs = append(errs, checkURL("acme-directory", c.ACMEDirectory, "https"))
+	}
+	return errors.Join(errs...)
 }
 
 // drainTime is how long requests under way are waited for after SIGTERM; with it, everything is out within 25 s.
@@ -229,6 +247,9 @@ func parseSource(s string) (local netip.Addr, published []string, err error) {
 	spec, err := parseEgress(s + "=callbacks.invalid")
 	if err != nil {
 		return local, nil, fmt.Errorf("%w: --callback-source %q; write LOCAL[/PUBLIC], e.g. 192.0.2.10", errUsage, s)
+	}
+	if err := bindable(spec.local); err != nil {
+		return local, nil, fmt.Errorf("%w: --callback-source %s: %v; give an address of this machine, and what receivers see behind a slash", errUsage, s, err)
 	}
 	return spec.local, []string{spec.public.String()}, nil
 }

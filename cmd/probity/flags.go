@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"strconv"
+
+	"github.com/alecthomas/kong"
+
+	"probity/engine"
+)
+
+// An address, a URL or a network that can mean nothing is found while the command line is read: before anything is opened,
+// and in the name of its flag.
+
+// checkListen refuses a listener's address that no machine could have. Whether this one has it, its opening tells.
+func checkListen(flag, at string) error {
+	if _, _, err := splitAddress(at); err != nil {
+		return fmt.Errorf("--%s %q: write ADDRESS:PORT, e.g. 127.0.0.1:8080, or :PORT for all addresses", flag, at)
+	}
+	return nil
+}
+
+// checkReach refuses an address that nobody could connect to.
+func checkReach(flag, at string) error {
+	if host, port, err := splitAddress(at); err != nil || host == "" || port == 0 {
+		return fmt.Errorf("--%s %q: write HOST:PORT, e.g. 192.0.2.10:7946", flag, at)
+	}
+	return nil
+}
+
+// splitAddress splits HOST:PORT. The port is a number: names of services differ by machine.
+func splitAddress(at string) (host string, port uint64, err error) {
+	host, digits, err := net.SplitHostPort(at)
+	if err == nil {
+		port, err = strconv.ParseUint(digits, 10, 16)
+	}
+	return host, port, err
+}
+
+// checkURL refuses what a link cannot begin with. A path is kept: a proxy may put us below one.
+func checkURL(flag, text string, schemes ...string) error {
+	u, err := url.Parse(text)
+	if err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" {
+		for _, s := range schemes {
+			if u.Scheme == s {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("--%s %q: write scheme and host without user, query and fragment, e.g. https://verify.example.com", flag, text)
+}
+
+// checkOrigin refuses what no browser sends as Origin (RFC 6454 section 6.2).
+func checkOrigin(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || text != u.Scheme+"://"+u.Host {
+		return fmt.Errorf("--cors-origin %q: write scheme and host only, e.g. https://www.example.com; there is no wildcard", text)
+	}
+	return nil
+}
+
+// checkName refuses a name that no authority certifies.
+func checkName(flag, name string) error {
+	if _, err := engine.ParseDomain(name); err != nil {
+		return fmt.Errorf("--%s %q: %w; write a host name, e.g. verify.example.com", flag, name, err)
+	}
+	return nil
+}
+
+// networks reads flags that are networks, and says how one is written.
+func networks() kong.Option {
+	return kong.TypeMapper(reflect.TypeFor[netip.Prefix](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+		var text string
+		if err := ctx.Scan.PopValueInto("network", &text); err != nil {
+			return err
+		}
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("%q is no network; write CIDR, e.g. 192.0.2.0/24, or 192.0.2.7/32 for one address", text)
+		}
+		target.Set(reflect.ValueOf(network))
+		return nil
+	}))
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWrongFlags gives each part flags that can mean nothing: exit status 2, the flag's name, and nothing left behind.
+func TestWrongFlags(t *testing.T) {
+	over, end := context.WithCancel(t.Context())
+	end() // what is not refused ends at once
+	const anything = "serve coordinator prober"
+	for _, c := range []struct{ commands, flag string }{
+		{"serve coordinator", "--public-url=verify.example.com"},
+		{"serve", "--public-url=ftp://verify.example.com"},
+		{"serve", "--public-url=https://ann@verify.example.com"},
+		{"serve", "--public-url=https://verify.example.com/?a=b"},
+		{"serve coordinator", "--cors-origin=www.example.com"},
+		{"serve", "--cors-origin=https://www.example.com/page"},
+		{"serve", "--cors-origin=*"},
+		{"serve coordinator", "--listen=8080"},
+		{"serve", "--listen=127.0.0.1:99999"},
+		{anything, "--admin-listen=127.0.0.1"},
+		{"serve", "--trusted-proxy=192.0.2.1"},
+		{"serve", "--allow-private-callbacks=10.0.0.0"},
+		{"serve", "--callback-source=host"},
+		{"serve", "--callback-source=203.0.113.7"},
+		{"serve", "--admin-email=nobody"},
+		{"serve", "--acme-domain=verify.example.com:443"},
+		{"serve", "--acme-domain=*"},
+		{"serve", "--acme-directory=authority.example"},
+		{"serve", "--tls-cert=gone.crt --tls-key=gone.key"},
+		{"serve", "--providers=gone.toml"},
+		{anything, "--providers=flags_test.go"},
+		{anything, "--smtp-port=0"},
+		{anything, "--socks5=127.0.0.1:socks"},
+		{anything, "--mail-from=probe"},
+		{anything, "--dns=resolver"},
+		{"serve prober", "--egress=127.0.0.1=mx"},
+		{"serve prober", "--egress=203.0.113.7=mx.example.org"},
+		{"coordinator prober", "--cluster-listen=7946"},
+		{"coordinator prober", "--cluster-advertise=host"},
+		{"coordinator prober", "--join=member"},
+		{"coordinator prober", "--name=One_Two"},
+		{"prober", "--node-listen=7947"},
+		{"prober", "--node-advertise=host"},
+	} {
+		for _, command := range strings.Fields(c.commands) {
+			t.Run(command+" "+c.flag, func(t *testing.T) {
+				data := filepath.Join(t.TempDir(), "data")
+				var words bytes.Buffer
+				args := []string{command, "--data", data, "--admin-email", "admin@localhost.localdomain"}
+				if command == "prober" {
+					args = args[:3]
+				}
+				code := run(over, append(args, strings.Fields(c.flag)...), &console{in: strings.NewReader(""), out: &words, err: &words})
+				require.Equal(t, 2, code, words.String())
+				name, _, _ := strings.Cut(c.flag, "=")
+				require.Contains(t, words.String(), name)
+			})
+		}
+	}
+}

@@ -55,6 +55,21 @@ func TestSuggestLaws(t *testing.T) {
 	})
 }
 
+// TestApart holds the short look against the long one: what it passes over is never one edit away.
+func TestApart(t *testing.T) {
+	for want := range Great() {
+		require.GreaterOrEqual(t, len(want), 5, want)
+		for i := range want {
+			for _, typed := range []string{
+				want, want[:i] + want[i+1:], want[:i] + "q" + want[i:], want[:i] + "q" + want[i+1:], want + "q",
+				want[:i] + want[min(i+1, len(want)-1):min(i+2, len(want))] + want[i:i+1] + want[min(i+2, len(want)):],
+			} {
+				require.False(t, apart(typed, want) && (typed == want || oneEdit(typed, want) != editNone), "%s for %s", typed, want)
+			}
+		}
+	}
+}
+
 func BenchmarkSuggest(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -69,6 +69,11 @@ func openLog(fs vfs.FS, path string, n *names, visit func(entries []byte) error)
 // readLog calls visit with the entries of each whole group; a run is valid until visit returns. It gives where the
 // last whole group ends and the chain there; zero for a file that is no log yet.
 func readLog(f vfs.File, visit func(entries []byte) error) (end int64, chain uint64, err error) {
+	return readGroups(f, func(_ int64, entries []byte) error { return visit(entries) })
+}
+
+// readGroups is readLog with the place of each group's entries in the file.
+func readGroups(f vfs.File, visit func(at int64, entries []byte) error) (end int64, chain uint64, err error) {
 	r := io.NewSectionReader(f, 0, 1<<62)
 	buf := make([]byte, groupHeader+groupEntries*entryBytes)
 	n, _ := io.ReadFull(r, buf[:len(logMagic)])
@@ -96,7 +101,7 @@ func readLog(f vfs.File, visit func(entries []byte) error) (end int64, chain uin
 		if sum != binary.LittleEndian.Uint64(head[4:]) {
 			return end, chain, nil
 		}
-		if err := visit(entries); err != nil {
+		if err := visit(end+groupHeader, entries); err != nil {
 			return end, chain, err
 		}
 		end, chain = end+groupHeader+int64(len(entries)), sum

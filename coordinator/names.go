@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/coordinator/sheet"
 )
 
 const (
@@ -112,13 +114,52 @@ func holdNames(f vfs.File) (string, error) {
 
 // nameReader reads names by offset: of those that are not held it remembers some. One goroutine each.
 type nameReader struct {
-	f     vfs.File
-	held  string // the file's beginning, shared
-	seen  map[uint32]string
-	bytes int
+	f       vfs.File
+	dialect *sheet.Dialect
+	held    string // the file's beginning, shared
+	seen    map[uint32]string
+	bytes   int
+	cell    []byte                  // the last one, its memory reused
+	recent  [recentNames]recentName // by offset: most rows repeat what those before them said
 }
 
-const nameReaderBytes = 4 << 20 // strings remembered
+const (
+	nameReaderBytes = 4 << 20 // strings remembered
+	recentNames     = 512
+)
+
+// name is a name, and how it stands in a cell of the result.
+type name struct{ text, cell string }
+
+type recentName struct {
+	offset uint32
+	name
+}
+
+// named is the name at an offset.
+func (r *nameReader) named(off uint32) (name, error) {
+	if off == 0 {
+		return name{}, nil
+	}
+	slot := &r.recent[off%recentNames]
+	if slot.offset != off {
+		text, err := r.at(off)
+		if err != nil {
+			return name{}, err
+		}
+		*slot = recentName{off, r.name(text)}
+	}
+	return slot.name, nil
+}
+
+// name is a text with its cell.
+func (r *nameReader) name(text string) name {
+	n := name{text, text}
+	if r.cell = r.dialect.AppendCell(r.cell[:0], text); string(r.cell) != text {
+		n.cell = string(r.cell)
+	}
+	return n
+}
 
 func (r *nameReader) at(off uint32) (string, error) {
 	if off == 0 {

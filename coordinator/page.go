@@ -3,7 +3,6 @@ package coordinator
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"probity/engine"
 )
@@ -24,14 +23,13 @@ type page struct {
 	packed []byte
 	mail   []byte // the e-mail cell of the present row, borrowed from its block
 	total  totals
-	clock  clock
-	cells  [len(columns)]string
+	cells  cells
 }
 
 // answer is what a page says of one row.
 type answer struct {
 	v                        engine.Verdict
-	provider, mx, suggestion string
+	provider, mx, suggestion name
 	credits                  int
 }
 
@@ -39,7 +37,8 @@ type answer struct {
 func (p *page) make() error {
 	a := p.a
 	p.total, p.text, p.packed = totals{}, p.text[:0], nil
-	p.names.f, p.names.held = a.names, a.held
+	p.names.f, p.names.held, p.names.dialect = a.names, a.held, &a.dialect
+	p.cells.delimiter = a.dialect.Delimiter
 	if err := p.fr.read(a.spool, &a.dialect, p.index); err != nil {
 		return err
 	}
@@ -74,11 +73,11 @@ func (p *page) row(i int) error {
 		return nil
 	}
 	ans := answer{v: t.Verdict}
-	if ans.provider, err = p.names.at(t.provider); err == nil {
-		ans.mx, err = p.names.at(t.mx)
+	if ans.provider, err = p.names.named(t.provider); err == nil {
+		ans.mx, err = p.names.named(t.mx)
 	}
 	if err == nil {
-		ans.suggestion, err = p.names.at(t.suggestion)
+		ans.suggestion, err = p.names.named(t.suggestion)
 	}
 	if err != nil {
 		return err
@@ -107,8 +106,8 @@ func (p *page) ownFacts(ans *answer) {
 		pretended := p.a.c.cfg.Pretend(addr)
 		ans.v.Flags |= pretended.Flags
 	}
-	if ans.suggestion != "" {
-		ans.suggestion = p.a.c.cfg.Lists.Suggest(addr)
+	if ans.suggestion.text != "" {
+		ans.suggestion = p.names.name(p.a.c.cfg.Lists.Suggest(addr))
 	}
 }
 
@@ -127,8 +126,8 @@ func (p *page) blank(i int, n uint32) {
 		return
 	}
 	if p.a.filter.Format == CSV {
-		clear(p.cells[:])
-		p.text = p.a.dialect.AppendRow(p.text, &p.fr.block, i, p.cells[:])
+		var none [len(columns)]string
+		p.text = p.a.dialect.AppendRow(p.text, &p.fr.block, i, none[:])
 		return
 	}
 	p.mail = p.fr.block.Mail(i)
@@ -146,38 +145,14 @@ func (p *page) write(i int, n uint32, ans *answer) {
 		p.writeJSON(n, ans)
 		return
 	}
-	v := &ans.v
-	p.cells = [...]string{
-		v.Status.String(), strconv.Itoa(int(v.Score)), v.Reason.String(), boolean(v.SyntaxValid()), boolean(v.DomainExists()), boolean(v.SMTPValid),
-		boolean(v.Flags.Has(engine.FlagDisposable)), boolean(v.Flags.Has(engine.FlagRole)), boolean(v.Flags.Has(engine.FlagFree)),
-		ans.provider, ans.mx, ans.suggestion, boolean(v.FromCache), p.clock.format(v.VerifiedAt),
-	}
-	p.text = p.a.dialect.AppendRow(p.text, &p.fr.block, i, p.cells[:])
+	d, b := &p.a.dialect, &p.fr.block
+	p.text = p.cells.append(d.AppendOwn(p.text, b, i), ans)
+	p.text = d.AppendEnd(p.text, b, i)
 }
 
 func (p *page) writeJSON(n uint32, ans *answer) {
 	b := strconv.AppendUint(append(p.text, `{"row":`...), uint64(n)+1, 10)
-	r := row{email: string(p.mail), verdict: &ans.v, provider: ans.provider, mx: strings.FieldsSeq(ans.mx), credits: int64(ans.credits)}
+	r := row{email: string(p.mail), verdict: &ans.v, provider: ans.provider.text, mx: strings.FieldsSeq(ans.mx.text), credits: int64(ans.credits)}
 	b = r.appendKeys(append(b, ','))
 	p.text = append(b, '}', '\n')
-}
-
-func boolean(b bool) string {
-	if b {
-		return "true"
-	}
-	return "false"
-}
-
-// clock formats times that mostly repeat.
-type clock struct {
-	second int64
-	text   string
-}
-
-func (c *clock) format(t time.Time) string {
-	if s := t.Unix(); s != c.second || c.text == "" {
-		c.second, c.text = s, t.UTC().Format(time.RFC3339)
-	}
-	return c.text
 }

@@ -8,14 +8,24 @@ import (
 // AppendRow appends row i as UTF-8 with its own cells untouched, padded to the widest row, then ours, then its own line end.
 // The block's bytes must be UTF-8: see AppendUTF8.
 func (d *Dialect) AppendRow(dst []byte, b *Block, i int, ours []string) []byte {
-	r := &b.Rows[i]
-	dst = append(dst, b.Buf[r.Start:r.End]...)
-	dst = d.pad(dst, int(r.Cells))
+	dst = d.AppendOwn(dst, b, i)
 	for _, cell := range ours {
 		dst = append(dst, d.Delimiter)
 		dst = d.AppendCell(dst, cell)
 	}
-	return d.appendEnd(dst, r.end)
+	return d.AppendEnd(dst, b, i)
+}
+
+// AppendOwn appends the beginning of what AppendRow appends: row i's own cells, padded.
+func (d *Dialect) AppendOwn(dst []byte, b *Block, i int) []byte {
+	r := &b.Rows[i]
+	dst = append(dst, b.Buf[r.Start:r.End]...)
+	return d.pad(dst, int(r.Cells))
+}
+
+// AppendEnd appends the end of what AppendRow appends: row i's line end.
+func (d *Dialect) AppendEnd(dst []byte, b *Block, i int) []byte {
+	return d.appendEnd(dst, b.Rows[i].end)
 }
 
 // AppendPreamble appends what stood before the rows, with the names of our columns at the end of the header.

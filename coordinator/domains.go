@@ -33,7 +33,7 @@ type domains struct {
 	ctx        context.Context
 	resolver   Resolver
 	young, old map[string]*domain
-	asking     map[string]*domain // pinned until known
+	asking     int // being looked up, or in line for it; one that grows old meanwhile is asked for again
 	line       chan *domain
 	known      chan *domain
 	lookups    int
@@ -43,7 +43,7 @@ type domains struct {
 
 func newDomains(ctx context.Context, r Resolver, lookups int) *domains {
 	return &domains{
-		ctx: ctx, resolver: r, young: map[string]*domain{}, asking: map[string]*domain{}, lookups: lookups,
+		ctx: ctx, resolver: r, young: map[string]*domain{}, lookups: lookups,
 		line: make(chan *domain, waitingDomains), known: make(chan *domain, waitingDomains),
 	}
 }
@@ -57,7 +57,7 @@ func (d *domains) get(name string) *domain {
 		d.keep(x)
 		return x
 	}
-	return d.asking[name]
+	return nil
 }
 
 func (d *domains) keep(x *domain) {
@@ -68,14 +68,15 @@ func (d *domains) keep(x *domain) {
 }
 
 // open is how many domains are being looked up.
-func (d *domains) open() int { return len(d.asking) }
+func (d *domains) open() int { return d.asking }
 
 // ask starts to look up a domain; the caller keeps open below waitingDomains.
 func (d *domains) ask(name string) *domain {
 	x := &domain{name: strings.Clone(name)}
-	d.asking[x.name] = x
+	d.keep(x)
+	d.asking++
 	d.line <- x
-	if d.started < d.lookups && d.started < len(d.asking) {
+	if d.started < d.lookups && d.started < d.asking {
 		d.started++
 		d.all.Go(d.lookUp)
 	}
@@ -98,7 +99,7 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 		return d.learn(x), d.ctx.Err()
 	default:
 	}
-	if wait <= 0 || len(d.asking) == 0 {
+	if wait <= 0 || d.asking == 0 {
 		return nil, d.ctx.Err()
 	}
 	t := time.NewTimer(wait)
@@ -114,9 +115,8 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 }
 
 func (d *domains) learn(x *domain) *domain {
-	delete(d.asking, x.name)
+	d.asking--
 	x.ready = true
-	d.keep(x)
 	return x
 }
 

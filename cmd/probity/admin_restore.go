@@ -86,8 +86,8 @@ func (c *restoreCmd) tell(con *console, state string) error {
 	}); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(con.err, "restored to %s: %d accounts whose balances are the sums of their ledgers, %d jobs of which %d go on at the next start\n",
-		c.Data, len(users), jobs, open)
+	_, err = fmt.Fprintf(con.err, "restored to %s: %s with balances that are the sums of their ledgers, %s, %d unfinished: they go on at the next start\n",
+		c.Data, counted(len(users), "account"), counted(jobs, "job"), open)
 	return err
 }
 

@@ -18,7 +18,7 @@ func (w *adminWorld) restore() {
 	here := &adminWorld{t: t}
 	for _, from := range []string{"whole", "state-only [1]"} {
 		_, words := here.admin(0, "restore", at(from), "--data", at("of-"+from))
-		require.Contains(t, words, "3 accounts whose balances are the sums of their ledgers, 1 jobs of which 1 go on")
+		require.Contains(t, words, "3 accounts with balances that are the sums of their ledgers, 1 job, 1 unfinished")
 		restored := &adminWorld{t: t, where: []string{"--data", at("of-" + from)}}
 		require.Equal(t, w.rows("user", "list"), restored.rows("user", "list"))
 		_, words = here.admin(1, "restore", at(from), "--data", at("of-"+from))

@@ -68,7 +68,7 @@ func (c *userAddCmd) Run(ctx context.Context, con *console) error {
 		if c.JSON {
 			return printOne(con, u)
 		}
-		fmt.Fprintf(con.err, "%s %s made, with %d credits; the password is shown this once:\n", u.Role, u.Email, c.Credits)
+		fmt.Fprintf(con.err, "%s %s made, with %s; the password is shown this once:\n", u.Role, u.Email, counted(c.Credits, "credit"))
 		_, err = fmt.Fprintln(con.out, u.Password)
 		return err
 	})

@@ -127,7 +127,7 @@ func (c certsShowCmd) Run(con *console) error {
 			return err
 		}
 		left := time.Until(cert.NotAfter)
-		state := fmt.Sprintf("%d days left", int(left/(24*time.Hour)))
+		state := counted(int(left/(24*time.Hour)), "day") + " left"
 		if left <= 0 {
 			state = "EXPIRED"
 		}

@@ -79,7 +79,7 @@ func (d certsDir) rewrite(con *console, next string, change func([][]byte) ([][]
 	if err := os.Rename(draft.path, path); err != nil {
 		return err
 	}
-	fmt.Fprintf(con.out, "%s\t%d keys: %s\n", path, len(keys), next)
+	fmt.Fprintf(con.out, "%s\t%s: %s\n", path, counted(len(keys), "key"), next)
 	return nil
 }
 

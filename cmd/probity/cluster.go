@@ -76,7 +76,7 @@ func printCluster(out io.Writer, r *coordinator.ClusterReport, now time.Time) er
 // noteOf is what is wrong with a node, in words.
 func noteOf(n *coordinator.NodeReport) string {
 	if n.Problem == "" && n.Failing > 0 {
-		return fmt.Sprintf("%d findings of its audit fail: probity doctor there names them", n.Failing)
+		return "its audit has " + counted(n.Failing, "failure") + ": probity doctor there tells more"
 	}
 	return n.Problem
 }

@@ -78,7 +78,7 @@ func (c demoCmd) play(ctx context.Context, con *console, s *service, internet *s
 		return err
 	}
 	base := "http://" + s.public.Addr().String()
-	fmt.Fprintf(con.err, "The API is at %s: key %s, login %s, password %s.\nUploading %s: %d rows.\n", base, key, demoAdmin, password, files.list, c.Rows)
+	fmt.Fprintf(con.err, "The API is at %s: key %s, login %s, password %s.\nUploading %s: %s.\n", base, key, demoAdmin, password, files.list, counted(c.Rows, "row"))
 	client := &apiClient{base: base, key: key, http: &http.Client{}}
 	job, err := client.verifyFile(ctx, con, files.list, files.result)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"strconv"
 )
 
 // lineWriter writes JSON lines, unescaped beyond need.
@@ -20,3 +21,11 @@ func newLineWriter(w io.Writer) *lineWriter {
 }
 
 func (w *lineWriter) encode(v any) error { return w.enc.Encode(v) }
+
+// counted is a number with its noun: 1 job, 2 jobs.
+func counted[N int | int64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.FormatInt(int64(n), 10) + " " + noun
+}

@@ -195,7 +195,7 @@ func (f *probingFlags) prober(n *node, cfg nodeConfig) (*prober.Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	return prober.New(prober.Config{Node: hostName(), Table: n.table, Resolver: n.resolver, Dial: dialFrom, Cache: n.cache, Identities: ids,
+	return prober.New(prober.Config{Node: hostName(), Table: n.table, Resolver: n.resolver, Dial: f.dial(cfg.log), Cache: n.cache, Identities: ids,
 		MailFrom: f.MailFrom, SOCKS5: f.SOCKS5, Port: f.SMTPPort, Log: cfg.log, Metrics: cfg.metrics,
 		AllowPrivate: f.AllowPrivateTargets, Warm: f.Warm, MaxSessions: sessions, Suppressed: func(domain string, hosts []string) bool {
 			_, is := n.store.SuppressedDomain(domain, hosts)

@@ -102,7 +102,7 @@ func (w *worker) open() (err error) {
 	if w.cache, err = cache.Open(cache.Config{FS: w.disk, Dir: filepath.Join(c.Data, "cache"), Log: w.log}); err != nil {
 		return err
 	}
-	cfg, err := c.proberConfig(table)
+	cfg, err := c.proberConfig(table, w.log)
 	if err != nil {
 		return err
 	}
@@ -239,12 +239,12 @@ func (w *worker) close() error {
 }
 
 // proberConfig is what the flags say of a prober on the sockets of this machine.
-func (f *probingFlags) proberConfig(table *engine.Table) (prober.Config, error) {
+func (f *probingFlags) proberConfig(table *engine.Table, log *slog.Logger) (prober.Config, error) {
 	ids, err := f.identities()
 	if err != nil {
 		return prober.Config{}, err
 	}
 	sessions, err := f.sessions()
-	return prober.Config{Table: table, Dial: dialFrom, Identities: ids, MailFrom: f.MailFrom, SOCKS5: f.SOCKS5, Port: f.SMTPPort,
+	return prober.Config{Table: table, Dial: f.dial(log), Identities: ids, MailFrom: f.MailFrom, SOCKS5: f.SOCKS5, Port: f.SMTPPort,
 		AllowPrivate: f.AllowPrivateTargets, Warm: f.Warm, MaxSessions: sessions}, err
 }

@@ -40,7 +40,7 @@ func (c providersCheckCmd) Run(con *console) error {
 		return fmt.Errorf("%s: %w", c.File, errBadFile)
 	}
 	if !c.JSON {
-		fmt.Fprintf(con.out, "%s: good, %d warnings\n", c.File, len(remarks))
+		fmt.Fprintf(con.out, "%s: good, %s\n", c.File, counted(len(remarks), "warning"))
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func TestProvidersCheckWarnsOfLooserBudgets(t *testing.T) {
 	out, err := runCommand(t, &providersCmd{}, "check", name)
 	require.NoError(t, err)
 	require.Contains(t, out, name+":4: provider.limits.connections: warn: google: connections = 30 is looser than 5, shipped")
-	require.Contains(t, out, "good, 1 warnings")
+	require.Contains(t, out, "good, 1 warning")
 	_, err = runCommand(t, &providersCmd{}, "check", "--strict", name)
 	require.ErrorIs(t, err, errBadFile)
 	out, err = runCommand(t, &providersCmd{}, "check", "--json", name)

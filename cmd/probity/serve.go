@@ -208,8 +208,8 @@ func (s *service) firstAdmin(ctx context.Context, con *console) error {
 	if err != nil || password == "" {
 		return err
 	}
-	_, err = fmt.Fprintf(con.err, "This store is new. Its admin is %s, password %s (shown this once), with %d credits.\nMake a key: probity key create --data %s --user %s --name first (with the server stopped)\n",
-		user.Email, password, s.cmd.InitialCredits, s.cmd.Data, user.Email)
+	_, err = fmt.Fprintf(con.err, "This store is new. Its admin is %s, password %s (shown this once), with %s.\nMake a key: probity key create --data %s --user %s --name first (with the server stopped)\n",
+		user.Email, password, counted(s.cmd.InitialCredits, "credit"), s.cmd.Data, user.Email)
 	return err
 }
 

@@ -54,8 +54,11 @@ func (d *Dialer) dial(ctx context.Context, target string) (net.Conn, error) {
 	return cd.DialContext(ctx, "tcp", target)
 }
 
-// errOurs marks failures on our side of the network.
-var errOurs = errors.New("our side failed")
+// errOurs marks failures on our side of the network, errProxy those on the way to the proxy.
+var (
+	errOurs  = errors.New("our side failed")
+	errProxy = fmt.Errorf("%w: no way to the proxy", errOurs)
+)
 
 // toProxy reaches the proxy itself; that this fails is our own trouble.
 type toProxy struct{ d *Dialer }
@@ -67,7 +70,7 @@ func (p toProxy) Dial(network, address string) (net.Conn, error) {
 func (p toProxy) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := p.d.Dial(ctx, p.d.Local, network, address)
 	if err != nil {
-		return nil, errors.Join(errOurs, err)
+		return nil, errors.Join(errProxy, err)
 	}
 	return conn, nil
 }
@@ -78,6 +81,8 @@ func dialFault(ctx context.Context, err error) Fault {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return internal(engine.StageConnect, "the caller gave up")
+	case errors.Is(err, errProxy):
+		return internal(engine.StageConnect, "the SOCKS5 proxy is not reachable")
 	case ours(err):
 		return internal(engine.StageConnect, "no connection can leave from here")
 	case ctx.Err() != nil, errors.As(err, &ne) && ne.Timeout():

@@ -56,7 +56,8 @@ func (d *Doctor) Run(ctx context.Context) error {
 	}
 }
 
-// tell logs the checks that stand otherwise than an hour ago. What was seen may name addresses, so it is for debug level.
+// tell logs the checks that stand otherwise than an hour ago. What was seen may quote
+// addresses, so it is for debug level.
 func (d *Doctor) tell(ctx context.Context, before, now *Report) {
 	was := map[[2]string]Level{}
 	if before != nil {
@@ -70,10 +71,10 @@ func (d *Doctor) tell(ctx context.Context, before, now *Report) {
 			continue
 		}
 		if f.Level == OK {
-			d.cfg.Log.InfoContext(ctx, "self-audit: well again", "check", f.Check)
+			d.cfg.Log.InfoContext(ctx, "self-audit: well again", "check", f.Check, "subject", f.shown())
 			continue
 		}
-		d.cfg.Log.WarnContext(ctx, "self-audit: see probity doctor", "check", f.Check, "level", f.Level.String(), "do", f.Do)
+		d.cfg.Log.WarnContext(ctx, "self-audit: see probity doctor", "check", f.Check, "subject", f.shown(), "level", f.Level.String(), "do", f.Do)
 		d.cfg.Log.DebugContext(ctx, "self-audit", "check", f.Check, "subject", f.Subject, "what", f.What)
 	}
 }

@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"syscall"
@@ -249,7 +251,8 @@ func TestRunAuditsEachHourAndPublishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		registry := prometheus.NewRegistry()
-		w.cfg.Metrics = registry
+		var log bytes.Buffer
+		w.cfg.Metrics, w.cfg.Log = registry, slog.New(slog.NewTextHandler(&log, nil))
 		d, err := New(w.cfg)
 		require.NoError(t, err)
 		require.Nil(t, d.Latest())
@@ -273,11 +276,19 @@ func TestRunAuditsEachHourAndPublishes(t *testing.T) {
 		require.Equal(t, OK, first.Worst(), "a published report does not change")
 		require.InDelta(t, 1, gauge(t, registry, "ptr", "fail"), 0)
 		require.Len(t, w.rcpts, 2, "one recipient an hour")
+		require.Contains(t, log.String(), "check=ptr subject=25.0.0.1 level=fail do=")
+		require.NotContains(t, log.String(), "@", "addresses are not logged in clear")
 
 		cancel()
 		require.NoError(t, <-ended)
 		w.servers.Wait()
 	})
+}
+
+func TestLogsShowNoAddress(t *testing.T) {
+	for subject, want := range map[string]string{"25.0.0.1": "25.0.0.1", "probe@sender.org": "sender.org", "-": "-", "sender.org mx.sender.org": "sender.org mx.sender.org"} {
+		require.Equal(t, want, Finding{Subject: subject}.shown())
+	}
 }
 
 func gauge(t *testing.T, registry *prometheus.Registry, check, level string) float64 {

@@ -34,6 +34,11 @@ type Finding struct {
 	Do      string `json:"do"`   // what to do about it; empty exactly when Level is OK
 }
 
+// shown is the subject for a log: of an address, its domain alone.
+func (f Finding) shown() string {
+	return f.Subject[strings.LastIndexByte(f.Subject, '@')+1:]
+}
+
 // Checks are the names of all checks, in the order of a report.
 func Checks() []string {
 	return []string{"identity", "ehlo", "ptr", "spf", "dnsbl", "mail-from", "mx", "soa", "port25", "mailbox", "resolver", "clock", "files", "store"}

@@ -5,6 +5,7 @@
 # make fleet   kills, and cuts of CUT of gossip, of streams and of both, against a cluster in network namespaces; as root;
 #              PROBITY_FLEET_ROWS=200000 for a longer list
 # make kills   SIGKILL of each prober each minute of an hour, processes in namespaces; EACH=6s is a scale of ten; as root
+# make fair    single calls and small lists while one of FAIR rows is under way, in virtual time
 # make torture  faults from a seed against processes of every part: make torture SEED=7 TIME=15m
 # make makespan  the time that a list of MAKESPAN rows takes with the shipped budgets, beside the least that it can
 # make web     the dashboard anew, into the tree from where the next build embeds it; needs Node. make build does it when
@@ -22,13 +23,14 @@ FUZZTIME ?= 500x
 ROWS ?= 20000
 CUT ?= 3m
 EACH ?= 1m
+FAIR ?= 5000000
 MAKESPAN ?= 1000000
 SCENARIOS ?=
 PEERS ?=
 
 PAGE := api/web/dist/.built
 
-.PHONY: demo fleet kills makespan test check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck
+.PHONY: demo fair fleet kills makespan test check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck
 
 build: $(PAGE)
 	CGO_ENABLED=0 $(GO) build -o bin/probity ./cmd/probity
@@ -50,6 +52,9 @@ fleet:
 
 kills:
 	PROBITY_KILLS_EACH=$(EACH) $(GO) test -v -count=1 -timeout 90m -run '^TestKilledProbersKeepTheHour$$' ./cmd/probity
+
+fair:
+	PROBITY_FAIR_ROWS=$(FAIR) $(GO) test -v -count=1 -timeout 1h -run '^TestFleetIsFair$$' ./cmd/probity
 
 test: build
 	sh api/web/test.sh $(CURDIR)/bin/probity

@@ -69,9 +69,9 @@ func TestFleetOfProcesses(t *testing.T) {
 
 // TestFleetSurvives kills and cuts off everything but the pretend internet while a job runs.
 func TestFleetSurvives(t *testing.T) {
-	inYard(t, fleetPatience+4*cutTime(t), func(y *yard) {
+	inYard(t, fleetPatience+10*cutTime(t), func(y *yard) {
 		rows := fleetRowsWanted(t)
-		c := y.open(rows, max(1, int(float64(rows/250)*fleetCut.Seconds()/cutTime(t).Seconds()))) // as long as the cuts take
+		c := y.openForFaults(rows)
 		began := time.Now()
 		job := c.upload(y.at("list.csv"))
 		y.rest(8 * time.Second)
@@ -92,27 +92,45 @@ func TestFleetSurvives(t *testing.T) {
 		cuts.Go(func() { y.cutOff(4, cutStreams, false) })
 		cuts.Go(func() { y.cutOff(1, cutGossip, true) })
 		cuts.Wait()
+		c.requireUnderWay(job)
 		c.follow(job, func(jobView) {})
 		t.Logf("%d rows in %s", rows, time.Since(began).Round(time.Millisecond))
 		y.judge(c, job, rows)
 	})
 }
 
-// TestFleetCutsOneByOne cuts one node after the other off, each in one way, for as long as make fleet says.
+// TestFleetCutsOneByOne has one fault after the other: nodes are cut off, each in one way, for as long as make fleet says, two are
+// killed and come back, the coordinator is killed and started again.
 func TestFleetCutsOneByOne(t *testing.T) {
 	if os.Getenv(fleetCutEnv) == "" {
 		t.Skip("it takes as long as three cuts: make fleet; TestFleetIsCut tries the same in virtual time")
 	}
-	inYard(t, fleetPatience+4*cutTime(t), func(y *yard) {
+	inYard(t, fleetPatience+10*cutTime(t), func(y *yard) {
 		rows := fleetRowsWanted(t)
-		c := y.open(rows, max(1, int(float64(rows/250)*fleetCut.Seconds()/cutTime(t).Seconds())))
+		c := y.openForFaults(rows)
+		began := time.Now()
 		job := c.upload(y.at("list.csv"))
 		y.rest(8 * time.Second)
+		c.probers[0].kill()
+		c.probers[1].kill()
+		y.rest(20 * time.Second)
+		c.probers[0] = y.prober(1)
+		t.Log("killed two probers and started one of them again")
+		y.until("three nodes take work", func() bool { return y.usable(3) })
+		c.probers[1] = y.prober(2)
+		y.until("all nodes take work", func() bool { return y.usable(4) })
+		c.hub.kill()
+		y.rest(2 * time.Second)
+		c.hub = y.hub()
+		t.Log("killed the coordinator and started it again")
+		y.until("all nodes take work", func() bool { return y.usable(4) })
 		y.cutOff(2, cutGossip, true)
 		y.cutOff(3, cutStreams, false)
 		y.until("all nodes take work", func() bool { return y.usable(4) })
 		y.cutOff(4, cutBoth, false)
+		c.requireUnderWay(job)
 		c.follow(job, func(jobView) {})
+		t.Logf("%d rows in %s", rows, time.Since(began).Round(time.Millisecond))
 		y.judge(c, job, rows)
 	})
 }
@@ -291,6 +309,9 @@ func (y *yard) judge(c *yardCluster, id string, rows int) {
 	requirePolite(t, y.referee())
 	requireRoutes(t, y.referee())
 	requireScore(t, s)
+	if len(c.probers) == 4 {
+		y.requireWide("google", "microsoft365", "outlook")
+	}
 	body, err := c.api.call(y.ctx, http.MethodGet, "/v1/verify/bulk/"+id, "", nil)
 	require.NoError(t, err)
 	defer body.Close()

@@ -31,6 +31,7 @@ type yard struct {
 	ctx  context.Context
 	name string // of our namespace; those of machines begin with it
 	dir  string
+	pace int // the recipients of a minute are so many times fewer than the receivers' speed-up allows; 0: as many
 }
 
 const (
@@ -210,6 +211,7 @@ func (y *yard) internet(speedup int) {
 	y.machine("sim", "10.77.0.2")
 	y.start("sim", "sim", "serve", "--network", simNetwork, "--dns", simDNS, "--http", simReferee, "--smtp-port", "25", "--speedup", strconv.Itoa(speedup))
 	produce(y.ctx, y.t, y.at("providers.toml"), "sim", "providers", "--speedup", strconv.Itoa(speedup))
+	y.slow()
 	y.until("the pretend internet is up", func() bool { return y.get("http://"+simReferee+"/referee", &sim.Report{}) == nil })
 }
 

@@ -43,7 +43,7 @@ type FleetConfig struct {
 	Credentials func(node string) credentials.TransportCredentials
 	// Suppressed reports a domain or one of its MX hosts whose owner asked never to be probed. Default: nobody did.
 	Suppressed func(domain string, hosts []string) bool
-	// Disk and Dir are where it is kept what nodes that are away have yet to forget. Default: nowhere.
+	// Disk and Dir are where it is kept who has a share, and what nodes that are away have yet to forget. Default: nowhere.
 	Disk    vfs.FS
 	Dir     string
 	Log     *slog.Logger          // default: none
@@ -59,11 +59,13 @@ type FleetConfig struct {
 //  3. A source that a wide provider wants no more of has no share of it until its node says otherwise (fleet_rests.go).
 //  4. A narrow route's hour moves with it: its owner is told what others have used (fleet_spent.go).
 //  5. What a node that is away has yet to forget is on disk until it has (fleet_forget.go).
-//  6. A node that goes gives its rows back at once; each row of a batch has exactly one result.
+//  6. Who had a share is on disk: a coordinator that starts again waits for each of them as for any node that is missing.
+//  7. A node that goes gives its rows back at once; each row of a batch has exactly one result.
 type Fleet struct {
 	cfg    FleetConfig
 	roster atomic.Pointer[roster]
 	owed   *owed
+	known  []knownNode // as on disk: Run's own
 	spent  spents
 
 	mu      sync.Mutex // guards what follows
@@ -115,6 +117,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	defer streams.Wait()
 	defer stop()
 	streams.Go(func() { f.tend(ctx) })
+	f.recall(time.Now())
 	f.mu.Lock()
 	f.settled = time.Now().Add(settling)
 	f.mu.Unlock()
@@ -124,6 +127,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 			return err
 		}
 		f.publish(view, time.Now())
+		f.remember(view)
 		select {
 		case <-changed:
 		case <-ctx.Done():

@@ -141,6 +141,26 @@ func (r *roster) owner(k shard.Key, narrow bool, of *engine.Provider, pinned str
 	return o
 }
 
+// awaited is until when rows may wait for owners who are away: until their shares go to others, and these may ask. The zero time,
+// where nobody is waited for.
+func (r *roster) awaited() (until time.Time) {
+	if r.settled.After(until) {
+		until = r.settled
+	}
+	for _, f := range r.former {
+		if f.until.After(until) {
+			until = f.until
+		}
+	}
+	for i := range r.view.Nodes {
+		n := &r.view.Nodes[i]
+		if at := n.Since.Add(cluster.KeepShare + handover); n.State == cluster.Suspect && !n.Usable && at.After(until) {
+			until = at
+		}
+	}
+	return until
+}
+
 // single finds who is asked a single at once. A narrow route's former owner goes on while it hands over; at a wide provider
 // the next best does while the owner is away, for each source has a budget of its own there.
 func (r *roster) single(k shard.Key, narrow bool, of *engine.Provider, without map[*member]bool, now time.Time) owner {

@@ -4,21 +4,26 @@ import (
 	"sync"
 	"time"
 
+	"probity/coordinator/shard"
 	"probity/engine"
 	"probity/prober/wire"
 )
 
 // What each source has used of the hour of each narrow route, as its node last said. It is told to the source that takes the route
 // over, so that the receiver's hour is one, whoever asks. Of a node that was lost, what it had been sent and not answered counts as
-// used too.
+// used too. After a start, the hour of a source that had a share and has not said a word yet counts as used up.
 
 // maxSpents bounds the routes that are remembered. Where there are more, those that come last begin a fresh hour when they move.
 const maxSpents = 200_000
 
 // spents is the tally. Safe for concurrent use.
 type spents struct {
-	mu     sync.Mutex // guards routes
+	mu     sync.Mutex // guards what follows
 	routes map[uint64][]spent
+
+	before  *shard.Set      // who had a share when the process before this one ended; nil for nobody
+	unheard map[string]bool // of these, who has said nothing since
+	began   time.Time       // of this process
 }
 
 // spent is one source's part of a route's hour. Few sources ever have one.
@@ -32,6 +37,9 @@ type spent struct {
 func (s *spents) said(status wire.Status, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for i := range status.Identities {
+		delete(s.unheard, status.Identities[i].Name)
+	}
 	for _, one := range status.Spent {
 		s.put(one.Route, one.Egress, one.Used, now)
 	}
@@ -82,7 +90,33 @@ func (s *spents) elsewhere(route *engine.Route, but string, now time.Time) (e wi
 			e.Left = max(e.Left, left)
 		}
 	}
+	if limit := route.Provider.Limits.RefusalsPerHour; limit > 0 && s.silent(route, but, now) {
+		e.Used, e.Left = e.Used+limit, max(e.Left, s.began.Add(time.Hour).Sub(now))
+	}
 	return e
+}
+
+// silent reports a route whose owner before the start was another, of whom nothing has been heard since. The mutex is held.
+func (s *spents) silent(route *engine.Route, but string, now time.Time) bool {
+	if s.before == nil || len(s.unheard) == 0 || now.Sub(s.began) >= time.Hour {
+		return false
+	}
+	id, ok := s.before.Owner(shard.Route(route.Key))
+	return ok && id.Name != but && s.unheard[id.Name]
+}
+
+// recall notes who had a share when the process before this one ended.
+func (s *spents) recall(ids []shard.Identity, now time.Time) {
+	set, err := shard.New(ids)
+	if err != nil {
+		return // no such set was ever in use
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before, s.began, s.unheard = set, now, map[string]bool{}
+	for _, id := range ids {
+		s.unheard[id.Name] = true
+	}
 }
 
 // forget drops what is over an hour old.

@@ -220,5 +220,8 @@ func unprobed(row *wire.Row, now time.Time) engine.Verdict {
 	return v
 }
 
+// Awaited is until when rows may wait for sources that are away; the past, where all are there.
+func (f *Fleet) Awaited() time.Time { return f.roster.Load().awaited() }
+
 // Sources is how many identities take work.
 func (f *Fleet) Sources() int { return f.roster.Load().set.Len() }

@@ -20,7 +20,7 @@ type Snapshot struct {
 	ByStatus      map[engine.Status]int64 // distinct addresses while the job runs, rows once it is finished
 	ByReason      map[string]int64        // the same
 	Rate          float64                 // addresses per second, lately; of a finished job, rows per second over all its time
-	ETA           time.Duration           // at this rate, and not before what waits is due; 0 when it cannot be told
+	ETA           time.Duration           // at this rate, and not before what waits is due, or may be asked by another; 0 when it cannot be told
 	PendingRetry  int64                   // rows that were put off by their servers and wait for their next attempt
 	WaitingBudget int64                   // rows that nobody may ask before a budget allows it
 	Waiting       []Slow                  // the classes with the most rows ready and not under way, or waiting for budget
@@ -137,7 +137,15 @@ func (d *desk) describe(l *live, s *Snapshot, now time.Time) {
 		one.ETA = l.paces[class].eta(one.Rows, one.Until, now)
 		s.ETA = max(s.ETA, one.ETA)
 	}
+	if a, ok := l.c.cfg.Prober.(awaiting); ok && slow.budget > 0 {
+		s.ETA = max(s.ETA, a.Awaited().Sub(now))
+	}
 	s.WaitingBudget, s.Waiting = slow.budget, slow.longest()
+}
+
+// awaiting is a prober that knows until when rows may wait for somebody who is away. They are tried again sooner, lest he be back.
+type awaiting interface {
+	Awaited() time.Time
 }
 
 // waits are the rows that could be asked, by class.

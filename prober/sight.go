@@ -110,7 +110,7 @@ func (p *Prober) Release(egress, route string) bool {
 	for _, e := range p.egress.list {
 		if route == "" && e.name == egress {
 			if was = e.release(now); was {
-				p.keepRest(e)
+				p.delisted(e) // what rested for the lists alone goes on as well
 			}
 		}
 	}
@@ -137,7 +137,7 @@ func (l *lane) release(now time.Time) bool {
 	if !now.Before(l.pace.rest) {
 		return false
 	}
-	l.pace.rest = time.Time{}
+	l.pace.rest, l.listed = time.Time{}, false
 	l.egress.restAt(l.provider.ID, time.Time{})
 	l.prober.ledger.ask(&l.account) // a restart must not find it again
 	l.prober.cfg.Log.Warn("an operator ended a quarantine", "provider", l.provider.ID, "egress", l.key.egress)

@@ -89,3 +89,46 @@ func TestEverywhereIsALaneOfItsOwn(t *testing.T) {
 	require.Empty(t, e.show(nil, now))
 	require.False(t, e.vote("a", now.Add(time.Hour), canaryRest, now), "votes begin anew")
 }
+
+// TestReleaseOfASourceEndsItsListedLanes: what rests for blocklists alone goes on with the source that an operator lets go; what a
+// receiver said for itself holds.
+func TestReleaseOfASourceEndsItsListedLanes(t *testing.T) {
+	listed, hosts := "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org", map[string]*host{}
+	names := []string{"mx.a.example", "mx.b.example", "mx.c.example"}
+	for _, name := range names {
+		hosts[name] = &host{banner: listed}
+	}
+	inLab(t, labTable, nil, hosts, func(b *lab) {
+		for _, name := range names {
+			require.Equal(t, "UNKNOWN blocked", spell(b.single(5*time.Second, []string{name}, "zoe@"+name[3:])))
+		}
+		lanes := b.prober.Lanes()
+		require.Len(t, lanes, 4, "the source as all its routes, and three lanes")
+		own := b.prober.lane(t, names[2])
+		own.mu.Lock()
+		own.listed = false // as if it had spoken for itself
+		own.mu.Unlock()
+		require.True(t, b.prober.Release(lanes[0].Egress, ""))
+		rest := 0
+		for _, l := range b.prober.Lanes() {
+			require.NotEmpty(t, l.Route, "the source rests no more")
+			if l.State == "quarantined" {
+				require.Equal(t, names[2], l.Route)
+				rest++
+			}
+		}
+		require.Equal(t, 1, rest)
+		require.False(t, b.prober.Release(lanes[0].Egress, ""), "once")
+	})
+}
+
+// lane finds the lane of a route.
+func (p *Prober) lane(t *testing.T, route string) *lane {
+	for _, l := range p.allLanes() {
+		if l.key.route == route {
+			return l
+		}
+	}
+	require.Fail(t, "no lane", route)
+	return nil
+}

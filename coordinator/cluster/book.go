@@ -60,6 +60,16 @@ func (b *book) node(name string, now time.Time) *entry {
 	return e
 }
 
+// recall notes a node that had a share a while ago and is missing now.
+func (b *book) recall(name, listen string, identities []Identity, now time.Time) {
+	if e := b.node(name, now); e != nil && !e.stream.Live && len(e.stream.Identities) == 0 {
+		e.lost, e.stream.Identities = now, identities
+		if e.gossip == "" {
+			e.meta = meta{Protocol: Protocol, Role: RoleProber, Listen: listen}
+		}
+	}
+}
+
 // joined notes what gossip says of a node. False: there are too many.
 func (b *book) joined(name, address string, m meta, now time.Time) bool {
 	if m.Role != RoleProber {

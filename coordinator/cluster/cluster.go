@@ -97,6 +97,15 @@ func (c *Cluster) Stream(node string, s Stream) {
 	c.tell()
 }
 
+// Recall makes a node known that had a share when the process before this one ended: it is missing since now, until its stream lives.
+// Call it before Run.
+func (c *Cluster) Recall(node, listen string, identities []Identity, now time.Time) {
+	c.mu.Lock()
+	c.book.recall(node, listen, identities, now)
+	c.mu.Unlock()
+	c.tell()
+}
+
 func (c *Cluster) tell() {
 	select {
 	case c.news <- struct{}{}:

@@ -23,3 +23,11 @@ func (c *calls) come(now time.Time) bool {
 	last := c.last.Load()
 	return last != 0 && now.UnixNano()-last < int64(comeFor)
 }
+
+// pressFor is how long after a call the processor is kept ready for the next.
+const pressFor = 100 * time.Millisecond
+
+// pressing reports that singles come right now.
+func (c *calls) pressing(now time.Time) bool {
+	return now.UnixNano()-c.last.Load() < int64(pressFor)
+}

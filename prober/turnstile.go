@@ -15,11 +15,13 @@ import (
 // reserved nothing for what it will ask, and keeps its connection.
 //
 // The bound follows the number of goroutines that are ready and do not run: down by a quarter when they are many, up by a
-// quarter when they are few. It is looked at when somebody comes or goes, and by a timer only while somebody waits.
+// quarter when they are few. While singles come, one that waits for a processor is many: a processor that always has something
+// to do looks at its sockets once in ten milliseconds. It is looked at when somebody comes or goes, and by a timer only while somebody waits.
 type turnstile struct {
 	ready func() int // goroutines that are ready and do not run; for one caller at a time
 	procs int
 	most  int
+	calls *calls // of singles
 
 	mu      sync.Mutex // guards what follows
 	limit   int
@@ -44,9 +46,9 @@ const (
 	fewReady    = 2
 )
 
-func newTurnstile(most int) *turnstile {
+func newTurnstile(most int, c *calls) *turnstile {
 	procs := runtime.GOMAXPROCS(0)
-	return &turnstile{ready: newReady(), procs: procs, most: most, limit: min(firstInside*procs, most)}
+	return &turnstile{ready: newReady(), calls: c, procs: procs, most: most, limit: min(firstInside*procs, most)}
 }
 
 // newReady reads the scheduler's own count.
@@ -135,10 +137,14 @@ func (ts *turnstile) look(now time.Time) {
 		return
 	}
 	ts.looked = now
+	many, few, least := manyReady*ts.procs, fewReady*ts.procs, leastInside*ts.procs
+	if ts.calls.pressing(now) {
+		many, few, least = ts.procs-1, 1, 1
+	}
 	switch n := ts.ready(); {
-	case n > manyReady*ts.procs:
-		ts.limit = max(min(ts.limit, ts.inside)*3/4, min(leastInside*ts.procs, ts.most))
-	case n < fewReady*ts.procs && ts.inside >= ts.limit*3/4:
+	case n > many:
+		ts.limit = max(min(ts.limit, ts.inside)*3/4, min(least, ts.most))
+	case n < few && ts.inside >= ts.limit*3/4:
 		ts.limit = min(ts.limit+ts.limit/4+1, ts.most)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // busyWith is a turnstile of two processors on which so many goroutines wait.
 func busyWith(ready *int, most int) *turnstile {
-	ts := newTurnstile(most)
+	ts := newTurnstile(most, &calls{})
 	ts.procs, ts.limit = 2, min(2*firstInside, most)
 	ts.ready = func() int { return *ready }
 	return ts
@@ -55,6 +55,30 @@ func TestTurnstileFollowsTheProcessor(t *testing.T) {
 		for waiting() > 0 {
 			ts.leave()
 		}
+	})
+}
+
+// TestTurnstileYieldsToSingles: while they come, one goroutine that waits is too many; a moment after the last it is not.
+func TestTurnstileYieldsToSingles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ready := 2
+		ts := busyWith(&ready, 1000)
+		sessions := func(n int) (limit int) {
+			for range n {
+				time.Sleep(lookEvery)
+				ts.enter()
+				ts.mu.Lock()
+				limit = ts.limit
+				ts.mu.Unlock()
+				ts.leave()
+			}
+			return limit
+		}
+		require.Equal(t, 2*firstInside, sessions(40), "two wait: few, but not none")
+		ts.calls.called(time.Now())
+		require.Equal(t, 1, sessions(int(pressFor/lookEvery)-1))
+		ready = 0
+		require.Greater(t, sessions(40), 1, "and back")
 	})
 }
 

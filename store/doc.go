@@ -22,7 +22,8 @@
 //  8. A sliding window never lets more through than its limit. Hours, days and weeks survive a restart; a minute does not.
 //  9. What an admin does is recorded in the commit of the act: who, what, when and from where. Nothing takes a record out.
 //
-// Nothing here runs by itself: settlements of singles share commits, and the first that comes commits for all that wait.
+// Nothing here runs by itself: settlements of singles share commits and, by account, keys of the ledger; the first that comes
+// commits for all that wait, and each returns when its own is durable.
 // Whoever runs a store calls WriteLastUsed each minute, and SweepWindows, SweepAnswers and SweepSessions each hour. A
 // disk that fails under a commit is the end of the process: the database panics, and a server above must not go on after
 // that panic. A backup is Checkpoint; to restore it is to Open it.

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// Format is the version of the schema on this page. A store that bears a greater one is refused.
-const Format = 1
+// Format is the version of the schema on this page. A store that bears a greater one is refused, a lesser one is read and
+// from then on bears this one. In 1 no ledger key had more than the end of one single.
+const Format = 2
 
 // The schema: the first byte of a key names its table. Numbers in keys are big-endian, so that key order is number order.
 // Strings that are followed by more of a key are closed by a zero byte and never contain one.
@@ -24,8 +25,8 @@ const (
 	tableAPIKey  = 'k' // account, 0, key id              apiKey as JSON        apikeys.go
 	tableKeyUsed = 't' // account, 0, key id              unix seconds uint64   apikeys.go
 	tableBalance = 'b' // account                         balance, fixed fields ledger.go
-	tableLedger  = 'l' // account, 0, number uint64       record                ledger_record.go
-	tableCause   = 'd' // account, 0, entry id            number uint64         ledger.go
+	tableLedger  = 'l' // account, 0, number uint64       record or sheet       ledger_record.go, ledger_sheet.go
+	tableCause   = 'd' // account, 0, entry id            number uint64         ledger.go, ledger_sheet.go
 	tableReserve = 'r' // account, 0, j, reference        credits uint64        ledger_reserve.go
 	tableWindow  = 'w' // window name                     window, fixed fields  limits.go
 	tableAnswer  = 'i' // account, 0, hash of the request Answer as JSON        idempotency.go

@@ -154,6 +154,9 @@ func writeRecord(b *pebble.Batch, account string, r *record) error {
 // entryByID is the entry of an id; of a single, whose id is its cause, it is the end.
 func entryByID(r pebble.Reader, account, id string) (Entry, error) {
 	v, err := get(r, appendCauseKey(nil, account, id))
+	if errors.Is(err, ErrNotFound) && strings.HasPrefix(id, singleCause) {
+		return onSheet(r, account, id)
+	}
 	if err != nil {
 		return Entry{}, err
 	}

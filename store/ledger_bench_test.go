@@ -1,8 +1,6 @@
 package store_test
 
 import (
-	"fmt"
-	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -19,11 +17,10 @@ func BenchmarkSinglesOfOneAccount(b *testing.B) {
 	defer s.Close()
 	u, _, err := s.AddUser(b.Context(), store.NewUser{Email: "ann@example.com", Credits: 1e9}, "bench", noon)
 	require.NoError(b, err)
-	var n atomic.Int64
 	b.SetParallelism(16)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			ref := fmt.Sprint(n.Add(1))
+			ref := s.NewRequest()
 			if err := s.ReserveSingle(u.ID, ref, 1, noon); err != nil {
 				b.Error(err)
 			}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"math/bits"
-	"runtime"
 	"sync"
 	"time"
 
@@ -21,15 +20,20 @@ const (
 	lost                   // the disk failed under its commit
 )
 
-// group gathers the settlements of concurrent calls into few commits. Nothing runs by itself: whoever comes first
-// commits for all that wait by then, and hands the lead to the first that came since. The queue is as long as calls are
-// under way: each waits for its own.
+// group gathers the settlements of concurrent calls into few commits. Nothing runs by itself: whoever comes first leads, and
+// commits for all that wait by then. Once its commit is in the log, before it is durable, the lead goes to the first that came
+// since: so the disk need not wait for anybody's turn, and syncs what has come meanwhile at once. The queue is as long as calls
+// are under way: each waits for its own.
 type group struct {
-	mu      sync.Mutex
-	waiting []*single // guarded by mu: the leader first
-	broken  bool      // guarded by mu: the disk has failed
+	mu       sync.Mutex
+	waiting  []*single // guarded by mu: in no group yet, the leader not among them
+	leading  bool      // guarded by mu: somebody leads
+	settling int       // guarded by mu: calls that have joined and not been told
+	broken   bool      // guarded by mu: the disk has failed
 
-	scribe scribe // the leader's
+	// The leader's.
+	scribe scribe
+	began  time.Time // its group, or the one before
 }
 
 const groupLost = Lost("a settlement was lost")
@@ -44,14 +48,27 @@ func (s *Store) settleTogether(one *single) error {
 			panic(groupLost)
 		}
 	}
-	all := s.group.take()
-	end := lost
-	defer func() { s.group.leave(all, end) }()
-	if err := s.commitGroup(all); err != nil {
+	return s.settleGroup(one)
+}
+
+// settleGroup commits the group of its leader.
+func (s *Store) settleGroup(leader *single) error {
+	all, end := []*single{leader}, lost
+	defer func() { s.group.tell(all, end) }()
+	all = s.group.take(leader)
+	b := s.db.NewBatch()
+	defer b.Close()
+	if err := s.applyGroup(b, all); err != nil {
 		panic(Lost(err.Error()))
 	}
+	s.group.pass()
+	if !b.Empty() {
+		if err := b.SyncWait(); err != nil {
+			panic(Lost(err.Error()))
+		}
+	}
 	end = settledNow
-	return one.err
+	return leader.err
 }
 
 // join queues a settlement, and tells whether it leads.
@@ -61,67 +78,71 @@ func (g *group) join(one *single) (leads bool) {
 	if g.broken {
 		panic(groupLost)
 	}
-	g.waiting = append(g.waiting, one)
-	if len(g.waiting) == 1 {
+	g.settling++
+	if !g.leading {
+		g.leading = true
 		return true
 	}
 	one.turn = make(chan turn, 1)
+	g.waiting = append(g.waiting, one)
 	return false
 }
 
-// A group of this many is worth its sync, and so is one for which others were let run so long: on a busy machine each turn of
-// theirs may take milliseconds.
+// A group of this many is worth its sync, and so is one that begins so long after the one before.
 const (
 	worthSyncing = 32
-	gatherTime   = 200 * time.Microsecond
+	gatherTime   = 500 * time.Microsecond
 )
 
-// take is the next group: all that wait, and those that are about to, as long as letting others run brings more. That costs
-// nothing where nobody comes, and spares syncs where many do. The group stays in the queue until leave, so that nobody else
-// leads.
-func (g *group) take() []*single {
-	began := time.Now()
-	for had, n := 0, g.size(); n > had && n < worthSyncing && time.Since(began) < gatherTime; {
-		runtime.Gosched()
-		had, n = n, g.size()
+// take is the leader's group: all that wait. Where groups follow each other closely it sleeps a little first, that more may
+// come: an idle disk costs a single nothing, a busy one a fraction of what its sync does. It must not ask the scheduler to let
+// others run instead: beside a list that was tens of milliseconds.
+func (g *group) take(leader *single) []*single {
+	if wait := gatherTime - time.Since(g.began); wait > 0 && g.queued() < worthSyncing {
+		time.Sleep(wait)
 	}
+	g.began = time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return append([]*single(nil), g.waiting[:min(len(g.waiting), maxGroup)]...)
+	if g.broken {
+		panic(groupLost)
+	}
+	n := min(len(g.waiting), maxGroup-1)
+	all := append(append(make([]*single, 0, n+1), leader), g.waiting[:n]...)
+	g.waiting = append([]*single(nil), g.waiting[n:]...)
+	return all
 }
 
-func (g *group) size() int {
+func (g *group) queued() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.waiting)
 }
 
-// leave ends a group, of which the caller is the first, and passes the lead on.
-func (g *group) leave(all []*single, end turn) {
+// pass gives the lead on.
+func (g *group) pass() {
 	g.mu.Lock()
-	rest := g.waiting[len(all):]
-	if end == lost {
-		g.broken, all, rest = true, g.waiting, nil
-	}
-	g.waiting = append([]*single(nil), rest...)
-	g.mu.Unlock()
-	for _, one := range all[1:] {
-		one.turn <- end
-	}
-	if len(rest) > 0 {
-		rest[0].turn <- lead
+	defer g.mu.Unlock()
+	if g.leading = len(g.waiting) > 0; g.leading {
+		g.waiting[0].turn <- lead // has room: it is told once that it leads, and then by nobody but itself
+		g.waiting = g.waiting[1:]
 	}
 }
 
-// commitGroup writes the settlements as one commit and returns when it is synced. An error is the end of the process;
-// what is wrong with one settlement is its own err.
-func (s *Store) commitGroup(all []*single) error {
-	b := s.db.NewBatch()
-	defer b.Close()
-	if err := s.applyGroup(b, all); err != nil || b.Empty() {
-		return err
+// tell tells a group, of which the caller is the first, how it ended. When the disk has failed it ends those that wait, too.
+func (g *group) tell(all []*single, end turn) {
+	told := all[1:]
+	g.mu.Lock()
+	if end == lost {
+		g.broken = true
+		told = append(told, g.waiting...)
+		g.waiting = nil
 	}
-	return b.SyncWait()
+	g.settling -= 1 + len(told)
+	g.mu.Unlock()
+	for _, one := range told {
+		one.turn <- end
+	}
 }
 
 // applyGroup puts the commit in the log, under the locks of its accounts.
@@ -133,7 +154,7 @@ func (s *Store) applyGroup(b *pebble.Batch, all []*single) error {
 	for _, one := range all {
 		if p := one.purse; p.draft.open && p.draft.last != p.draft.told {
 			p.draft.told = p.draft.last
-			if err := s.group.scribe.writeBalance(b, p.account, p.draft.ledger, p.draft.last); err != nil {
+			if err := s.group.close(b, p, s.requests.process); err != nil {
 				return err
 			}
 		}
@@ -147,10 +168,18 @@ func (s *Store) applyGroup(b *pebble.Batch, all []*single) error {
 	return nil
 }
 
+// close writes what a purse's draft still has, and where its ledger stands then.
+func (g *group) close(b *pebble.Batch, p *purse, process [processBytes]byte) error {
+	if err := g.scribe.writeSheet(b, p.account, process, &p.draft.sheet); err != nil {
+		return err
+	}
+	return g.scribe.writeBalance(b, p.account, p.draft.ledger, p.draft.last)
+}
+
 // drawn is the end of a single whose draft is in the log, or was refused.
 func (p *purse) drawn(one *single) {
 	if p.draft.open {
-		p.ledger, p.last, p.draft = p.draft.ledger, p.draft.last, draft{}
+		p.ledger, p.last, p.draft = p.draft.ledger, p.draft.last, draft{sheet: p.draft.sheet}
 	}
 	if one.err != nil {
 		p.keep(one)
@@ -163,7 +192,7 @@ func (p *purse) drawn(one *single) {
 func (s *Store) draw(b *pebble.Batch, one *single) error {
 	p := one.purse
 	if !p.draft.open {
-		p.draft = draft{ledger: p.ledger, last: p.last, told: p.last, open: true}
+		p.draft = draft{ledger: p.ledger, last: p.last, told: p.last, sheet: p.draft.sheet, open: true}
 	}
 	d := &p.draft
 	r := &one.record
@@ -177,7 +206,23 @@ func (s *Store) draw(b *pebble.Batch, one *single) error {
 	}
 	one.back = one.held + r.Balance - d.ledger.Balance
 	d.ledger, d.last = Credits{r.Balance, r.Reserved}, r.Number
-	return s.group.scribe.write(b, p.account, r)
+	return s.note(b, p, one)
+}
+
+// note puts an end on the draft's sheet, or, if it cannot stand there, into the batch after the sheet.
+func (s *Store) note(b *pebble.Batch, p *purse, one *single) error {
+	sh := &p.draft.sheet
+	n, ours := s.requests.numberOf(one.request)
+	if !ours || !sh.takes(n) {
+		if err := s.group.scribe.writeSheet(b, p.account, s.requests.process, sh); err != nil {
+			return err
+		}
+	}
+	if !ours {
+		return s.group.scribe.write(b, p.account, &one.record)
+	}
+	sh.add(&one.record, n)
+	return nil
 }
 
 // lockStripes locks the accounts of a group, in order, so that two lockers cannot wait for each other.

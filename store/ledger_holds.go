@@ -34,6 +34,7 @@ type draft struct {
 	ledger Credits
 	last   uint64
 	told   uint64 // the last entry that the balance written so far counts
+	sheet  sheet  // ends that are not in the batch yet
 	open   bool
 }
 

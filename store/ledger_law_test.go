@@ -86,7 +86,7 @@ func TestLedgerLaw(t *testing.T) {
 		acts := &ledgerActs{s: s, account: u.ID, m: newBooks(20)}
 		rt.Repeat(map[string]func(*rapid.T){
 			"grant": acts.grant, "reserve": acts.reserve, "settle": acts.settle, "charge": acts.charge,
-			"settle again": acts.settleAgain, "restart": acts.restart,
+			"settle again": acts.settleAgain, "settle together": acts.settleTogether, "restart": acts.restart,
 			"": func(rt *rapid.T) { holding(rt, s, u.ID, acts.m.free+acts.m.held, acts.m.reserved, acts.m.held) },
 		})
 	})
@@ -175,6 +175,20 @@ func (a *ledgerActs) charge(rt *rapid.T) {
 	a.m.settle(ref, 1)
 }
 
+// settleTogether reserves and settles singles at once, which share commits as it comes.
+func (a *ledgerActs) settleTogether(rt *rapid.T) {
+	n := min(rapid.IntRange(1, 5).Draw(rt, "singles"), int(a.m.free))
+	var all sync.WaitGroup
+	for range n {
+		ref, used := a.s.NewRequest(), int64(rapid.IntRange(0, 1).Draw(rt, "used"))
+		require.True(rt, a.m.reserve(ref, 1, true))
+		require.NoError(rt, a.s.ReserveSingle(a.account, ref, 1, noon))
+		a.m.settle(ref, used)
+		all.Go(func() { require.NoError(rt, a.s.Settle(a.account, ref, used, noon)) })
+	}
+	all.Wait()
+}
+
 func (a *ledgerActs) restart(rt *rapid.T) {
 	require.NoError(rt, a.s.Close())
 	a.s.Store = openOn(rt, a.s.fs).Store
@@ -192,8 +206,8 @@ func TestLedgerUnderContention(t *testing.T) {
 		who := people[g%2]
 		wg.Go(func() {
 			for i := range 30 {
-				ref := fmt.Sprint(g, " ", i)
-				if s.ReserveSingle(who, ref, 2, noon) == nil && s.Settle(who, ref, int64(i%3), noon) == nil {
+				ref, name := fmt.Sprint(g, " ", i), s.NewRequest()
+				if s.ReserveSingle(who, name, 2, noon) == nil && s.Settle(who, name, int64(i%3), noon) == nil {
 					charged[g%2].Add(int64(i % 3))
 				}
 				if s.ReserveJob(who, ref, 3, noon) == nil && s.SettleJob(who, ref, 1, noon) == nil {

@@ -31,22 +31,16 @@ func (s *Store) Credits(account string) (Credits, error) {
 // MaxPage of them.
 func (s *Store) Ledger(account string, before uint64, limit int) ([]Entry, error) {
 	prefix := keyUnder(tableLedger, account)
-	upper := after(prefix)
-	if before+1 > 1 {
-		upper = keyNumber(tableLedger, account, before+1) // the record of that number may have the entry before, too
-	}
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: upper})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
 	if err != nil {
 		return nil, err
 	}
 	defer it.Close()
 	var entries, some []Entry
-	for ok := it.Last(); ok && len(entries) < pageSize(limit); ok = it.Prev() {
-		r, err := readRecord(it.Value())
-		if err != nil {
+	for ok := newest(it, account, before); ok && len(entries) < pageSize(limit); ok = it.Prev() {
+		if some, err = readEntries(some[:0], it.Value()); err != nil {
 			return nil, fmt.Errorf("ledger of %s: %w", account, err)
 		}
-		some = r.entries(some[:0])
 		for _, e := range slices.Backward(some) {
 			if (before == 0 || e.Number < before) && len(entries) < pageSize(limit) {
 				entries = append(entries, e)
@@ -54,6 +48,15 @@ func (s *Store) Ledger(account string, before uint64, limit int) ([]Entry, error
 		}
 	}
 	return entries, it.Error()
+}
+
+// newest moves to the key that tells of the entry before a number: the first that has its number or a greater one, as each
+// tells of the entries since the key before. Zero is after the last.
+func newest(it *pebble.Iterator, account string, before uint64) bool {
+	if before > 0 && it.SeekGE(keyNumber(tableLedger, account, before-1)) {
+		return true
+	}
+	return it.Last()
 }
 
 // Gift is credits that somebody gives an account, or takes back when they are negative, as far as the balance covers it.
@@ -98,11 +101,10 @@ func (s *Store) CheckLedger(account string) error {
 	var count uint64
 	var some []Entry
 	err := scan(view, keyUnder(tableLedger, account), nil, func(_, v []byte) error {
-		r, err := readRecord(v)
-		if err != nil {
+		var err error
+		if some, err = readEntries(some[:0], v); err != nil {
 			return err
 		}
-		some = r.entries(some[:0])
 		for _, e := range some {
 			count++
 			if sum, err = sum.checked(e, count); err != nil {

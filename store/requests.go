@@ -14,7 +14,7 @@ const (
 )
 
 // freshWindow is how many of the last names are remembered as used or not, one bit each.
-const freshWindow = 1 << 16
+const freshWindow = 1 << 20
 
 // requests names requests. No two processes use the same names, and those of one come in order: new entries of a ledger
 // lie beside each other. And it knows of a name whether the ledger can have it: that spares a single its look-up.
@@ -58,19 +58,25 @@ func (r *requests) use(name string) (fresh bool) {
 }
 
 func (r *requests) numberOf(name string) (n uint64, ours bool) {
+	process, n, ok := splitName(name)
+	return n, ok && process == r.process
+}
+
+// splitName is the process and the number of a name that some process made, with or without a key.
+func splitName(name string) (process [processBytes]byte, n uint64, ok bool) {
 	var b [nameBytes]byte
 	if len(name) > 2*nameBytes && name[2*nameBytes] == keyMark {
 		name = name[:2*nameBytes]
 	}
 	if len(name) != 2*nameBytes {
-		return 0, false
+		return process, 0, false
 	}
 	var text [2 * nameBytes]byte
 	copy(text[:], name)
-	if _, err := hex.Decode(b[:], text[:]); err != nil || [processBytes]byte(b[:]) != r.process {
-		return 0, false
+	if _, err := hex.Decode(b[:], text[:]); err != nil {
+		return process, 0, false
 	}
-	return binary.BigEndian.Uint64(b[nameBytes-8:]) & (1<<40 - 1), true
+	return [processBytes]byte(b[:]), binary.BigEndian.Uint64(b[nameBytes-8:]) & (1<<40 - 1), true
 }
 
 // NewRequest names a request: 24 hexadecimal digits, different for each whatever process of whatever store makes it.

@@ -54,7 +54,7 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 // id is there already.
 func options(fs vfs.FS, cache *pebble.Cache) *pebble.Options {
 	o := &pebble.Options{
-		FS:                 fs,
+		FS:                 roomy{fs},
 		Cache:              cache,
 		MemTableSize:       memBytes,
 		FormatMajorVersion: pebble.FormatNewest,
@@ -214,8 +214,9 @@ func scan(r pebble.Reader, prefix, start []byte, visit func(k, v []byte) error) 
 func (s *Store) checkFormat() error {
 	k := key(tableMeta, "format")
 	v, err := get(s.db, k)
+	mark := func() error { return s.db.Set(k, binary.BigEndian.AppendUint32(nil, Format), pebble.Sync) }
 	if errors.Is(err, ErrNotFound) {
-		return s.db.Set(k, binary.BigEndian.AppendUint32(nil, Format), pebble.Sync)
+		return mark()
 	}
 	if err != nil {
 		return err
@@ -223,8 +224,11 @@ func (s *Store) checkFormat() error {
 	if len(v) != 4 {
 		return fmt.Errorf("its format record has %d bytes, want 4: this is not a store of ours", len(v))
 	}
-	if n := binary.BigEndian.Uint32(v); n > Format {
+	switch n := binary.BigEndian.Uint32(v); {
+	case n > Format:
 		return fmt.Errorf("it has format %d and this program knows up to %d: use the newer program that wrote it", n, Format)
+	case n < Format:
+		return mark()
 	}
 	return nil
 }

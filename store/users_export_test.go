@@ -4,4 +4,8 @@ package store
 func HashCheaply(s *Store) { s.live.passwords = newPasswords(cheap) }
 
 // Settling is how many settlements wait for a commit to be durable.
-func Settling(s *Store) int { return s.group.size() }
+func Settling(s *Store) int {
+	s.group.mu.Lock()
+	defer s.group.mu.Unlock()
+	return s.group.settling
+}

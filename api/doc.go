@@ -20,7 +20,8 @@
 //  5. A connection whose request was not read to its end is closed: what is left of a body is never read as a request.
 //  6. Credits are reserved before the work of a single verification and settled after it, whatever comes of it; an answer
 //     that is an error of ours has cost nothing.
-//  7. A detail says what is wrong and what to do. A name that is unknown is passed over, unless it is a known one misspelt.
+//  7. A detail says what is wrong and what to do. A name that is unknown is passed over, in a query too, unless it is a known one
+//     misspelt.
 //  8. An address appears in no log line above debug level, and neither key nor password in any.
 //
 // What is served of the description is the part of customers (published.go); openapi.yaml has the whole.

@@ -36,6 +36,9 @@ func (x *exchange) query(name string) string { return string(x.ctx.QueryArgs().P
 
 // getJob serves a look at a job, held until its state changes if the caller wants to wait.
 func (x *exchange) getJob() error {
+	if err := x.onlyQuery("wait"); err != nil {
+		return err
+	}
 	seconds, err := x.queryNumber("wait", 0, 0, maxWait)
 	if err != nil {
 		return err
@@ -64,6 +67,9 @@ func (x *exchange) sendJob(id string) error {
 
 // listJobs serves a page of the account's jobs, newest first.
 func (x *exchange) listJobs() error {
+	if err := x.onlyQuery("status", "limit", "cursor"); err != nil {
+		return err
+	}
 	limit, err := x.queryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err

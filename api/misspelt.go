@@ -64,6 +64,23 @@ func bare(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(strings.ToLower(name))
 }
 
+// onlyQuery refuses a query with a known parameter misspelt, which would change the answer without a word, or given twice, of
+// which the second would.
+func (x *exchange) onlyQuery(known ...string) error {
+	seen := map[string]bool{}
+	for key := range x.ctx.QueryArgs().All() {
+		name := string(key)
+		if err := misspelt(name, known); err != nil {
+			return err
+		}
+		if seen[name] && slices.Contains(known, name) {
+			return refuse(unacceptable, "%s is given twice: give it once, values separated by commas where it takes several.", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
 // refuseMisspelt refuses a body whose members look like known ones and are not.
 func (d *document) refuseMisspelt(known []string) error {
 	for i := range d.members {

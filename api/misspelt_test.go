@@ -38,5 +38,27 @@ func TestMisspeltRequests(t *testing.T) {
 	}
 	require.Empty(t, w.get("/v1/verify/bulk", w.key).json(t)["jobs"])
 	require.EqualValues(t, creditsAtFirst-1, w.credits().Balance)
-	require.Equal(t, 202, w.upload(w.key, nil, file, part{"campaign", "", "spring"}).status)
+	r = w.upload(w.key, nil, file, part{"campaign", "", "spring"})
+	require.Equal(t, 202, r.status)
+	job := "/v1/verify/bulk/" + r.json(t)["job_id"].(string)
+	w.misspeltQueries(job)
+}
+
+// misspeltQueries asks for a job with slips in the query; what we do not know at all is passed over.
+func (w *world) misspeltQueries(job string) {
+	for url, detail := range map[string]string{
+		job + "/results?stats=VALID&partial=true":               "did you mean status?",
+		job + "/results?partial=true&Status=VALID":              "did you mean status?",
+		job + "/results?partial=true&formats=jsonl":             "did you mean format?",
+		job + "/results?status=VALID&status=RISKY&partial=true": "status is given twice",
+		job + "?wiat=1":                     "did you mean wait?",
+		"/v1/verify/bulk?limits=1":          "did you mean limit?",
+		"/v1/verify/bulk?limit=1&curser=AA": "did you mean cursor?",
+	} {
+		r := w.get(url, w.key)
+		require.Equal(w.t, 422, r.status, url)
+		require.Contains(w.t, r.detail(w.t), detail, url)
+	}
+	require.Equal(w.t, 200, w.get(job+"/results?partial=true&utm_source=mail", w.key).status)
+	require.Equal(w.t, 200, w.get(job+"?cache=0", w.key).status)
 }

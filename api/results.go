@@ -84,6 +84,9 @@ func readable(j *store.Job, f coordinator.Filter) error {
 
 // readFilter reads which rows are wanted, and how.
 func (x *exchange) readFilter() (f coordinator.Filter, err error) {
+	if err := x.onlyQuery("status", "format", "compress", "partial", "expires", "signature"); err != nil {
+		return f, err
+	}
 	f.Form = coordinator.Form{Format: coordinator.CSV, Compress: coordinator.None}
 	args := x.ctx.QueryArgs()
 	if args.Has("format") {

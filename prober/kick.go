@@ -161,15 +161,7 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 		l.pace.unconnect()
 		return false
 	}
-	wait := l.egress.lets(g.canary, l.scaled(canaryRest), now)
-	if now.Before(wait) {
-		l.pace.unconnect()
-		l.prober.slots.free()
-		l.arm(wait, now)
-		return false
-	}
-	s := newSession(l, g, who)
-	if !l.prober.spawn(s.run) {
+	if !l.begin(g, who, now) {
 		l.pace.unconnect()
 		l.prober.slots.free()
 		return false
@@ -177,6 +169,15 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 	g.sessions++
 	l.sessions++
 	return true
+}
+
+// begin begins a session for which lane and node have room, if the source lets it.
+func (l *lane) begin(g *group, who priority, now time.Time) bool {
+	if wait := l.egress.lets(g.canary, l.scaled(canaryRest), now); now.Before(wait) {
+		l.arm(wait, now)
+		return false
+	}
+	return l.prober.spawn(newSession(l, g, who).run)
 }
 
 // starve makes room for a group that finds all connections taken: an idle session of another one leaves at once, a busy one soon.

@@ -119,5 +119,5 @@ func (p *Prober) sendCanary(e *egress, to errand) {
 	if err != nil {
 		return
 	}
-	p.launch(k.Key(a), &wire.Ask{Address: a, Route: &to.route, Low: true}, asker{}, 0, e.name, now)
+	p.launch(k.Key(a), &wire.Ask{Address: a, Route: &to.route, Low: true, Egress: e.name}, asker{}, 0, now)
 }

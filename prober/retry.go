@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"sync"
@@ -131,7 +132,9 @@ func (p *Prober) retryLoop(ctx context.Context) {
 }
 
 func (p *Prober) relaunch(e *retry, now time.Time) {
-	if o := p.launch(e.key, &e.ask, asker{}, e.attempts, e.egress, now); o != nil {
+	ask := e.ask
+	ask.Egress = cmp.Or(e.egress, ask.Egress)
+	if o := p.launch(e.key, &ask, asker{}, e.attempts, now); o != nil {
 		p.retries.settle(&probe{key: e.key}, o)
 	}
 }

@@ -25,7 +25,7 @@ func (p *Prober) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
 	if v, ok := p.cfg.Cache.Get(key, now); ok && fits(&v, a.Flags, a.Route, a.MaxAge, now) {
 		p.metrics.hits.Inc()
 		if now.Sub(v.VerifiedAt) > refreshAfter && !a.NoSMTP {
-			p.launch(key, &a, asker{}, 0, "", now)
+			p.launch(key, &a, asker{}, 0, now)
 		}
 		return p.answer(v), nil
 	}
@@ -33,7 +33,7 @@ func (p *Prober) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
 		return p.answer(*v), nil
 	}
 	r := newRun(nil)
-	if o := p.launch(key, &a, asker{r, 0, a.Flags}, 0, "", now); o != nil {
+	if o := p.launch(key, &a, asker{r, 0, a.Flags}, 0, now); o != nil {
 		return p.answer(o.verdict), nil
 	}
 	select {
@@ -66,17 +66,14 @@ func (p *Prober) tooLate(a *wire.Ask) engine.Verdict {
 
 // launch begins the probe of one address, or joins the one in flight. An outcome is returned where nothing need be asked.
 // An asker without a run wants no answer.
-func (p *Prober) launch(key cache.Key, a *wire.Ask, who asker, attempts int, pinned string, now time.Time) *outcome {
+func (p *Prober) launch(key cache.Key, a *wire.Ask, who asker, attempts int, now time.Time) *outcome {
 	pr := &probe{key: key, who: single, facts: p.factsOf(a.Address.Domain(), a.Route.Hosts, now)}
 	if a.Low {
 		pr.who = bulk
 	}
 	pr.policy = engine.Policy{NoSMTP: a.NoSMTP || p.cfg.Suppressed(a.Address.Domain(), a.Route.Hosts), Details: true, Schedule: p.table.Load().Schedule, Hasty: true}
 	pr.ev = engine.Evidence{Address: a.Address, Flags: a.Flags, Route: *a.Route, Attempts: attempts}
-	if pinned == "" {
-		pinned = a.Egress
-	}
-	e := p.egress.choose(a.Route, a.Address, pinned, now)
+	e := p.egress.choose(a.Route, a.Address, a.Egress, now)
 	if e == nil {
 		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: now})
 	}

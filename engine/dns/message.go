@@ -130,14 +130,14 @@ func parse(msg []byte, q question) answer {
 
 // parseAnswer reads a reply without an error code.
 func parseAnswer(msg []byte, q question) answer {
-	owner, hops, ttl, ok := followAliases(msg, q)
+	end, ok := followAliases(msg, q)
 	if !ok {
 		return answer{}
 	}
-	a := answer{ttl: ttl}
+	a := answer{ttl: end.ttl}
 	rs := recordsOf(msg)
 	for rs.next() {
-		if rs.section == sectionAnswer && rs.kind == q.kind && rs.ownerIs(owner) && !a.take(msg, &rs.record) {
+		if rs.section == sectionAnswer && rs.kind == q.kind && rs.ownerIs(end.owner) && !a.take(msg, &rs.record) {
 			return answer{}
 		}
 	}
@@ -149,8 +149,8 @@ func parseAnswer(msg []byte, q question) answer {
 		return a
 	}
 	negative := parseNegative(msg, noData)
-	if hops > 0 && negative.ttl == 0 && !negative.outcome.failed() {
-		return answer{outcome: found, alias: owner, ttl: ttl}
+	if end.hops > 0 && negative.ttl == 0 && !negative.outcome.failed() {
+		return answer{outcome: found, alias: end.owner, ttl: end.ttl}
 	}
 	return negative
 }

@@ -230,22 +230,26 @@ func (rs *records) read() uint16 {
 	return binary.BigEndian.Uint16(head[2:])
 }
 
+// aliases is where the CNAMEs of an answer lead.
+type aliases struct {
+	owner string // the name at their end
+	hops  int
+	ttl   uint32 // the shortest of theirs
+}
+
 // followAliases walks the CNAMEs of the answer from the question's name to where they end. A chain that is longer than
 // maxAliases, or that comes back to itself, is not ok (RFC 1034 section 3.6.2).
-func followAliases(msg []byte, q question) (owner string, hops int, ttl uint32, ok bool) {
-	owner, ttl = q.name, math.MaxUint32
-	for hops <= maxAliases {
-		target, found, good := aliasOf(msg, owner, &ttl)
-		if !good {
-			return "", 0, 0, false
+func followAliases(msg []byte, q question) (a aliases, ok bool) {
+	a = aliases{owner: q.name, ttl: math.MaxUint32}
+	for a.hops <= maxAliases {
+		target, found, good := aliasOf(msg, a.owner, &a.ttl)
+		if !good || !found {
+			return a, good
 		}
-		if !found {
-			return owner, hops, ttl, true
-		}
-		owner = target
-		hops++
+		a.owner = target
+		a.hops++
 	}
-	return "", 0, 0, false
+	return a, false
 }
 
 // aliasOf finds the CNAME of one name.

@@ -18,20 +18,26 @@ type spfMacro struct {
 	delims  string
 }
 
-// nextMacro splits s at its first macro or escape. text is what comes before it, with the escapes %%, %_ and %- replaced.
-// found is false at the end of s; ok is false for bad syntax.
-func nextMacro(s string) (text string, m spfMacro, rest string, found, ok bool) {
+// spfPiece is a macro-string up to its first macro.
+type spfPiece struct {
+	text  string   // before the macro, with the escapes %%, %_ and %- replaced
+	macro spfMacro // its letter is 0 where the string ends without one
+	rest  string   // behind the macro
+}
+
+// nextMacro takes the first piece of s. It is not ok for bad syntax.
+func nextMacro(s string) (p spfPiece, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] < '!' || s[i] > '~' {
-			return "", m, "", false, false
+			return p, false
 		}
 		if s[i] != '%' {
 			b.WriteByte(s[i])
 			continue
 		}
 		if i++; i == len(s) {
-			return "", m, "", false, false
+			return p, false
 		}
 		switch s[i] {
 		case '%':
@@ -42,13 +48,13 @@ func nextMacro(s string) (text string, m spfMacro, rest string, found, ok bool) 
 			b.WriteString("%20")
 		case '{':
 			body, rest, closed := strings.Cut(s[i+1:], "}")
-			m, ok = parseMacro(body)
-			return b.String(), m, rest, true, closed && ok
+			m, good := parseMacro(body)
+			return spfPiece{b.String(), m, rest}, closed && good
 		default:
-			return "", m, "", false, false
+			return p, false
 		}
 	}
-	return b.String(), m, "", false, true
+	return spfPiece{text: b.String()}, true
 }
 
 func parseMacro(s string) (m spfMacro, ok bool) {
@@ -76,14 +82,14 @@ func parseMacro(s string) (m spfMacro, ok bool) {
 // validMacros reports a macro-string without syntax errors.
 func validMacros(s string) bool {
 	for {
-		_, m, rest, found, ok := nextMacro(s)
-		if !ok || found && strings.IndexByte("crt", m.letter) >= 0 {
+		p, ok := nextMacro(s)
+		if !ok || strings.IndexByte("crt", p.macro.letter) >= 0 {
 			return false // c, r and t belong to explanations only (section 7.2)
 		}
-		if !found {
+		if p.macro.letter == 0 {
 			return true
 		}
-		s = rest
+		s = p.rest
 	}
 }
 
@@ -91,16 +97,16 @@ func validMacros(s string) bool {
 func (c *spfCheck) expand(ctx context.Context, spec, domain string) (string, *spfError) {
 	var b strings.Builder
 	for {
-		text, m, rest, found, ok := nextMacro(spec)
+		p, ok := nextMacro(spec)
 		if !ok {
 			return "", permError("bad macro in " + spec)
 		}
-		b.WriteString(text)
-		if !found {
+		b.WriteString(p.text)
+		if p.macro.letter == 0 {
 			break
 		}
-		b.WriteString(m.transform(c.value(ctx, m.letter, domain)))
-		spec = rest
+		b.WriteString(p.macro.transform(c.value(ctx, p.macro.letter, domain)))
+		spec = p.rest
 	}
 	name := strings.ToLower(strings.TrimSuffix(b.String(), "."))
 	for len(name) > 253 {

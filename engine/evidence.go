@@ -83,6 +83,9 @@ func (ev *Evidence) Append(s Sighting) {
 	if len(ev.Seen) >= MaxSightings {
 		ev.dropOldestSession()
 	}
+	if ev.Seen == nil {
+		ev.Seen = make([]Sighting, 0, 2) // a target and its decoy
+	}
 	if len(ev.Seen) < MaxSightings {
 		ev.Seen = append(ev.Seen, s)
 	}
@@ -97,15 +100,15 @@ func (ev *Evidence) dropOldestSession() {
 	}
 }
 
-// answer is the last reply about a subject, at the given host or, when host is empty, at any.
-func (ev *Evidence) answer(about Subject, host string) (Sighting, bool) {
+// answer is the last reply about a subject, at the given host or, when host is empty, at any. It stays in the evidence.
+func (ev *Evidence) answer(about Subject, host string) (*Sighting, bool) {
 	for i := len(ev.Seen) - 1; i >= 0; i-- {
 		s := &ev.Seen[i]
 		if s.Subject == about && s.Event == EventReply && (host == "" || s.Host == host) {
-			return *s, true
+			return s, true
 		}
 	}
-	return Sighting{}, false
+	return nil, false
 }
 
 // decoyAsked reports that a decoy was sent to host, answered or not.
@@ -180,9 +183,10 @@ func (s *Sighting) good() bool {
 }
 
 // sessionFailure is the failure that says most when no host let us ask.
-func (ev *Evidence) sessionFailure() (Sighting, bool) {
-	best, rank := Sighting{}, -1
-	for _, s := range ev.Seen {
+func (ev *Evidence) sessionFailure() (best *Sighting, ok bool) {
+	rank := -1
+	for i := range ev.Seen {
+		s := &ev.Seen[i]
 		if s.Subject == SubjectDecoy || s.good() {
 			continue
 		}
@@ -194,7 +198,7 @@ func (ev *Evidence) sessionFailure() (Sighting, bool) {
 }
 
 // failureRank orders failures by how much they explain: words of the receiver before silence, silence before a closed door.
-func failureRank(s Sighting) int {
+func failureRank(s *Sighting) int {
 	switch s.Event {
 	case EventReply:
 		if s.Finding.Meaning.deferral() {

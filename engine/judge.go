@@ -126,20 +126,20 @@ func (ev *Evidence) unroutable() bool {
 }
 
 // condemn gives INVALID only on a permanent reply at RCPT that blames the recipient.
-func condemn(ev *Evidence, target Sighting) (decision, bool) {
+func condemn(ev *Evidence, target *Sighting) (decision, bool) {
 	f := target.Finding
 	if target.Reply.Stage != StageRcpt || !target.Reply.Permanent() {
 		return decision{}, false
 	}
 	switch {
 	case f.Meaning == NoMailbox && f.Blame == BlameRecipient, f.Meaning == MeaningUnknown && target.Vouched:
-		d := decision{reason: ReasonMailboxNotFound, rule: f.Rule, from: &target}
+		d := decision{reason: ReasonMailboxNotFound, rule: f.Rule, from: target}
 		if ev.catchAll(target.Host) == Yes {
 			d.score = scoreNotFoundOnCatchAll
 		}
 		return d, true
 	case f.Meaning == MailboxDisabled && f.Blame == BlameRecipient:
-		return decision{reason: ReasonMailboxDisabled, rule: f.Rule, from: &target}, true
+		return decision{reason: ReasonMailboxDisabled, rule: f.Rule, from: target}, true
 	}
 	return decision{}, false
 }
@@ -178,7 +178,7 @@ func decideUnasked(ev *Evidence, p Policy) decision {
 	if s.Event == EventReply {
 		return decideByRefusal(s)
 	}
-	return decision{reason: eventReason(s.Event), rule: "session/" + s.Event.String(), from: &s}
+	return decision{reason: eventReason(s.Event), rule: "session/" + s.Event.String(), from: s}
 }
 
 // RuleSourceBlocked is the rule of a verdict without a question: the receiver, or every one, wants no more of the source that
@@ -204,20 +204,20 @@ func eventReason(e Event) Reason {
 }
 
 // decideByAnswer is for targets that got a reply which does not condemn them.
-func decideByAnswer(ev *Evidence, target Sighting) decision {
+func decideByAnswer(ev *Evidence, target *Sighting) decision {
 	if target.Finding.Meaning == MailboxFull {
-		return decision{reason: ReasonMailboxFull, rule: target.Finding.Rule, from: &target}
+		return decision{reason: ReasonMailboxFull, rule: target.Finding.Rule, from: target}
 	}
 	if target.Finding.Meaning != Accepted {
 		return decideByRefusal(target)
 	}
-	d := decision{from: &target}
+	d := decision{from: target}
 	d.reason, d.rule = risk(ev, target)
 	return d
 }
 
 // risk weighs an acceptance: the reasons in the order of the table, none of them means VALID.
-func risk(ev *Evidence, target Sighting) (Reason, string) {
+func risk(ev *Evidence, target *Sighting) (Reason, string) {
 	switch ev.catchAll(target.Host) {
 	case Yes:
 		return ReasonCatchAll, "decoy/accepted"
@@ -236,8 +236,8 @@ func risk(ev *Evidence, target Sighting) (Reason, string) {
 }
 
 // decideByRefusal maps what a refusal means to the reason why we do not know.
-func decideByRefusal(s Sighting) decision {
-	d := decision{reason: RefusalReason(s.Finding.Meaning), rule: s.Finding.Rule, from: &s}
+func decideByRefusal(s *Sighting) decision {
+	d := decision{reason: RefusalReason(s.Finding.Meaning), rule: s.Finding.Rule, from: s}
 	if d.reason == ReasonTemporaryError && s.Finding.NamesUnknown {
 		d.score = scoreUnknownUserNamed
 	}
@@ -281,7 +281,7 @@ func describe(v *Verdict, ev *Evidence, p Policy, d decision) {
 		v.SMTPValid = target.Finding.Meaning == Accepted && v.Details.CatchAll == No
 		v.VerifiedAt = target.At
 		if d.from == nil {
-			d.from = &target
+			d.from = target
 		}
 	}
 	v.Details.Full, v.Details.Disabled = d.reason == ReasonMailboxFull, d.reason == ReasonMailboxDisabled

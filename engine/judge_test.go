@@ -234,7 +234,7 @@ func checkVerdict(t *rapid.T, ev *Evidence, v Verdict) {
 	if v.Status == Valid && (!ok || target.Finding.Meaning != Accepted || ev.catchAll(target.Host) != No) {
 		t.Fatalf("VALID without evidence: %+v", ev.Seen)
 	}
-	if v.Status == Invalid && v.Reason != ReasonUnroutableMX && (!target.Reply.Permanent() || target.Finding.Blame != BlameRecipient) {
+	if v.Status == Invalid && v.Reason != ReasonUnroutableMX && (!ok || !target.Reply.Permanent() || target.Finding.Blame != BlameRecipient) {
 		t.Fatalf("INVALID without evidence: %+v", ev.Seen)
 	}
 	if v.Status == Unknown && v.Reason == ReasonNone {

@@ -98,7 +98,7 @@ func nextAsk(ev *Evidence, p Policy) Step {
 }
 
 // afterAcceptance asks for a decoy where the same host has not been asked for one; a decoy that was put off is asked again later.
-func afterAcceptance(ev *Evidence, p Policy, target Sighting) Step {
+func afterAcceptance(ev *Evidence, p Policy, target *Sighting) Step {
 	if !ev.decoyAsked(target.Host) {
 		return Step{Kind: StepDecoy, Host: target.Host}
 	}
@@ -109,7 +109,7 @@ func afterAcceptance(ev *Evidence, p Policy, target Sighting) Step {
 }
 
 // afterDeferral lets a decoy age beside a greylisted target, then waits while the schedule lasts.
-func afterDeferral(ev *Evidence, p Policy, target Sighting) Step {
+func afterDeferral(ev *Evidence, p Policy, target *Sighting) Step {
 	if target.Finding.Meaning == Greylisted && !ev.decoyAsked(target.Host) {
 		return Step{Kind: StepDecoy, Host: target.Host}
 	}

@@ -20,12 +20,12 @@ type answer struct {
 
 // ask sends the transaction that was taken and hands on what came back. False when the connection is of no more use.
 func (s *session) ask(ctx context.Context) bool {
-	s.seen = s.seen[:0]
+	s.seen = slices.Grow(s.seen[:0], len(s.asks))
 	began := time.Now()
 	o := s.conn.Transaction(ctx, s.rcpts, s.hear)
 	l, now := s.lane, time.Now()
 	l.mu.Lock()
-	h := hearing{s: s, l: l, o: &o, now: now}
+	h := hearing{s: s, l: l, o: &o, now: now, out: slices.Grow(s.out[:0], len(s.asks))}
 	h.all()
 	h.unstick(now.Sub(began))
 	l.far.asked(now.Sub(began), len(s.asks))
@@ -38,6 +38,8 @@ func (s *session) ask(ctx context.Context) bool {
 		}
 	}
 	l.prober.finish(l, h.out, now)
+	clear(h.out)
+	s.out = h.out
 	return !s.conn.Botched() && !s.leave
 }
 
@@ -177,7 +179,9 @@ func (h *hearing) internalOrUsedUp(f smtp.Fault) {
 // answers tells each recipient its reply, puts back who got none, and does what the replies ask of the lane.
 func (h *hearing) answers() {
 	s := h.s
-	told := make([]bool, len(s.asks))
+	told := slices.Grow(s.told[:0], len(s.asks))[:len(s.asks)]
+	clear(told)
+	s.told = told
 	for k, a := range s.seen {
 		h.l.heard++
 		if s.rcpts[a.i].Anew {
@@ -272,12 +276,17 @@ func (h *hearing) tell(a answer) {
 		h.target(who, seen)
 		return
 	}
+	h.decoy(who.place, seen)
+}
+
+// decoy hands what a decoy has shown to all who wait for it, and to the cache.
+func (h *hearing) decoy(pl *place, seen engine.Sighting) {
 	seen.Subject = engine.SubjectDecoy
-	h.unmask(who.place, &seen)
+	h.unmask(pl, &seen)
 	h.l.prober.metrics.decoys.Inc()
-	h.decoyShown(who.place, seen)
+	h.decoyShown(pl, seen)
 	if f, ok := cache.FactOf(&seen); ok {
-		h.facts = append(h.facts, domainFact{who.place.domain, s.group.host, f})
+		h.facts = append(h.facts, domainFact{pl.domain, h.s.group.host, f})
 	}
 }
 

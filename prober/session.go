@@ -32,7 +32,9 @@ type session struct {
 	sent     uint64 // the lane's count of answers when they were taken
 	rcpts    []smtp.Rcpt
 	seen     []answer
-	progress bool // some recipient was answered on this connection
+	told     []bool  // by ask: it was answered
+	out      []ended // empty between two transactions
+	progress bool    // some recipient was answered on this connection
 	accepted map[string]bool
 
 	wake   chan struct{}

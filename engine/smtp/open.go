@@ -119,10 +119,8 @@ func (s *Session) handshake() Fault {
 		return Fault{Event: engine.EventTLSFailed, Stage: engine.StageTLS, Detail: "the handshake failed",
 			RetryPlain: s.cfg.TLS == engine.TLSOpportunistic}
 	}
-	left := s.in.left
 	s.conn, s.secure, s.offers = conn, true, Extensions{}
-	s.in = newReplyReader(conn, &s.cfg, s.arm)
-	s.in.left = left
+	s.in.goOn(conn)
 	return Fault{}
 }
 

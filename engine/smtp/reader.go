@@ -36,6 +36,12 @@ func newReplyReader(src io.Reader, cfg *Config, arm func(time.Duration)) replyRe
 	return replyReader{src: src, buf: make([]byte, cfg.MaxLine), left: cfg.MaxBytes, lines: cfg.MaxReplyLines, size: cfg.MaxReplyBytes, arm: arm}
 }
 
+// goOn reads from another source. What was said before counts for nothing.
+func (r *replyReader) goOn(src io.Reader) {
+	r.src, r.start, r.end = src, 0, 0
+	r.known, r.oldest = [knownTexts]knownText{}, 0
+}
+
 // unread reports bytes that came and were not read.
 func (r *replyReader) unread() bool { return r.end > r.start }
 

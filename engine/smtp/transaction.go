@@ -2,6 +2,7 @@ package smtp
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"probity/engine"
@@ -72,7 +73,7 @@ type asking struct {
 
 // sort finds the recipients that this server can be asked about. It reports false where one would break the command line.
 func (s *Session) sort(rcpts []Rcpt, o *Outcome) (asked []asking, ok bool) {
-	asked = s.asked[:0]
+	asked = slices.Grow(s.asked[:0], len(rcpts))
 	begins := true
 	for i, r := range rcpts {
 		begins = begins || r.Anew
@@ -97,7 +98,8 @@ func (s *Session) askTogether(rcpts []Rcpt, asked []asking, o *Outcome) {
 		return
 	}
 	reset := s.inMail
-	s.out = s.out[:0]
+	s.out = slices.Grow(s.out[:0], aboutEach*len(asked))
+	s.answered = slices.Grow(s.answered[:0], len(asked))
 	for k, a := range asked {
 		if a.begins {
 			if s.inMail {
@@ -121,6 +123,9 @@ func (s *Session) askTogether(rcpts []Rcpt, asked []asking, o *Outcome) {
 	}
 	<-written
 }
+
+// aboutEach is room for the command of one recipient: what most take.
+const aboutEach = 56
 
 // writtenAtOnce is how long a group may be that is written before it is read: it fits into any send buffer, which is empty then, as
 // all that was sent has been answered (RFC 2920 section 3.1). Linux begins with 16 KiB. A hundred recipients are about 5 KB.

@@ -54,7 +54,7 @@ type FleetConfig struct {
 // wide provider is spread over all. What cannot go home to its owner now is Later.
 //
 //  1. The rows of a narrow route are at one node at a time. When its owner changes, what is under way comes home, and the
-//     route rests until who had it has hung up.
+//     route rests until who had it has hung up, and the minute is over of which it may have used the budget.
 //  2. Who owns what is read from one immutable roster; nothing is asked under a lock.
 //  3. A source that a wide provider wants no more of has no share of it until its node says otherwise (fleet_rests.go).
 //  4. A narrow route's hour moves with it: its owner is told what others have used (fleet_spent.go).
@@ -79,6 +79,7 @@ type member struct {
 	name   string
 	listen atomic.Pointer[string]
 	client *wire.Client
+	worked atomic.Int64 // when it was last sent rows or heard of them, in nanoseconds since 1970
 	stop   context.CancelFunc
 }
 

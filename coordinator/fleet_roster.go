@@ -31,7 +31,26 @@ type share struct {
 // formerSet is a set whose owners may still be hanging up.
 type formerSet struct {
 	set   *shard.Set
+	busy  map[string]bool // identities that were at work to the end
 	until time.Time
+}
+
+// formerOf is a set that is replaced now.
+func formerOf(old *roster, now time.Time) formerSet {
+	f := formerSet{old.set, map[string]bool{}, now.Add(handover)}
+	for name, s := range old.shares {
+		f.busy[name] = s.usable && now.Sub(time.Unix(0, s.node.worked.Load())) < time.Minute
+	}
+	return f
+}
+
+// rested is when a route that an identity had in the set may be asked for jobs from another source: when it has hung up, and, if it
+// was at work to the end, when the minute is over of which it may have used the budget.
+func (f *formerSet) rested(was shard.Identity) time.Time {
+	if f.busy[was.Name] {
+		return f.until.Add(time.Minute - handover)
+	}
+	return f.until
 }
 
 // maxFormer bounds how many sets are remembered at one time: the oldest is forgotten first.
@@ -60,7 +79,7 @@ func newRoster(view *cluster.View, members map[string]*member, old *roster, now 
 		r.spread()
 		r.former = old.formerAt(now)
 		if old.set.Len() > 0 && !slices.Equal(old.set.All(), r.set.All()) {
-			r.former = append(r.former, formerSet{old.set, now.Add(handover)})
+			r.former = append(r.former, formerOf(old, now))
 		}
 		r.former = r.former[max(0, len(r.former)-maxFormer):]
 	}
@@ -79,7 +98,7 @@ func mustSet(ids []shard.Identity) *shard.Set {
 func (r *roster) formerAt(now time.Time) []formerSet {
 	var rest []formerSet
 	for _, f := range r.former {
-		if now.Before(f.until) {
+		if now.Before(f.until.Add(time.Minute - handover)) {
 			rest = append(rest, f)
 		}
 	}
@@ -133,12 +152,23 @@ func (r *roster) owner(k shard.Key, narrow bool, of *engine.Provider, pinned str
 	}
 	for i := len(r.former) - 1; i >= 0; i-- {
 		f := &r.former[i]
-		if was, _ := f.set.Owner(k); now.Before(f.until) && was != id {
-			o.from = f.until
+		if was, _ := f.set.Owner(k); was != id && now.Before(f.rested(was)) {
+			o.from = f.rested(was)
 			break
 		}
 	}
 	return o
+}
+
+// hangingUp reports that another source may still be connected to the key's route.
+func (r *roster) hangingUp(k shard.Key, identity string, now time.Time) bool {
+	for i := range r.former {
+		f := &r.former[i]
+		if was, ok := f.set.Owner(k); ok && was.Name != identity && now.Before(f.until) {
+			return true
+		}
+	}
+	return false
 }
 
 // awaited is until when rows may wait for owners who are away: until their shares go to others, and these may ask. The zero time,
@@ -171,6 +201,9 @@ func (r *roster) single(k shard.Key, narrow bool, of *engine.Provider, without m
 			if was, ok := f.set.Owner(k); ok && now.Before(f.until) && r.shares[was.Name].usable {
 				return owner{identity: was.Name, share: r.shares[was.Name]}
 			}
+		}
+		if !now.Before(r.settled) && !r.hangingUp(k, o.identity, now) {
+			o.from = time.Time{} // one recipient does not wait for a minute's budget
 		}
 		return o
 	}

@@ -66,7 +66,8 @@ func TestKeysOfRoutes(t *testing.T) {
 	require.NotEqual(t, a, b, "at a consumer domain each address has its own")
 }
 
-// When identities come or go, a narrow route that moves rests until who had it has hung up; any other has its owner at once.
+// When identities come or go, a narrow route that moves rests until who had it has hung up, and for jobs until the minute of that
+// one's budget is over; any other has its owner at once. Who was away before has had that minute.
 func TestRoutesThatMoveRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e"}
@@ -75,12 +76,28 @@ func TestRoutesThatMoveRest(t *testing.T) {
 		before := newRoster(viewOf(true, names[:n]...), members, nil, rosterNow)
 		after := newRoster(viewOf(true, names[:m]...), members, before, rosterNow)
 		k, narrow := keyOf(routeTo(t, "mx"+strconv.Itoa(rapid.IntRange(0, 1000).Draw(t, "route"))+".example.org"), addressAt(t, "a@example.org"))
+		for _, m := range members {
+			m.worked.Store(rosterNow.UnixNano())
+		}
+		idle := newRoster(viewOf(true, names[:m]...), members, before, rosterNow.Add(time.Minute))
+		after = newRoster(viewOf(true, names[:m]...), members, before, rosterNow)
 		was, is := before.owner(k, narrow, nobody, "", rosterNow), after.owner(k, narrow, nobody, "", rosterNow)
 		require.True(t, was.ready())
 		require.Equal(t, was.identity == is.identity, is.ready())
-		later := after.owner(k, narrow, nobody, "", rosterNow.Add(handover))
+		soon := after.owner(k, narrow, nobody, "", rosterNow.Add(handover))
+		require.Equal(t, was.identity == is.identity, soon.ready())
+		soon = idle.owner(k, narrow, nobody, "", rosterNow.Add(time.Minute+handover))
+		require.True(t, soon.ready(), "who has not been at work for a minute has used none of it")
+		one := after.single(k, narrow, nobody, nil, rosterNow.Add(handover))
+		require.True(t, one.ready(), "a single waits until the other has hung up")
+		require.Equal(t, is.identity, one.identity)
+		later := after.owner(k, narrow, nobody, "", rosterNow.Add(time.Minute))
 		require.True(t, later.ready())
 		require.Equal(t, is.identity, later.identity)
+		away := newRoster(viewOf(false, names[:n]...), members, before, rosterNow)
+		moved := newRoster(viewOf(true, names[:m]...), members, away, rosterNow)
+		soon = moved.owner(k, narrow, nobody, "", rosterNow.Add(handover))
+		require.True(t, soon.ready())
 		wide := after.owner(k, false, nobody, "", rosterNow)
 		require.True(t, wide.ready(), "each source has a budget of its own at a wide provider")
 	})

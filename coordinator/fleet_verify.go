@@ -68,7 +68,12 @@ func (f *Fleet) ask(ctx context.Context, p *part, hold time.Duration, c *collect
 	defer cancel()
 	f.enter(p, cancel)
 	defer f.leave(p)
-	err := p.owner.node.client.Verify(ctx, &p.batch, hold, func(r wire.Results) { c.take(f.elsewhere(p, r.Rows)) })
+	worked := &p.owner.node.worked
+	worked.Store(time.Now().UnixNano())
+	err := p.owner.node.client.Verify(ctx, &p.batch, hold, func(r wire.Results) {
+		worked.Store(time.Now().UnixNano())
+		c.take(f.elsewhere(p, r.Rows))
+	})
 	if err == nil {
 		return
 	}

@@ -22,15 +22,15 @@ type lane struct {
 	places   map[placeKey]*place
 	ready    [priorities]ring[*group] // groups that may need a session
 	down     map[string]failure
-	unsure   map[string]refusals // hosts that may have failed: see confirms
-	quick    map[string]quickness
-	heard    uint64          // answers, ever
-	listed   bool            // it rests for what a public blocklist says
-	mute     map[string]int  // hosts that took recipients and answered none, and how often in a row
-	queued   [priorities]int // probes in queues
-	served   turns           // of recipients between short and long jobs
-	opened   turns           // of connections
-	held     int             // probes in queues, waiting for decoys, or being asked
+	unsure   map[string]refusals      // hosts that may have failed: see confirms
+	quick    map[string]time.Duration // hosts, and how long a reply takes at best: see unstick
+	heard    uint64                   // answers, ever
+	listed   bool                     // it rests for what a public blocklist says
+	mute     map[string]int           // hosts that took recipients and answered none, and how often in a row
+	queued   [priorities]int          // probes in queues
+	served   turns                    // of recipients between short and long jobs
+	opened   turns                    // of connections
+	held     int                      // probes in queues, waiting for decoys, or being asked
 	sessions int
 	idlers   int  // sessions that wait for more
 	starved  bool // some group has no connection to be had: long sessions give way
@@ -74,7 +74,7 @@ const (
 func newLane(p *Prober, k laneKey, provider *engine.Provider, e *egress, now time.Time) *lane {
 	l := &lane{
 		prober: p, key: k, provider: provider, egress: e, notBefore: p.quietUntil(provider.Limits),
-		groups: map[string]*group{}, places: map[placeKey]*place{}, down: map[string]failure{}, mute: map[string]int{}, quick: map[string]quickness{},
+		groups: map[string]*group{}, places: map[placeKey]*place{}, down: map[string]failure{}, mute: map[string]int{}, quick: map[string]time.Duration{},
 		unsure: map[string]refusals{},
 	}
 	table := p.table.Load()
@@ -194,11 +194,12 @@ func (l *lane) promote(p *probe, now time.Time) {
 	l.kick(now)
 }
 
-// withdraw takes a probe that nobody waits for any more out of its queue; false when a session has it.
+// withdraw takes a probe that nobody waits for any more out of its queue; false when a session has it, or when its target has
+// answered and it waits for a decoy or a refusal: it was paid for, and its row comes again.
 func (l *lane) withdraw(p *probe) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p.lane.Load() != l || p.in == nil {
+	if p.lane.Load() != l || p.in == nil || p.in == &p.place.decoy.waiting {
 		return false
 	}
 	l.dequeue(p)

@@ -3,20 +3,15 @@ package prober
 import "time"
 
 // A tarpit answers who annoys it slower each time, until nothing is answered in time. Its replies are the warning: when they take
-// far longer than they once did, it is left alone for a while, longer each time until it has cooled down.
+// far longer than they once did, it is left alone for a while, the longer the slower it has become. So it cools down about as fast
+// as it is annoyed, and what it is asked meanwhile is what its budget allows.
 const (
 	stickyReply  = 5 * time.Second // of one reply: less is nobody's punishment
 	stickyTimes  = 4               // and so many times the quickest that the host has shown
-	leastStick   = time.Minute
+	stickyRests  = 10              // how many replies' time it is left alone
 	mostStick    = 15 * time.Minute
 	maxQuickness = maxDown // hosts of a lane whose quickness is remembered
 )
-
-// quickness is how quick a host was at best, and how long it was left alone the last time that it was not.
-type quickness struct {
-	best time.Duration // of a transaction's mean reply
-	rest time.Duration // zero while it is quick
-}
 
 // unstick notes how long the replies of a transaction took, and leaves a host that turns into a tarpit alone. Wide providers have
 // many machines behind a name: one that is slow is no punishment. The mutex is held.
@@ -26,19 +21,16 @@ func (h *hearing) unstick(took time.Duration) {
 		return
 	}
 	mean := took / time.Duration(len(h.s.seen))
-	q, known := l.quick[host]
+	best, known := l.quick[host]
 	switch {
 	case !known && len(l.quick) >= maxQuickness:
 		return
-	case !known || mean < q.best:
-		q.best = mean
+	case !known || mean < best:
+		best = mean
+		l.quick[host] = best
 	}
-	if mean < stickyReply || mean < stickyTimes*q.best {
-		q.rest = 0
-	} else {
-		q.rest = min(max(2*q.rest, leastStick), mostStick)
+	if mean >= stickyReply && mean >= stickyTimes*best {
 		h.s.leave = true
-		l.pause(h.now.Add(l.scaled(q.rest)))
+		l.pause(h.now.Add(min(stickyRests*mean, l.scaled(mostStick))))
 	}
-	l.quick[host] = q
 }

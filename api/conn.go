@@ -124,6 +124,8 @@ type clientConn struct {
 	// heard tells that the client has ended its side. A stream of chunks that the client breaks off between two of them
 	// ends as quietly as a whole one: only this tells them apart.
 	heard atomic.Bool
+	// spoke tells that the client has sent something.
+	spoke atomic.Bool
 	// until is the deadline of writes. Writes do not overlap.
 	until time.Time
 }
@@ -135,6 +137,9 @@ func (c *clientConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if err == io.EOF {
 		c.heard.Store(true)
+	}
+	if n > 0 && !c.spoke.Load() {
+		c.spoke.Store(true)
 	}
 	return n, err
 }
@@ -184,6 +189,17 @@ func hangUpGently(c net.Conn) {
 func brokenOff(c net.Conn) bool {
 	cc, ok := c.(*clientConn)
 	return ok && cc.heard.Load()
+}
+
+// hangUpSilent ends a connection on which nothing was ever sent, and reports whether it was one. Browsers open some in advance;
+// an answer to no request could meet the first one on its way, and would be taken for its answer.
+func hangUpSilent(c net.Conn) bool {
+	cc, ok := c.(*clientConn)
+	if !ok || cc.spoke.Load() {
+		return false
+	}
+	_ = cc.Close()
+	return true
 }
 
 // isTimeout reports that a deadline passed.

@@ -198,6 +198,9 @@ func (x *exchange) record(err error) {
 
 // refuseUnread answers a request that could not be read: a broken or late header, or a body that breaks at once.
 func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
+	if isTimeout(err) && hangUpSilent(ctx.Conn()) {
+		return
+	}
 	x := &exchange{srv: s, ctx: ctx, id: s.rooms.Store.NewRequest(), begun: time.Now()}
 	r := refuse(malformed, "The request is malformed: check its first line, its header and the length of its body.")
 	if _, ok := err.(*fasthttp.ErrSmallBuffer); ok {

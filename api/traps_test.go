@@ -224,6 +224,9 @@ func TestSlowClients(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 202, res.StatusCode)
 	})
+	t.Run("a client that says nothing is told nothing", func(t *testing.T) {
+		require.Empty(t, w.raw(""))
+	})
 	t.Run("idle", func(t *testing.T) {
 		c, err := net.Dial("tcp", w.addr)
 		require.NoError(t, err)

@@ -25,6 +25,7 @@ export const places = [
   "operator/jobs",
   "operator/suppressions",
   "operator/probes",
+  "operator/audit",
 ];
 
 /** findings are what axe has against the page as it is. */
@@ -51,13 +52,16 @@ export async function overflow(page) {
   });
 }
 
-/** lookAtAll takes a picture of every page in each size and colour scheme, and tells what is wrong; it returns how much. */
-export async function lookAtAll(page, base, dir, job) {
+/** lookAtAll takes a picture of every page, and of every scene: what a page shows once something was done on it, as
+ * [name, what to do]. Each in every size and colour scheme; it tells what is wrong, and returns how much. */
+export async function lookAtAll(page, base, dir, scenes = []) {
   let wrong = 0;
   page.on("pageerror", (e) => console.log("page error:", e.message, ++wrong));
-  page.on("console", (m) => m.type() === "error" && !m.text().includes("401") && console.log("console:", m.text(), m.location().url, ++wrong));
-  for (const place of [...places, ...(job ? [`lists/${job}`] : [])]) {
-    await page.goto(`${base}/app/${place}`);
+  page.on("console", (m) => m.type() === "error" && !/ 40[14] /.test(m.text()) && console.log("console:", m.text(), m.location().url, ++wrong));
+  const all = [...places.map((place) => [(place || "overview").replaceAll("/", "-"), () => page.goto(`${base}/app/${place}`)]), ...scenes];
+  for (const [scene, open] of all) {
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await open(page);
     await page.locator("h1").waitFor();
     await page.mouse.move(0, 0);
     for (const scheme of schemes) {
@@ -65,7 +69,8 @@ export async function lookAtAll(page, base, dir, job) {
       for (const [width, height] of sizes) {
         await page.setViewportSize({ width, height });
         await settled(page);
-        const name = `${(place || "overview").replaceAll("/", "-").replace(/^lists-.*/, "job")}-${width}-${scheme}`;
+        await page.evaluate(() => scrollTo(0, 0));
+        const name = `${scene}-${width}-${scheme}`;
         await page.screenshot({ path: `${dir}/${name}.png`, fullPage: true });
         const wide = await overflow(page);
         if (wide) console.log(`${name}: ${wide} pixels too wide`, ++wrong);
@@ -85,7 +90,8 @@ if (process.argv[1] === new URL(import.meta.url).pathname) {
     const page = context.pages()[0];
     await signIn(page, base, email, password);
     const jobs = await page.evaluate(() => fetch("/v1/verify/bulk?limit=1").then((r) => r.json()));
-    process.exitCode = (await lookAtAll(page, base, dir, jobs.jobs[0]?.job_id)) === 0 ? 0 : 1;
+    const newest = jobs.jobs.slice(0, 1).map((j) => ["job", () => page.goto(`${base}/app/lists/${j.job_id}`)]);
+    process.exitCode = (await lookAtAll(page, base, dir, newest)) === 0 ? 0 : 1;
   } finally {
     await close();
   }

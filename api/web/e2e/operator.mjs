@@ -50,6 +50,18 @@ export function operator(step) {
     await page.getByRole("region", { name: "Single calls" }).getByText("cleo@customer.example").first().waitFor();
   });
 
+  step("acts are found by who and what, with whom they were about", async ({ page, fleet }) => {
+    await nav(page, "Audit");
+    const table = page.getByRole("region", { name: "Acts" });
+    await table.getByRole("row", { name: /Quarantine ended/ }).getByText(fleet.email).waitFor();
+    await page.getByRole("combobox", { name: "Act" }).click();
+    await page.getByRole("option", { name: "Account added" }).click();
+    await table.getByRole("row", { name: /Quarantine ended/ }).waitFor({ state: "detached" });
+    await table.getByRole("row", { name: new RegExp(`Account added .*${fleet.email}.*cleo@customer.example`) }).waitFor();
+    await page.getByLabel("Who").fill("nobody");
+    await page.getByText("No act is like that").waitFor();
+  });
+
   step("the providers' table is there", async ({ page }) => {
     await nav(page, "Providers");
     await page.getByLabel("Find a provider").fill("google");
@@ -57,7 +69,7 @@ export function operator(step) {
   });
 
   step("nothing on the operator's pages is wrong for axe, or too wide", ({ page, base }) =>
-    sweep(page, base, ["cluster", "providers", "users", "jobs", "suppressions", "probes"].map((p) => `operator/${p}`)));
+    sweep(page, base, ["cluster", "providers", "users", "jobs", "suppressions", "probes", "audit"].map((p) => `operator/${p}`)));
 
   step("the cluster has given the prober up", async ({ page, base, fleet }) => {
     await page.goto(base + "/app/operator/cluster");

@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import { openBrowser, signIn } from "./browser.mjs";
 import { startFleet } from "./fleet.mjs";
 import { lookAtAll, settled } from "./look.mjs";
+import { scenes } from "./scenes.mjs";
 import { asSession, heading } from "./steps.mjs";
 
 const [program = "bin/probity", out = "docs/img", mode] = process.argv.slice(2);
@@ -34,22 +35,26 @@ async function ended(page, id) {
   }
 }
 
-/** furnish makes what there is to see, and returns the job to look at. */
+/** furnish makes what there is to see, and returns it. */
 async function furnish(page, fleet) {
   const list = await fleet.list(20_000);
   const some = (n) => list.split("\n").slice(0, n + 1).join("\n");
   await asSession(page, "POST", "/v1/dash/keys", { name: "Web shop" });
   await asSession(page, "POST", "/v1/dash/keys", { name: "Staging", test: true });
-  for (const email of ["bo@example.com", "cleo@example.com"]) await asSession(page, "POST", "/v1/admin/users", { email, credits: 25_000 });
+  const users = [];
+  for (const email of ["bo@example.com", "cleo@example.com"]) users.push((await asSession(page, "POST", "/v1/admin/users", { email, credits: 50 })).body);
   await asSession(page, "POST", "/v1/admin/suppressions", { name: "example.org", note: "asked by its postmaster" });
   const job = await upload(page, "Spring customers", list);
-  await ended(page, await upload(page, "Trade fair", some(700), { callback_url: "https://receiver.invalid/hook" }));
+  const fair = await upload(page, "Trade fair", some(700), { callback_url: "https://receiver.invalid/hook" });
+  await ended(page, fair);
   await ended(page, job);
+  const paused = await upload(page, "Newsletter", await fleet.list(60_000));
   const addresses = [...list.matchAll(/[^,"\s]+@[^,"\s]+/g)].map((m) => m[0]).slice(0, 20);
   for (const email of [...addresses, ...(await fleet.refused(list))]) {
     await asSession(page, "POST", "/v1/verify/single", { email, details: true });
   }
-  return job;
+  await asSession(page, "POST", `/v1/verify/bulk/${paused}/pause`);
+  return { list: some(2000), job, fair, paused, bo: users[0] };
 }
 
 const dir = await mkdtemp(join(tmpdir(), "probity-picture-"));
@@ -60,12 +65,12 @@ try {
   const page = context.pages()[0];
   context.setDefaultTimeout(120_000);
   await signIn(page, fleet.base, fleet.email, fleet.password);
-  const job = await furnish(page, fleet);
-  if (mode === "--all") process.exitCode = (await lookAtAll(page, fleet.base, out, job)) === 0 ? 0 : 1;
+  const things = await furnish(page, fleet);
+  if (mode === "--all") process.exitCode = (await lookAtAll(page, fleet.base, out, scenes(fleet.base, things))) === 0 ? 0 : 1;
   else {
     await page.setViewportSize({ width: 1200, height: 940 });
     for (const [name, place, title, colorScheme] of [
-      ["job", `lists/${job}`, "Spring customers", "light"],
+      ["job", `lists/${things.job}`, "Spring customers", "light"],
       ["cluster", "operator/cluster", "Cluster", "dark"],
     ]) {
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });

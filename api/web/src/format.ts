@@ -49,10 +49,27 @@ export function duration(seconds: number): string {
 export function when(iso: string, now = Date.now()): string {
   const t = Date.parse(iso);
   const ago = (now - t) / 1000;
+  if (ago < -86400) return dayOf(new Date(t));
   if (ago < 0) return `in ${duration(-ago)}`;
   if (ago < 10) return "just now";
   if (ago < 86400) return `${duration(ago).split(" ").slice(0, 2).join(" ")} ago`;
-  return new Date(t).toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" });
+  return dayOf(new Date(t));
+}
+
+const dayOf = (d: Date, more: Intl.DateTimeFormatOptions = {}) => d.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric", ...more });
+
+/** day is a day of the calendar, such as 2026-11-20, as people say it. */
+export const day = (date: string) => dayOf(new Date(`${date}T00:00:00Z`), { timeZone: "UTC" });
+
+/** shortDay leaves the year out. */
+export const shortDay = (date: string) => dayOf(new Date(`${date}T00:00:00Z`), { timeZone: "UTC", year: undefined });
+
+/** ticks are the round numbers that an axis up to most needs, five steps at most. */
+export function ticks(most: number): number[] {
+  const least = Math.max(1, most / 5);
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= least)!;
+  return Array.from({ length: Math.max(1, Math.ceil(most / step)) + 1 }, (_, i) => i * step);
 }
 
 export const exactly = (iso: string) => new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });

@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { Result, Schemas } from "./api/client";
 import { ApiError, errorOf, take } from "./api/client";
-import { bytes, duration, share, when } from "./format";
+import { bytes, day, duration, share, ticks, when } from "./format";
 import { browserName } from "./pages/Account";
 import { examples, variableOf } from "./pages/examples";
 import { condition, labelled, meter } from "./pages/Cluster";
+import { noted } from "./pages/Audit";
 import { receiver } from "./pages/Lanes";
+import { settled } from "./pages/Usage";
 import { lasting, sum } from "./pages/Overview";
 import { form } from "./upload/uploads";
 import { checks, curl, quote, resultsPath } from "./verdict";
@@ -38,6 +40,8 @@ describe("format", () => {
     expect(when("2026-03-01T11:00:00Z", now)).toBe("1 h ago");
     expect(when("2026-03-01T12:00:30Z", now)).toBe("in 30 s");
     expect(when("2026-02-01T12:00:00Z", now)).toContain("2026");
+    expect(when("2026-03-08T12:00:00Z", now)).toBe("8 Mar 2026");
+    expect(day("2026-03-01")).toBe("1 Mar 2026");
   });
 });
 
@@ -149,4 +153,24 @@ describe("sums", () => {
     expect(browserName("curl/8")).toBe("curl");
     expect(browserName("")).toBe("Unknown");
   });
+});
+
+it.each([
+  [0, [0, 1]],
+  [3, [0, 1, 2, 3]],
+  [7, [0, 2, 4, 6, 8]],
+  [20_604, [0, 5000, 10_000, 15_000, 20_000, 25_000]],
+  [5_000_000, [0, 1_000_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000]],
+])("an axis up to %d has the ticks %j", (most, want) => expect(ticks(most)).toEqual(want));
+
+it("an act's note leaves the account's id out", () => {
+  expect(noted({ act: "key create", note: "u_123 Web shop", about: "ann@example.org" })).toBe("Web shop");
+  expect(noted({ act: "grant", note: "+100 a gift", about: "ann@example.org" })).toBe("+100 a gift");
+  expect(noted({ act: "user add", note: "customer ann@example.org", about: "ann@example.org" })).toBe("customer");
+});
+
+it("the ledger leaves out what was set aside for a single check and is settled", () => {
+  const entry = (kind: "reserve" | "charge" | "release", cause: string) => ({ kind, cause });
+  const kept = [entry("charge", "single a"), entry("reserve", "single b"), entry("charge", "job c"), entry("reserve", "job c")];
+  expect(settled([kept[0]!, entry("reserve", "single a"), ...kept.slice(1)])).toEqual(kept);
 });

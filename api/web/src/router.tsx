@@ -15,7 +15,6 @@ const root = createRootRoute({
 
 const overview = () => import("./pages/Overview");
 const settings = () => import("./pages/Settings");
-const accounts = () => import("./pages/Users");
 
 const routeTree = root.addChildren([
   createRoute({ getParentRoute: () => root, path: "/", component: lazyRouteComponent(overview, "Overview") }),
@@ -30,9 +29,10 @@ const routeTree = root.addChildren([
   createRoute({ getParentRoute: () => root, path: "/operator/cluster", component: lazyRouteComponent(() => import("./pages/Cluster"), "Cluster") }),
   createRoute({ getParentRoute: () => root, path: "/operator/providers", component: lazyRouteComponent(() => import("./pages/Providers"), "Providers") }),
   createRoute({ getParentRoute: () => root, path: "/operator/probes", component: lazyRouteComponent(() => import("./pages/Probes"), "Probes") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/users", component: lazyRouteComponent(accounts, "Users") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/jobs", component: lazyRouteComponent(accounts, "AllJobs") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/suppressions", component: lazyRouteComponent(accounts, "Suppressions") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/audit", component: lazyRouteComponent(() => import("./pages/Audit"), "Audit") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/users", component: lazyRouteComponent(() => import("./pages/Users"), "Users") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/jobs", component: lazyRouteComponent(() => import("./pages/AllJobs"), "AllJobs") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/suppressions", component: lazyRouteComponent(() => import("./pages/Suppressions"), "Suppressions") }),
 ]);
 
 export const router = createRouter({

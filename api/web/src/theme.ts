@@ -13,8 +13,12 @@ export const theme = createTheme({
   defaultRadius: "md",
   cursorType: "pointer",
   respectReducedMotion: true,
-  // A dialog's heading line is no banner of the page.
-  components: { ModalHeader: { defaultProps: { role: "presentation" } } },
+  components: {
+    // A dialog's heading line is no banner of the page.
+    ModalHeader: { defaultProps: { role: "presentation" } },
+    // A button that works says so.
+    Button: { defaultProps: { loaderProps: { children: "Wait…" } } },
+  },
 });
 
 // The greys and the red of the library do not have the contrast that WCAG 2.2 AA asks of text.

@@ -1,4 +1,4 @@
-import { QueryClient, queryOptions } from "@tanstack/react-query";
+import { QueryClient, infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { ApiError, api, setCsrf, take, type Job, type JobStatus, type Schemas, type Visit } from "./client";
 import { isLive } from "./events";
 
@@ -118,6 +118,14 @@ export const suppressions = queryOptions({
   queryKey: ["suppressions"],
   queryFn: async () => (await take(api.GET("/v1/admin/suppressions"))).suppressions,
 });
+
+export const acts = (by: string, act: string) =>
+  infiniteQueryOptions({
+    queryKey: ["acts", by, act],
+    initialPageParam: "",
+    queryFn: ({ pageParam }) => take(api.GET("/v1/admin/audit", { params: { query: { limit: 25, by: by || undefined, act: act || undefined, cursor: pageParam || undefined } } })),
+    getNextPageParam: (last) => last.next_cursor ?? undefined,
+  });
 
 export const node = queryOptions({
   queryKey: ["node"],

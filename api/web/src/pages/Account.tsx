@@ -1,10 +1,10 @@
-import { Button, Group, PasswordInput, Stack, Table, Text } from "@mantine/core";
+import { Button, Grid, Group, PasswordInput, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { api, take } from "../api/client";
 import { session, sessions } from "../api/queries";
 import { number } from "../format";
-import { Ask, Badge, Loaded, Moment, Page, Panel, Stat, Stats, Trouble } from "../parts";
+import { Ask, Badge, Loaded, Moment, Page, Panel, Rows, Stat, Stats, Trouble } from "../parts";
 
 /** Account is the password and the browsers that are signed in. */
 export function Account() {
@@ -22,8 +22,14 @@ export function Account() {
           </Stats>
         </div>
       )}
-      <Password email={visit?.user.email ?? ""} />
-      <Sessions />
+      <Grid gap="lg">
+        <Grid.Col span={{ base: 12, md: 5 }}>
+          <Password email={visit?.user.email ?? ""} />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, md: 7 }}>
+          <Sessions />
+        </Grid.Col>
+      </Grid>
     </Page>
   );
 }
@@ -49,7 +55,7 @@ function Password({ email }: { email: string }) {
     if (!differ) change.mutate();
   }
   return (
-    <Panel title="Password">
+    <Panel tall title="Password">
       <form onSubmit={submit}>
         <Stack maw="24rem">
           <input type="hidden" name="username" autoComplete="username" value={email} readOnly />
@@ -102,10 +108,11 @@ function Sessions() {
   const end = useMutation({ mutationFn: (id: string) => take(api.DELETE("/v1/dash/sessions/{session_id}", { params: { path: { session_id: id } } })), onSettled: refresh });
   return (
     <Panel
+      tall
       title="Sessions"
       actions={
         (query.data?.length ?? 0) > 1 && (
-          <Ask label="End all others" title="End all other sessions?" button={{ size: "compact-sm" }} act={() => take(api.DELETE("/v1/dash/sessions"))} done={refresh}>
+          <Ask label="End all others" title="End all other sessions?" keep="Keep them" button={{ size: "compact-sm" }} act={() => take(api.DELETE("/v1/dash/sessions"))} done={refresh}>
             Every other browser that is signed in to this account has to sign in again.
           </Ask>
         )
@@ -114,43 +121,27 @@ function Sessions() {
       {end.error && <Trouble error={end.error} />}
       <Loaded query={query} what="your sessions">
         {(list) => (
-          <div className="scroll" tabIndex={0} role="region" aria-label="Sessions">
-            <Table>
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>Browser</Table.Th>
-                  <Table.Th>Signed in</Table.Th>
-                  <Table.Th>Ends</Table.Th>
-                  <Table.Th><span className="unseen">End</span>
-                  </Table.Th>
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {list.map((s) => (
-                  <Table.Tr key={s.id}>
-                    <Table.Td title={s.agent}>{browserName(s.agent)}</Table.Td>
-                    <Table.Td>
-                      <Moment at={s.created_at} />
-                    </Table.Td>
-                    <Table.Td>
-                      <Moment at={s.expires_at} />
-                    </Table.Td>
-                    <Table.Td className="num">
-                      {s.current ? (
-                        <Badge tone="busy">this one</Badge>
-                      ) : (
-                        <Button size="compact-sm" variant="default" onClick={() => end.mutate(s.id)} aria-label={`End the session of ${browserName(s.agent)}`}>
-                          End
-                        </Button>
-                      )}
-                    </Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </div>
+          <Rows
+            label="Sessions"
+            rows={list}
+            keyOf={(s) => s.id}
+            columns={[
+              { title: "Browser", kind: "name", of: (s) => <span title={s.agent}>{browserName(s.agent)}</span> },
+              { title: "Signed in", of: (s) => <Moment at={s.created_at} /> },
+              { title: "Ends", of: (s) => <Moment at={s.expires_at} /> },
+              { title: "End", kind: "act", of: (s) => (s.current ? <Badge tone="busy">this one</Badge> : <End agent={s.agent} act={() => end.mutate(s.id)} />) },
+            ]}
+          />
         )}
       </Loaded>
     </Panel>
+  );
+}
+
+function End({ agent, act }: { agent: string; act: () => void }) {
+  return (
+    <Button size="compact-sm" variant="default" onClick={act} aria-label={`End the session of ${browserName(agent)}`}>
+      End
+    </Button>
   );
 }

@@ -1,9 +1,10 @@
-import { Table, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import type { HTMLAttributes } from "react";
 import type { Schemas } from "../api/client";
 import { node } from "../api/queries";
-import { bytes, duration, number } from "../format";
-import { Badge, Loaded, Moment, Page, Panel, Stat, Stats } from "../parts";
+import { bytes, counted, duration, number } from "../format";
+import { Badge, Loaded, Moment, Name, Note, Page, Panel, Rows, Stat, Stats, type Column } from "../parts";
 import { Lanes } from "./Lanes";
 
 interface Identity {
@@ -96,7 +97,7 @@ export function Cluster() {
               <Health node={n} nodes={view?.nodes ?? []} />
               <Nodes view={view} />
               <Lanes />
-              <Findings report={n.findings as Report | null} />
+              <Findings report={n.findings as Report | null} nodes={view?.nodes ?? []} />
               <Counts title="Outcomes of probes" note="By status and reason; DEFERRED are asked again later." rows={labelled(n.meters, "probity_prober_outcomes_total")} />
               <Counts title="What replies asked for" note="A lane slows down, pauses or is quarantined when its receiver says so." rows={labelled(n.meters, "probity_prober_actions_total")} />
               <Counts title="Hosts that could not be asked" note="What happened before a recipient could be named." rows={labelled(n.meters, "probity_prober_session_failures_total")} />
@@ -123,12 +124,12 @@ function Health({ node: n, nodes }: { node: Schemas["Node"]; nodes: ClusterNode[
           {n.ready ? <span className="ink-good">ready</span> : <span className="ink-bad">not ready</span>}
         </Stat>
         <Stat name="Nodes at work" note={working < nodes.length ? <span className="ink-bad">{nodes.length - working} not</span> : undefined}>
-          {working} of {nodes.length}
+          {nodes.length === 0 ? "none" : `${working} of ${nodes.length}`}
         </Stat>
         <Stat name="Rows a second" note={`${number(total(nodes, (o) => o.rows))} under way`}>
           {number(Math.round(total(nodes, (o) => o.rows_per_second)))}
         </Stat>
-        <Stat name="Recipients asked" note={`${number(total(nodes, (o) => o.lanes))} lanes, ${number(total(nodes, (o) => o.sessions))} open sessions`}>
+        <Stat name="Recipients asked" note={`${counted(total(nodes, (o) => o.lanes), "lane")}, ${counted(total(nodes, (o) => o.sessions), "open session")}`}>
           {number(total(nodes, (o) => o.recipients))}
         </Stat>
         <Stat name="Memory" note={`${bytes(n.heap_bytes)} in use by Go`}>
@@ -156,111 +157,90 @@ function Nodes({ view }: { view: ClusterView | null }) {
           No prober is there: start one with <span className="mono">probity prober</span>. Until then jobs wait.
         </Text>
       ) : (
-        <div className="scroll wide" tabIndex={0} role="region" aria-label="Nodes">
-          <Table verticalSpacing="sm">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Node</Table.Th>
-                <Table.Th>State</Table.Th>
-                <Table.Th>Identities</Table.Th>
-                <Table.Th className="num">Sessions</Table.Th>
-                <Table.Th className="num">Rows</Table.Th>
-                <Table.Th className="num">Rows/s</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {nodes.map((n) => (
-                <NodeRow key={n.name} node={n} />
-              ))}
-            </Table.Tbody>
-          </Table>
-        </div>
+        <Rows label="Nodes" columns={columns} rows={nodes} keyOf={(n) => n.name} rowProps={(n) => ({ "data-node": n.name }) as HTMLAttributes<HTMLTableRowElement>} />
       )}
     </Panel>
   );
 }
 
-function NodeRow({ node: n }: { node: ClusterNode }) {
-  const { tone, words } = condition(n);
+const columns: Column<ClusterNode>[] = [
+  { title: "Node", kind: "name", of: (n) => <NodeName node={n} /> },
+  { title: "State", kind: "text", of: (n) => <State node={n} /> },
+  { title: "Identities", kind: "text", of: (n) => n.identities?.map((i) => <OneIdentity key={i.name} identity={i} />) },
+  { title: "Sessions", kind: "number", of: (n) => number(n.sessions ?? 0) },
+  { title: "Rows", kind: "number", of: (n) => number(n.rows ?? 0) },
+  { title: "Rows/s", kind: "number", of: (n) => number(Math.round(n.rows_per_second ?? 0)) },
+];
+
+function NodeName({ node: n }: { node: ClusterNode }) {
   return (
-    <Table.Tr style={{ verticalAlign: "top" }} data-node={n.name}>
-      <Table.Td>
-        <b>{n.name}</b>
-        <Text size="xs" c="dimmed">
-          {n.address} {n.version}
-        </Text>
-      </Table.Td>
-      <Table.Td style={{ maxWidth: "20rem" }}>
-        <Badge tone={tone}>{words}</Badge>
-        {n.since && (
-          <Text size="xs" c="dimmed">
-            {n.state}, <Moment at={n.since} />
-          </Text>
-        )}
-        {Boolean(n.audit_failing || n.audit_doubtful) && (
-          <Text size="xs" className={n.audit_failing ? "ink-bad" : "ink-fair"}>
-            doctor: {number(n.audit_failing ?? 0)} failing, {number(n.audit_doubtful ?? 0)} doubtful
-          </Text>
-        )}
-        {n.problem && (
-          <Text size="xs" className="ink-bad" style={{ overflowWrap: "anywhere" }}>
-            {n.problem}
-          </Text>
-        )}
-      </Table.Td>
-      <Table.Td>
-        {n.identities?.map((i) => (
-          <div key={i.name}>
-            <Text size="sm" component="div">
-              <span className="mono">{i.ehlo}</span> {i.public || i.local} {i.state && <Badge tone={identityTones[i.state] ?? "none"}>{i.state}</Badge>}
-            </Text>
-            <Text size="xs" c="dimmed">
-              {number(i.lanes ?? 0)} lanes{i.resting ? `, ${number(i.resting)} quarantined` : ""}
-              {i.spent ? `, ${number(i.spent)} with their budget used up` : ""}
-            </Text>
-          </div>
-        ))}
-      </Table.Td>
-      <Table.Td className="num">{number(n.sessions ?? 0)}</Table.Td>
-      <Table.Td className="num">{number(n.rows ?? 0)}</Table.Td>
-      <Table.Td className="num">{number(Math.round(n.rows_per_second ?? 0))}</Table.Td>
-    </Table.Tr>
+    <>
+      <b>{n.name}</b>
+      <Note>
+        {n.address} {n.version}
+      </Note>
+    </>
   );
 }
 
-function Findings({ report }: { report: Report | null }) {
+function State({ node: n }: { node: ClusterNode }) {
+  const { tone, words } = condition(n);
   return (
-    <Panel title="Doctor" actions={report?.at && <Text size="sm" c="dimmed">looked <Moment at={report.at} /></Text>}>
-      {!report?.findings ? (
-        <Text size="sm" c="dimmed">
-          This server has no report: run <span className="mono">probity doctor</span> on the node.
-        </Text>
-      ) : (
-        <Table>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Level</Table.Th>
-              <Table.Th>Check</Table.Th>
-              <Table.Th>Finding</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {report.findings.map((f, i) => (
-              <Table.Tr key={i}>
-                <Table.Td>
-                  <Badge tone={levels[String(f.level).toLowerCase()] ?? "none"}>{f.level}</Badge>
-                </Table.Td>
-                <Table.Td>
-                  {f.check} <span className="mono">{f.subject}</span>
-                </Table.Td>
-                <Table.Td>
-                  {f.what} {f.do}
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
+    <>
+      <Badge tone={tone}>{words}</Badge>
+      {n.since && (
+        <Note>
+          {n.state} since <Moment at={n.since} />
+        </Note>
       )}
+      {n.problem && <Note bad>{n.problem}</Note>}
+    </>
+  );
+}
+
+function OneIdentity({ identity: i }: { identity: Identity }) {
+  return (
+    <div>
+      <span className="mono">{i.ehlo}</span> {i.public || i.local} {i.state && <Badge tone={identityTones[i.state] ?? "none"}>{i.state}</Badge>}
+      <Note>
+        {counted(i.lanes ?? 0, "lane")}
+        {i.resting ? `, ${number(i.resting)} quarantined` : ""}
+        {i.spent ? `, ${number(i.spent)} with their budget used up` : ""}
+      </Note>
+    </div>
+  );
+}
+
+type Finding = NonNullable<Report["findings"]>[number];
+
+const findingColumns: Column<Finding>[] = [
+  { title: "Check", kind: "name", of: (f) => <b>{f.check}</b> },
+  { title: "Level", of: (f) => <Badge tone={levels[String(f.level).toLowerCase()] ?? "none"}>{f.level}</Badge> },
+  { title: "Of", of: (f) => <Name text={f.subject} /> },
+  { title: "Finding", kind: "text", of: (f) => `${f.what} ${f.do}` },
+];
+
+const doctorColumns: Column<ClusterNode>[] = [
+  { title: "Node", kind: "name", of: (n) => <b>{n.name}</b> },
+  { title: "Failing", kind: "number", of: (n) => <span className={n.audit_failing ? "ink-bad" : undefined}>{number(n.audit_failing ?? 0)}</span> },
+  { title: "Doubtful", kind: "number", of: (n) => <span className={n.audit_doubtful ? "ink-fair" : undefined}>{number(n.audit_doubtful ?? 0)}</span> },
+];
+
+/** Findings is what the doctor says: in full of this server, in numbers of the other nodes. */
+function Findings({ report, nodes }: { report: Report | null; nodes: ClusterNode[] }) {
+  if (report?.findings) {
+    return (
+      <Panel title="Doctor" actions={report.at && <Text size="sm" c="dimmed">looked <Moment at={report.at} /></Text>}>
+        <Rows label="Findings of the doctor" columns={findingColumns} rows={report.findings} keyOf={(_, i) => i} />
+      </Panel>
+    );
+  }
+  return (
+    <Panel title="Doctor">
+      <Text size="sm" c="dimmed" mb="xs">
+        Every node examines its identities, names and clock each hour. Run <span className="mono">probity doctor</span> on a node to read its findings and what to do.
+      </Text>
+      {nodes.length > 0 && <Rows label="Findings of the doctor" columns={doctorColumns} rows={nodes} keyOf={(n) => n.name} narrow="fit" />}
     </Panel>
   );
 }
@@ -273,25 +253,25 @@ function Counts({ title, note, rows }: { title: string; note: string; rows: [str
       <Text size="sm" c="dimmed" mb="xs">
         {note}
       </Text>
-      <Table layout="fixed">
-        <Table.Tbody>
-          {rows.map(([name, n]) => (
-            <Table.Tr key={name}>
-              <Table.Th scope="row" fw={400} w="45%" className="mono">
-                {name}
-              </Table.Th>
-              <Table.Td>
-                <div className="bar" aria-hidden>
-                  <i className="fill-UNKNOWN" style={{ width: `${(n / most) * 100}%` }} />
-                </div>
-              </Table.Td>
-              <Table.Td className="num" w="8rem">
-                {number(n)}
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
+      <Rows
+        label={title}
+        rows={rows}
+        keyOf={([name]) => name}
+        narrow="fit"
+        columns={[
+          { title: "Which", kind: "name", of: ([name]) => <span className="mono">{name}</span> },
+          { title: "Share", of: ([, n]) => <Bar part={n / most} /> },
+          { title: "Number", kind: "number", of: ([, n]) => number(n) },
+        ]}
+      />
     </Panel>
+  );
+}
+
+function Bar({ part }: { part: number }) {
+  return (
+    <div className="bar" aria-hidden style={{ minWidth: "8rem" }}>
+      <i className="fill-UNKNOWN" style={{ width: `${part * 100}%` }} />
+    </div>
   );
 }

@@ -34,7 +34,7 @@ export function Docs() {
         ) : (
           <>
             <Select label="Examples for the key" data={list.map((k) => ({ value: k.id, label: `${k.name} (…${k.last4})` }))} value={key?.id ?? null} onChange={setChosen} allowDeselect={false} maw="22rem" mb="sm" />
-            <Code label="Setting the key" text={`export ${variable}='${key?.test ? "prb_test_" : "prb_live_"}…${key?.last4}'   # the key "${key?.name.replaceAll("\n", " ")}", as it was shown to you`} />
+            <Code label="Setting the key" text={`export ${variable}='${key?.test ? "prb_test_" : "prb_live_"}…${key?.last4}'   # the whole key, as it was shown`} />
           </>
         )}
       </Panel>
@@ -60,7 +60,7 @@ export function Docs() {
         </Panel>
       ))}
       <Panel title="What to expect">
-        <ul style={{ margin: 0, display: "grid", gap: ".4rem" }}>
+        <ul style={{ margin: 0, paddingLeft: "1.2rem", display: "grid", gap: ".4rem", fontSize: "var(--mantine-font-size-sm)" }}>
           <li>
             Every error is <span className="mono">{'{"detail": "…"}'}</span>: it says what is wrong and what to do. Tell us the X-Request-Id if it is our fault.
           </li>
@@ -70,7 +70,9 @@ export function Docs() {
           <li>
             With <span className="mono">Idempotency-Key</span>, a POST can be repeated for a day without being done, or charged, twice.
           </li>
-          <li>A test key answers {"<reason>@example.com"} with that reason, and costs nothing.</li>
+          <li>
+            A test key answers <span className="mono">{"<reason>@example.com"}</span> with that reason, and costs nothing.
+          </li>
         </ul>
       </Panel>
     </Page>

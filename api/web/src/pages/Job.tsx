@@ -1,11 +1,11 @@
-import { Alert, Button, Grid, Group, Progress, Select, SegmentedControl, Stack, Table, Text, TextInput } from "@mantine/core";
+import { Alert, Button, Grid, Group, Progress, Select, SegmentedControl, Stack, Text, TextInput } from "@mantine/core";
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { lazy, Suspense, useState, type FormEvent, type ReactNode } from "react";
-import { api, take, type Job, type Status } from "../api/client";
+import { ApiError, api, take, type Job, type Schemas, type Status } from "../api/client";
 import { callback, isOver, job as jobQuery, jobProviders, reasons } from "../api/queries";
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
-import { Ask, Badge, Busy, CopyButton, Empty, Icon, JobBadge, Loaded, Moment, Page, Panel, Stat, Stats, StatusBadge, Trouble } from "../parts";
+import { Ask, Badge, Busy, CopyButton, Empty, Facts, Icon, JobBadge, Loaded, Moment, More, Name, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, type Column } from "../parts";
 import { pace, receiver, titleOf } from "../parts/JobTable";
 import { deferred, downloads, resultsPath, statuses } from "../verdict";
 
@@ -14,6 +14,17 @@ const Donut = lazy(() => import("../charts/Donut"));
 export function JobPage() {
   const { jobId } = useParams({ strict: false });
   const query = useQuery(jobQuery(jobId!));
+  if (query.error instanceof ApiError && query.error.status === 404) {
+    return (
+      <Page title="Job">
+        <Panel>
+          <Empty icon="lists" title="There is no such list here">
+            It was deleted, or it belongs to another account. <To to="/lists">See your lists</To>.
+          </Empty>
+        </Panel>
+      </Page>
+    );
+  }
   if (!query.data) {
     return (
       <Page title="Job">
@@ -53,12 +64,12 @@ function Found({ job: j }: { job: Job }) {
       {!over && <Going job={j} />}
       <Grid gap="lg">
         <Grid.Col span={{ base: 12, md: 6 }}>
-          <Panel title="Outcome">
+          <Panel tall title="Outcome">
             <Outcome job={j} />
           </Panel>
         </Grid.Col>
         <Grid.Col span={{ base: 12, md: 6 }}>
-          <Panel title={over ? "Downloads" : "What is done so far"}>
+          <Panel tall title={over ? "Downloads" : "What is done so far"}>
             <Downloads job={j} />
           </Panel>
         </Grid.Col>
@@ -154,7 +165,7 @@ function Going({ job: j }: { job: Job }) {
         ))}
         {j.pending_retry > 0 && (
           <Text size="sm" c="dimmed">
-            {number(j.pending_retry)} addresses were put off by their servers and are asked again after 1, 5, 15 and 60 minutes.
+            {counted(j.pending_retry, "address was", "addresses were")} put off by the servers, which is usual, and will be asked again after 1, 5, 15 and 60 minutes.
           </Text>
         )}
         {j.status === "paused" && (
@@ -228,7 +239,7 @@ function Downloads({ job: j }: { job: Job }) {
       <Text size="sm" c="dimmed">
         {over ? (
           <>
-            Kept until {j.expires_at && exactly(j.expires_at)}. {j.results_bytes !== null && `The whole file is stored in ${bytes(j.results_bytes)}.`}
+            Kept until {j.expires_at && exactly(j.expires_at)}.
           </>
         ) : (
           "The rows that are verified, while the job goes on."
@@ -246,45 +257,46 @@ function Reasons({ job: j }: { job: Job }) {
   const put = rows.filter(([r]) => deferred.has(r)).reduce((n, [, c]) => n + c, 0);
   return (
     <Panel title="Reasons">
-      <div className="scroll" tabIndex={0} role="region" aria-label="Reasons">
-        <Table>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Reason</Table.Th>
-              <Table.Th>Status</Table.Th>
-              <Table.Th>What it means</Table.Th>
-              <Table.Th className="num">Rows</Table.Th>
-              <Table.Th className="num">Share</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {rows.map(([reason, n]) => {
-              const k = known?.get(reason);
-              return (
-                <Table.Tr key={reason}>
-                  <Table.Td className="mono word">{reason}</Table.Td>
-                  <Table.Td>{k && <StatusBadge status={k.status} />}</Table.Td>
-                  <Table.Td>{k?.meaning}</Table.Td>
-                  <Table.Td className="num">{number(n)}</Table.Td>
-                  <Table.Td className="num">{share(n, total)}</Table.Td>
-                </Table.Tr>
-              );
-            })}
-          </Table.Tbody>
-        </Table>
-      </div>
+      <Rows
+        label="Reasons"
+        rows={rows}
+        keyOf={([reason]) => reason}
+        columns={[
+          { title: "Reason", of: ([reason]) => <span className="mono word">{reason}</span> },
+          { title: "Status", of: ([reason]) => known?.has(reason) && <StatusBadge status={known.get(reason)!.status} /> },
+          { title: "What it means", kind: "text", of: ([reason]) => known?.get(reason)?.meaning },
+          { title: "Rows", kind: "number", of: ([, n]) => number(n) },
+          { title: "Share", kind: "number", of: ([, n]) => share(n, total) },
+        ]}
+      />
       {put > 0 && isOver(j.status) && (
         <Text size="sm" c="dimmed" mt="sm">
-          {number(put)} rows stayed without an answer although their servers were asked again, later, with the same sender from the same address. That says nothing about the mailboxes. They cost
-          nothing; upload them again in a day or two: download UNKNOWN rows with <span className="mono">status=UNKNOWN</span>.{" "}
+          {counted(put, "row")} stayed without an answer although the servers were asked again, later, with the same sender from the same address. That says nothing about the mailboxes, and
+          costs nothing. Upload them again in a day or two:{" "}
           <a href={resultsPath(j.job_id, ["UNKNOWN"], "csv", "none")} download>
-            Download them
+            download the UNKNOWN rows
           </a>
+          .
         </Text>
       )}
     </Panel>
   );
 }
+
+interface OfProvider {
+  name: string;
+  counts: Record<string, number | undefined>;
+  total: number;
+}
+
+const providerColumns: Column<OfProvider>[] = [
+  { title: "Provider", kind: "name", of: (p) => p.name },
+  ...statuses.map((s): Column<OfProvider> => ({ title: s, kind: "number", of: (p) => (p.counts[s] ? number(p.counts[s]) : "—") })),
+  { title: "Rows", kind: "number", of: (p) => number(p.total) },
+];
+
+/** providerName says also what is no provider by name. */
+const providerName = (name: string) => (name === "" ? "No mail server found" : name === "other" ? "Other mail hosts" : name);
 
 function ByProvider({ job: j }: { job: Job }) {
   const query = useQuery(jobProviders(j.job_id));
@@ -293,48 +305,41 @@ function ByProvider({ job: j }: { job: Job }) {
       <Loaded query={query} what="counts by provider">
         {({ providers, complete }) => {
           const rows = Object.entries(providers)
-            .map(([name, counts]) => ({ name: name || "none known", counts, total: Object.values(counts).reduce((a, b) => a + b, 0) }))
+            .map(([name, counts]) => ({ name: providerName(name), counts, total: Object.values(counts).reduce((a, b) => a + b, 0) }))
             .sort((a, b) => b.total - a.total);
           return (
-            <div className="scroll" tabIndex={0} role="region" aria-label="Rows by provider">
-              <Table>
-                <Table.Thead>
-                  <Table.Tr>
-                    <Table.Th>Provider</Table.Th>
-                    {statuses.map((s) => (
-                      <Table.Th key={s} className="num">
-                        {s}
-                      </Table.Th>
-                    ))}
-                    <Table.Th className="num">Rows</Table.Th>
-                  </Table.Tr>
-                </Table.Thead>
-                <Table.Tbody>
-                  {rows.slice(0, 25).map((p) => (
-                    <Table.Tr key={p.name}>
-                      <Table.Td>{p.name}</Table.Td>
-                      {statuses.map((s) => (
-                        <Table.Td key={s} className="num">
-                          {p.counts[s] ? number(p.counts[s]) : "—"}
-                        </Table.Td>
-                      ))}
-                      <Table.Td className="num">{number(p.total)}</Table.Td>
-                    </Table.Tr>
-                  ))}
-                </Table.Tbody>
-              </Table>
+            <>
+              <Rows label="Rows by provider" columns={providerColumns} rows={rows.slice(0, 25)} keyOf={(p) => p.name} narrow="fit" />
               {!complete && (
                 <Text size="sm" c="dimmed" mt="xs">
                   The list is long: these are the rows that could be counted in a few seconds. The whole is in the download.
                 </Text>
               )}
-            </div>
+            </>
           );
         }}
       </Loaded>
     </Panel>
   );
 }
+
+interface Found {
+  row: number;
+  email: string;
+  status: Status;
+  score: number;
+  reason: Schemas["Reason"];
+  smtp_provider?: string;
+}
+
+const foundColumns: Column<Found>[] = [
+  { title: "Address", kind: "name", of: (r) => <Name text={r.email} /> },
+  { title: "Row", kind: "number", of: (r) => number(r.row) },
+  { title: "Status", of: (r) => <StatusBadge status={r.status} /> },
+  { title: "Reason", of: (r) => r.reason && <span className="mono word">{r.reason}</span> },
+  { title: "Score", kind: "number", of: (r) => r.score },
+  { title: "Provider", of: (r) => r.smtp_provider },
+];
 
 function Search({ job: j }: { job: Job }) {
   const [text, setText] = useState("");
@@ -375,43 +380,27 @@ function Search({ job: j }: { job: Job }) {
         </Text>
       )}
       {rows.length > 0 && (
-        <div className="scroll" tabIndex={0} role="region" aria-label="Rows found">
-          <Table mt="sm">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th className="num">Row</Table.Th>
-                <Table.Th>Address</Table.Th>
-                <Table.Th>Status</Table.Th>
-                <Table.Th>Reason</Table.Th>
-                <Table.Th className="num">Score</Table.Th>
-                <Table.Th>Provider</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {rows.map((r) => (
-                <Table.Tr key={r.row}>
-                  <Table.Td className="num">{number(r.row)}</Table.Td>
-                  <Table.Td style={{ overflowWrap: "anywhere" }}>{r.email}</Table.Td>
-                  <Table.Td>
-                    <StatusBadge status={r.status} />
-                  </Table.Td>
-                  <Table.Td className="mono word">{r.reason}</Table.Td>
-                  <Table.Td className="num">{r.score}</Table.Td>
-                  <Table.Td>{r.smtp_provider}</Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
+        <div style={{ marginTop: "var(--mantine-spacing-sm)" }}>
+          <Rows label="Rows found" columns={foundColumns} rows={rows} keyOf={(r) => r.row} />
         </div>
       )}
       {query.hasNextPage && (
-        <Button mt="sm" size="compact-sm" variant="default" loading={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+        <More loading={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
           Show more
-        </Button>
+        </More>
       )}
     </Panel>
   );
 }
+
+const attemptColumns: Column<Schemas["Callback"]["attempts"][number]>[] = [
+  { title: "Attempt", of: (a) => a.number },
+  { title: "At", of: (a) => <Moment at={a.at} /> },
+  { title: "Answer", kind: "text", of: (a) => a.error ?? a.status },
+  { title: "Took", kind: "number", of: (a) => `${number(a.duration_ms)} ms` },
+  { title: "Sent", kind: "number", of: (a) => bytes(a.bytes) },
+  { title: "Body", of: (a) => (a.link ? "a link" : "the results") },
+];
 
 function Callback({ job: j }: { job: Job }) {
   const client = useQueryClient();
@@ -451,36 +440,7 @@ function Callback({ job: j }: { job: Job }) {
                 </>
               )}
             </Text>
-            {c.attempts.length > 0 && (
-              <div className="scroll" tabIndex={0} role="region" aria-label="Attempts">
-                <Table>
-                  <Table.Thead>
-                    <Table.Tr>
-                      <Table.Th className="num">No.</Table.Th>
-                      <Table.Th>At</Table.Th>
-                      <Table.Th>Answer</Table.Th>
-                      <Table.Th className="num">Took</Table.Th>
-                      <Table.Th className="num">Sent</Table.Th>
-                      <Table.Th>Body</Table.Th>
-                    </Table.Tr>
-                  </Table.Thead>
-                  <Table.Tbody>
-                    {c.attempts.toReversed().map((a) => (
-                      <Table.Tr key={a.number}>
-                        <Table.Td className="num">{a.number}</Table.Td>
-                        <Table.Td>
-                          <Moment at={a.at} />
-                        </Table.Td>
-                        <Table.Td style={{ overflowWrap: "anywhere" }}>{a.error ?? a.status}</Table.Td>
-                        <Table.Td className="num">{number(a.duration_ms)} ms</Table.Td>
-                        <Table.Td className="num">{bytes(a.bytes)}</Table.Td>
-                        <Table.Td>{a.link ? "a link" : "the results"}</Table.Td>
-                      </Table.Tr>
-                    ))}
-                  </Table.Tbody>
-                </Table>
-              </div>
-            )}
+            {c.attempts.length > 0 && <Rows label="Attempts" columns={attemptColumns} rows={c.attempts.toReversed()} keyOf={(a) => a.number} />}
           </>
         )}
       </Loaded>
@@ -513,20 +473,7 @@ function Details({ job: j }: { job: Job }) {
           <Stat name="Credits set aside">{number(j.credits_reserved)}</Stat>
         )}
       </Stats>
-      <Table layout="fixed">
-        <Table.Tbody>
-          {facts
-            .filter(([, v]) => v)
-            .map(([name, v]) => (
-              <Table.Tr key={name}>
-                <Table.Th scope="row" fw={500} w="11rem">
-                  {name}
-                </Table.Th>
-                <Table.Td style={{ overflowWrap: "anywhere" }}>{v}</Table.Td>
-              </Table.Tr>
-            ))}
-        </Table.Tbody>
-      </Table>
+      <Facts list={facts} />
       <Group>
         <CopyButton text={j.job_id} label="Copy the job id" />
       </Group>

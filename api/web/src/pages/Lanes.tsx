@@ -1,10 +1,10 @@
-import { Button, Group, SegmentedControl, Stack, Table, Text } from "@mantine/core";
+import { Group, SegmentedControl, Stack, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, take, type Schemas } from "../api/client";
 import { lanes } from "../api/queries";
 import { number } from "../format";
-import { Ask, Badge, Empty, Loaded, Moment, Panel } from "../parts";
+import { Ask, Badge, Empty, Loaded, Moment, More, Name, Note, Panel, Rows, type Column } from "../parts";
 
 type Lane = Schemas["Lane"];
 
@@ -50,69 +50,75 @@ export function Lanes() {
   );
 }
 
-function Quarantines({ list }: { list: Lane[] }) {
+const keyOf = (l: Lane) => `${l.node} ${l.egress} ${l.route}`;
+
+/** Receiver names whom a lane leads to, with its provider where that tells more. */
+function Receiver({ lane: l, strong = false }: { lane: Lane; strong?: boolean }) {
+  const wide = l.route !== "" && !l.route.includes(".");
+  const name = wide && l.provider ? l.provider : receiver(l);
+  return (
+    <span title={l.route}>
+      {strong ? <b><Name text={name} /></b> : <Name text={name} />}
+      {!wide && l.provider && l.provider !== "other" && <Note>{l.provider}</Note>}
+    </span>
+  );
+}
+
+function Ours({ lane: l }: { lane: Lane }) {
+  return (
+    <>
+      {l.egress}
+      <Note>node {l.node}</Note>
+    </>
+  );
+}
+
+function Said({ lane: l }: { lane: Lane }) {
+  return (
+    <>
+      <span className="mono">{l.reply ?? "It was said before this node started."}</span>
+      {l.rule && (
+        <Note>
+          <Name text={l.host ?? ""} />, read by rule <span className="mono">{l.rule}</span>, <Moment at={l.since} />
+        </Note>
+      )}
+    </>
+  );
+}
+
+function Release({ lane: l }: { lane: Lane }) {
   const client = useQueryClient();
-  const release = (l: Lane) => take(api.POST("/v1/dash/admin/lanes/release", { body: { node: l.node, egress: l.egress, route: l.route } }));
+  return (
+    <Ask
+      label="Release"
+      title={`End the quarantine at ${receiver(l)}?`}
+      button={{ size: "compact-sm", "aria-label": `Release ${l.egress} at ${receiver(l)}` }}
+      act={() => take(api.POST("/v1/dash/admin/lanes/release", { body: { node: l.node, egress: l.egress, route: l.route } }))}
+      done={() => void client.invalidateQueries({ queryKey: lanes.queryKey })}
+    >
+      {l.egress} will ask there again at once, within its budgets. If the receiver has not let it in again, it will refuse it again, and may do so for longer.
+    </Ask>
+  );
+}
+
+function Quarantines({ list }: { list: Lane[] }) {
   return (
     <>
       <Text size="sm" c="dimmed" mb="xs">
         These receivers get nothing more from the address that they refused, and nothing from another in its place. Settle it with them; then end it here.
       </Text>
-      <div className="scroll wide" tabIndex={0} role="region" aria-label="Quarantines">
-        <Table verticalSpacing="sm">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Receiver</Table.Th>
-              <Table.Th>Address of ours</Table.Th>
-              <Table.Th>What it said</Table.Th>
-              <Table.Th>Ends</Table.Th>
-              <Table.Th>
-                <span className="unseen">Release</span>
-              </Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {list.map((l) => (
-              <Table.Tr key={`${l.node} ${l.egress} ${l.route}`} style={{ verticalAlign: "top" }}>
-                <Table.Td style={{ overflowWrap: "anywhere" }} title={l.route}>
-                  <b>{receiver(l)}</b>
-                  <Text size="xs" c="dimmed">
-                    {l.provider}
-                  </Text>
-                </Table.Td>
-                <Table.Td>
-                  {l.egress}
-                  <Text size="xs" c="dimmed">
-                    node {l.node}
-                  </Text>
-                </Table.Td>
-                <Table.Td style={{ maxWidth: "26rem" }}>
-                  <span className="mono">{l.reply ?? "It was said before this node started."}</span>
-                  {l.rule && (
-                    <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
-                      {l.host}, read by rule <span className="mono">{l.rule}</span>, <Moment at={l.since} />
-                    </Text>
-                  )}
-                </Table.Td>
-                <Table.Td className="word">
-                  <Moment at={l.until} />
-                </Table.Td>
-                <Table.Td className="num">
-                  <Ask
-                    label="Release"
-                    title={`End the quarantine at ${receiver(l)}?`}
-                    button={{ size: "compact-sm", "aria-label": `Release ${l.egress} at ${receiver(l)}` }}
-                    act={() => release(l)}
-                    done={() => void client.invalidateQueries({ queryKey: lanes.queryKey })}
-                  >
-                    {l.egress} will ask there again at once, within its budgets. If the receiver has not let it in again, it will refuse it again, and may do so for longer.
-                  </Ask>
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </div>
+      <Rows
+        label="Quarantines"
+        rows={list}
+        keyOf={keyOf}
+        columns={[
+          { title: "Receiver", kind: "name", of: (l) => <Receiver lane={l} strong /> },
+          { title: "Address of ours", of: (l) => <Ours lane={l} /> },
+          { title: "What it said", kind: "text", of: (l) => <Said lane={l} /> },
+          { title: "Ends", of: (l) => <Moment at={l.until} /> },
+          { title: "Release", kind: "act", of: (l) => <Release lane={l} /> },
+        ]}
+      />
     </>
   );
 }
@@ -152,12 +158,10 @@ function Budgets({ query }: { query: ReturnType<typeof useQuery<{ lanes: Lane[];
                   {mute.join(", ")} cannot be asked: {mute.length === 1 ? "its lanes are" : "their lanes are"} not listed.
                 </Text>
               )}
-              {chosen.length === 0 ? <Empty icon="providers" title={which === "all" ? "No lane is in use: nothing was asked lately" : "No lane is like that now"} /> : <LaneTable list={shown} />}
+              {chosen.length === 0 ? <Empty icon="providers" title={which === "all" ? "No lane is in use: nothing was asked lately" : "No lane is like that now"} /> : <Rows label="Budgets" columns={columns} rows={shown} keyOf={keyOf} />}
               {chosen.length > shown.length && (
                 <Group>
-                  <Button size="compact-sm" variant="default" onClick={() => setAll(true)}>
-                    Show all {number(chosen.length)}
-                  </Button>
+                  <More onClick={() => setAll(true)}>Show all {number(chosen.length)}</More>
                 </Group>
               )}
             </Stack>
@@ -168,53 +172,15 @@ function Budgets({ query }: { query: ReturnType<typeof useQuery<{ lanes: Lane[];
   );
 }
 
-function LaneTable({ list }: { list: Lane[] }) {
-  return (
-    <div className="scroll wide" tabIndex={0} role="region" aria-label="Budgets">
-      <Table>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Receiver</Table.Th>
-            <Table.Th>From</Table.Th>
-            <Table.Th>State</Table.Th>
-            <Table.Th className="num">Waiting</Table.Th>
-            <Table.Th>Connections</Table.Th>
-            <Table.Th>Recipients/min</Table.Th>
-            <Table.Th>Refusals/h</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {list.map((l) => (
-            <Table.Tr key={`${l.node} ${l.egress} ${l.route}`}>
-              <Table.Td style={{ overflowWrap: "anywhere", maxWidth: "18rem" }} title={l.route}>
-                {receiver(l)}
-                {l.provider && l.provider !== "other" && (
-                  <Text size="xs" c="dimmed">
-                    {l.provider}
-                  </Text>
-                )}
-              </Table.Td>
-              <Table.Td title={`node ${l.node}`}>{l.egress}</Table.Td>
-              <Table.Td title={meanings[l.state]}>
-                <Badge tone={tones[l.state]}>{l.state}</Badge>
-              </Table.Td>
-              <Table.Td className="num">{number(l.queued)}</Table.Td>
-              <Table.Td>
-                <Used use={l.connections} />
-              </Table.Td>
-              <Table.Td>
-                <Used use={l.recipients_per_minute} />
-              </Table.Td>
-              <Table.Td>
-                <Used use={l.refusals_per_hour} />
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </div>
-  );
-}
+const columns: Column<Lane>[] = [
+  { title: "Receiver", kind: "name", of: (l) => <Receiver lane={l} /> },
+  { title: "From", of: (l) => <span title={`node ${l.node}`}>{l.egress}</span> },
+  { title: "State", of: (l) => <span title={meanings[l.state]}><Badge tone={tones[l.state]}>{l.state}</Badge></span> },
+  { title: "Waiting", kind: "number", of: (l) => number(l.queued) },
+  { title: "Connections", of: (l) => <Used use={l.connections} /> },
+  { title: "Recipients/min", of: (l) => <Used use={l.recipients_per_minute} /> },
+  { title: "Refusals/h", of: (l) => <Used use={l.refusals_per_hour} /> },
+];
 
 /** Used is how much of a budget is used: in numbers, and as a bar beside them. */
 function Used({ use: { used, limit } }: { use: Schemas["Use"] }) {

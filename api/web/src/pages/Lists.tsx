@@ -1,10 +1,10 @@
-import { Accordion, Alert, Button, Group, NumberInput, Select, Stack, Switch, Table, Text, TextInput } from "@mantine/core";
+import { Accordion, Button, Group, NumberInput, Select, Stack, Switch, Table, Text, TextInput } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type DragEvent } from "react";
 import type { JobStatus } from "../api/client";
 import { credits, jobsPage, recentJobs, session } from "../api/queries";
 import { bytes, number } from "../format";
-import { Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble } from "../parts";
+import { Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble, Warning } from "../parts";
 import { JobTable } from "../parts/JobTable";
 import { beginning, count, preview, type Preview } from "../upload/preview";
 import { start, type Options } from "../upload/uploads";
@@ -126,6 +126,13 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
   const set = (news: Partial<Options>) => setOptions((old) => ({ ...old, ...news }));
   const button = useRef<HTMLButtonElement>(null);
 
+  const table = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // What matters is seen, however many columns stand before it.
+    const head = table.current?.querySelectorAll("th")[Number(column)];
+    if (column && head) table.current!.scrollLeft = head.offsetLeft + head.offsetWidth - table.current!.clientWidth;
+  }, [column, seen]);
+
   const first = seen?.header ?? seen?.rows[0] ?? [];
   const records = seen ? (seen.header && hasHeader ? seen.rows : seen.header ? [seen.header, ...seen.rows] : hasHeader ? seen.rows.slice(1) : seen.rows) : [];
   const titles = hasHeader ? (seen?.header ?? seen?.rows[0] ?? []) : first.map((_, i) => `Column ${i + 1}`);
@@ -163,7 +170,7 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
             />
             <Switch label="The first row is a header" checked={hasHeader} onChange={(e) => setHasHeader(e.currentTarget.checked)} />
           </Group>
-          <div className="scroll" tabIndex={0} role="region" aria-label="First rows of the list">
+          <div ref={table} className="scroll" tabIndex={0} role="region" aria-label="First rows of the list">
             <Table withTableBorder withColumnBorders fz="sm">
               <Table.Thead>
                 <Table.Tr>
@@ -210,9 +217,9 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
         )}
       </Text>
       {short && (
-        <Alert color="yellow" icon={<Icon name="warn" />} styles={{ message: { color: "inherit" } }}>
+        <Warning>
           Your balance is {number(balance.balance)} credits. If the list has more distinct addresses than that it is refused, and nothing is charged.
-        </Alert>
+        </Warning>
       )}
       {tooLarge && <Trouble error={new Error(`The file is over ${bytes(visit.service.max_upload_bytes)}: split it, or pack it with gzip.`)} />}
       <Accordion variant="contained">

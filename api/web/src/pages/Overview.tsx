@@ -1,11 +1,11 @@
-import { Alert, Button, SegmentedControl, Table, Text } from "@mantine/core";
+import { Button, SegmentedControl, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
 import type { Schemas } from "../api/client";
 import { credits, isOver, recentJobs, usage } from "../api/queries";
-import { counted, duration, number, share } from "../format";
-import { Busy, Empty, Icon, Loaded, Page, Panel, Stat, Stats, To } from "../parts";
+import { counted, day, duration, number, share } from "../format";
+import { Busy, Empty, Icon, Loaded, Page, Panel, Rows, Stat, Stats, To, Warning, type Column } from "../parts";
 import { JobTable } from "../parts/JobTable";
 import { statuses } from "../verdict";
 
@@ -60,28 +60,30 @@ export function Overview() {
       }
     >
       {low && balance.data && (
-        <Alert color="yellow" icon={<Icon name="warn" />} title={balance.data.balance === 0 ? "There are no credits left" : "Credits run low"} styles={{ message: { color: "inherit" } }}>
+        <Warning title={balance.data.balance === 0 ? "There are no credits left" : "Credits run low"}>
           {lasts !== null && balance.data.balance > 0
             ? `At the pace of the last seven days they last for about ${lengthOf(lasts)}.`
             : "Uploads and checks that need more than there is are refused."}{" "}
           Ask whoever runs this service for more.
-        </Alert>
+        </Warning>
       )}
       <div className="panel">
         <Stats>
           <Stat name="Credits" note={balance.data && balance.data.reserved > 0 ? `${number(balance.data.reserved)} more are set aside for jobs` : lasts !== null ? `about ${lengthOf(lasts)} at this pace` : "1 a verdict, 0 for UNKNOWN"}>
             {balance.data ? number(balance.data.balance) : "…"}
           </Stat>
-          <Stat name={`Rows verified, ${span} days`} note={all ? `${number(all.singles)} single checks beside` : undefined}>
+          <Stat name={`Rows verified, ${span} days`} note={all ? `and ${counted(all.singles, "single check")}` : undefined}>
             {all ? number(all.rows) : "…"}
           </Stat>
           <Stat name="Safe to send" note={all ? counted(all.counts.VALID, "row") : undefined}>
             {all ? share(all.counts.VALID, all.rows) : "…"}
           </Stat>
-          <Stat name="Without an answer" note="UNKNOWN: it cost nothing">
+          <Stat name="Without an answer" note="UNKNOWN, free of charge">
             {all ? share(all.counts.UNKNOWN, all.rows) : "…"}
           </Stat>
-          <Stat name="Jobs under way">{number(running.length)}</Stat>
+          <Stat name="Jobs under way" note={running.length > 0 ? `${number(running.reduce((n, j) => n + j.total_rows - j.processed, 0))} rows to go` : undefined}>
+            {number(running.length)}
+          </Stat>
         </Stats>
       </div>
       <Panel
@@ -132,38 +134,14 @@ export function Overview() {
   );
 }
 
+const dayColumns: Column<Day>[] = [
+  { title: "Day (UTC)", kind: "word", of: (d) => day(d.date) },
+  ...statuses.map((s): Column<Day> => ({ title: s, kind: "number", of: (d) => number(d.counts[s] ?? 0) })),
+  { title: "Single", kind: "number", of: (d) => number(d.singles) },
+  { title: "Credits", kind: "number", of: (d) => number(d.credits_used) },
+];
+
 function DayTable({ days }: { days: Day[] }) {
   const busy = days.filter((d) => statuses.some((s) => d.counts[s]) || d.singles || d.credits_used);
-  return (
-    <div className="scroll" tabIndex={0} role="region" aria-label="Verifications by day">
-      <Table>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Day (UTC)</Table.Th>
-            {statuses.map((s) => (
-              <Table.Th key={s} className="num">
-                {s}
-              </Table.Th>
-            ))}
-            <Table.Th className="num">Single</Table.Th>
-            <Table.Th className="num">Credits</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {busy.toReversed().map((d) => (
-            <Table.Tr key={d.date}>
-              <Table.Td>{d.date}</Table.Td>
-              {statuses.map((s) => (
-                <Table.Td key={s} className="num">
-                  {number(d.counts[s] ?? 0)}
-                </Table.Td>
-              ))}
-              <Table.Td className="num">{number(d.singles)}</Table.Td>
-              <Table.Td className="num">{number(d.credits_used)}</Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </div>
-  );
+  return <Rows label="Verifications by day" columns={dayColumns} rows={busy.toReversed()} keyOf={(d) => d.date} narrow="fit" />;
 }

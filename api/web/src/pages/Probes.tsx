@@ -1,10 +1,10 @@
-import { Button, Group, Select, Stack, Table, Tabs, Text, TextInput } from "@mantine/core";
+import { Button, Group, Select, Stack, Tabs, Text, TextInput } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useState, type FormEvent } from "react";
+import { useState, type FormEvent, type ReactNode } from "react";
 import type { Schemas } from "../api/client";
 import { probes, providers, traces, type TraceQuery } from "../api/queries";
 import { number } from "../format";
-import { Badge, Empty, Icon, Loaded, Moment, Page, Panel, StatusBadge, toneOf } from "../parts";
+import { Badge, Empty, Icon, Loaded, Moment, More, Name, Note, Page, Panel, Rows, StatusBadge, toneOf, type Column } from "../parts";
 
 /** Probes leads from verdicts back to replies and rules. */
 export function Probes() {
@@ -35,13 +35,14 @@ const outcomes = [
   { value: "DEFERRED", label: "DEFERRED: asked again later" },
 ];
 
-const step = 50;
+const step = 25;
 
 function All() {
   const [asked, setAsked] = useState<TraceQuery>({ limit: step });
   const [email, setEmail] = useState("");
   const query = useQuery({ ...traces(asked), placeholderData: keepPreviousData });
   const table = useQuery(providers).data;
+  const names = new Map(table?.providers.map((p) => [p.id, p.name || p.id]));
   const set = (news: Partial<TraceQuery>) => setAsked((old) => ({ ...old, limit: step, ...news }));
   function find(e: FormEvent) {
     e.preventDefault();
@@ -84,13 +85,13 @@ function All() {
                 Nodes remember some probes of each second, the newest thousand; those that ended UNKNOWN longer, five thousand of them. What came from the cache or needed no mail server was not probed.
               </Empty>
             ) : (
-              <Traces list={list} />
+              <Rows label="Recent probes" columns={traceColumns(names)} rows={list} keyOf={(_, i) => i} />
             )}
             {list.length >= (asked.limit ?? step) && list.length < 500 && (
               <Group>
-                <Button size="compact-sm" variant="default" loading={query.isPlaceholderData} onClick={() => setAsked((old) => ({ ...old, limit: 500 }))}>
+                <More loading={query.isPlaceholderData} onClick={() => setAsked((old) => ({ ...old, limit: 500 }))}>
                   Show more
-                </Button>
+                </More>
               </Group>
             )}
           </Stack>
@@ -104,62 +105,115 @@ function Outcome({ status }: { status: Schemas["Trace"]["status"] }) {
   return status === "DEFERRED" ? <Badge tone="busy">DEFERRED</Badge> : <span className={`badge tone-${toneOf(status)}`}>{status}</span>;
 }
 
-function Traces({ list }: { list: Schemas["Trace"][] }) {
+type Trace = Schemas["Trace"];
+
+/** traceColumns calls providers by their names. */
+const traceColumns = (names: ReadonlyMap<string, string>): Column<Trace>[] => [
+  { title: "Verdict", of: (p) => <Verdict badge={<Outcome status={p.status} />} reason={p.reason} /> },
+  { title: "At", of: (p) => <Moment at={p.time} /> },
+  { title: "From", of: (p) => <From trace={p} /> },
+  { title: "Host", kind: "name", of: (p) => <Host trace={p} provider={names.get(p.provider) ?? p.provider} /> },
+  { title: "Reply", kind: "text", of: (p) => <Reply trace={p} /> },
+  { title: "Rule", kind: "name", of: (p) => <Rule trace={p} /> },
+];
+
+function Verdict({ badge, reason }: { badge: ReactNode; reason: string | null | undefined }) {
   return (
-    <div className="scroll wide" tabIndex={0} role="region" aria-label="Recent probes">
-      <Table verticalSpacing="sm">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>At</Table.Th>
-            <Table.Th>Verdict</Table.Th>
-            <Table.Th>Host</Table.Th>
-            <Table.Th>Reply</Table.Th>
-            <Table.Th>Rule</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {list.map((p, i) => (
-            <Table.Tr key={i} style={{ verticalAlign: "top" }}>
-              <Table.Td>
-                <Moment at={p.time} />
-                <Text size="xs" c="dimmed">
-                  {p.egress} of {p.node}
-                </Text>
-              </Table.Td>
-              <Table.Td>
-                <Stack gap={2} align="flex-start">
-                  <Outcome status={p.status} />
-                  <span className="mono word">{p.reason}</span>
-                </Stack>
-              </Table.Td>
-              <Table.Td style={{ overflowWrap: "anywhere", maxWidth: "16rem" }}>
-                {p.mx || "none"}
-                <Text size="xs" c="dimmed">
-                  {p.provider || "no provider we know"}, attempt {p.attempts}
-                </Text>
-              </Table.Td>
-              <Table.Td style={{ maxWidth: "26rem" }}>
-                <span className="mono">{p.code ? `${p.code} ${p.message ?? ""}` : p.event || "none"}</span>
-                {p.stage && (
-                  <Text size="xs" c="dimmed">
-                    at {p.stage}
-                    {p.meaning && `: ${p.meaning.replaceAll("_", " ")}`}
-                  </Text>
-                )}
-              </Table.Td>
-              <Table.Td style={{ maxWidth: "18rem" }}>
-                <span className="mono" style={{ overflowWrap: "anywhere" }}>{p.rule || "—"}</span>
-                {p.source && (
-                  <Text size="xs" c="dimmed">
-                    {p.source}
-                  </Text>
-                )}
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </div>
+    <>
+      {badge}
+      {reason && (
+        <div>
+          <span className="mono">
+            <Name text={reason} />
+          </span>
+        </div>
+      )}
+    </>
+  );
+}
+
+function From({ trace: p }: { trace: Trace }) {
+  return (
+    <>
+      {p.egress}
+      <Note>node {p.node}</Note>
+    </>
+  );
+}
+
+function Host({ trace: p, provider }: { trace: Trace; provider: string }) {
+  const more = [provider !== "other" && provider, p.attempts > 1 && `attempt ${p.attempts}`].filter(Boolean);
+  return (
+    <>
+      <Name text={p.mx || "none"} />
+      {more.length > 0 && <Note>{more.join(", ")}</Note>}
+    </>
+  );
+}
+
+function Reply({ trace: p }: { trace: Trace }) {
+  return (
+    <>
+      <span className="mono">{p.code ? `${p.code} ${p.message ?? ""}` : p.event || "none"}</span>
+      {p.stage && (
+        <Note>
+          at {p.stage}
+          {p.meaning && `: ${p.meaning.replaceAll("_", " ")}`}
+        </Note>
+      )}
+    </>
+  );
+}
+
+function Rule({ trace: p }: { trace: Trace }) {
+  return (
+    <>
+      <span className="mono">{p.rule ? <Name text={p.rule} /> : "—"}</span>
+      {p.source && <Note>{p.source}</Note>}
+    </>
+  );
+}
+
+type Probe = Schemas["Probe"];
+
+const singleColumns: Column<Probe>[] = [
+  { title: "Verdict", of: (p) => <Verdict badge={<StatusBadge status={p.status} />} reason={p.reason} /> },
+  { title: "At", of: (p) => <Moment at={p.at} /> },
+  { title: "Account", of: (p) => <Name text={p.user} /> },
+  { title: "Domain", kind: "name", of: (p) => <Domain probe={p} /> },
+  { title: "Reply", kind: "text", of: (p) => <SingleReply probe={p} /> },
+  { title: "Rule", of: (p) => <span className="mono">{p.rule ? <Name text={p.rule} /> : "—"}</span> },
+  { title: "Took", kind: "number", of: (p) => <Took probe={p} /> },
+];
+
+function Domain({ probe: p }: { probe: Probe }) {
+  return (
+    <>
+      <Name text={p.domain || "—"} />
+      {p.smtp_provider && p.smtp_provider !== "other" && <Note>{p.smtp_provider}</Note>}
+    </>
+  );
+}
+
+function SingleReply({ probe: p }: { probe: Probe }) {
+  return (
+    <>
+      <span className="mono">{p.smtp_message ?? (p.smtp_code || "none")}</span>
+      {p.mx_host && (
+        <Note>
+          {p.stage} at <Name text={p.mx_host} />
+        </Note>
+      )}
+    </>
+  );
+}
+
+function Took({ probe: p }: { probe: Probe }) {
+  return (
+    <>
+      {number(p.duration_ms)} ms
+      {p.from_cache ? <Note>from the cache</Note> : p.attempts > 1 && <Note>attempt {p.attempts}</Note>}
+    </>
   );
 }
 
@@ -175,68 +229,10 @@ function Singles() {
               Every single verification is listed here for a while.
             </Empty>
           ) : (
-            <div className="scroll wide" tabIndex={0} role="region" aria-label="Single calls">
-              <Table verticalSpacing="sm">
-                <Table.Thead>
-                  <Table.Tr>
-                    <Table.Th>At</Table.Th>
-                    <Table.Th>Domain</Table.Th>
-                    <Table.Th>Verdict</Table.Th>
-                    <Table.Th>Reply</Table.Th>
-                    <Table.Th>Rule</Table.Th>
-                    <Table.Th className="num">Took</Table.Th>
-                  </Table.Tr>
-                </Table.Thead>
-                <Table.Tbody>
-                  {list.map((p, i) => (
-                    <SingleRow key={i} probe={p} />
-                  ))}
-                </Table.Tbody>
-              </Table>
-            </div>
+            <Rows label="Single calls" columns={singleColumns} rows={list} keyOf={(_, i) => i} />
           )
         }
       </Loaded>
     </Panel>
-  );
-}
-
-function SingleRow({ probe: p }: { probe: Schemas["Probe"] }) {
-  return (
-    <Table.Tr style={{ verticalAlign: "top" }}>
-      <Table.Td>
-        <Moment at={p.at} />
-        <Text size="xs" c="dimmed">
-          {p.user}
-        </Text>
-      </Table.Td>
-      <Table.Td>
-        {p.domain || "—"}
-        <Text size="xs" c="dimmed">
-          {p.smtp_provider}
-        </Text>
-      </Table.Td>
-      <Table.Td>
-        <Stack gap={2} align="flex-start">
-          <StatusBadge status={p.status} />
-          <span className="mono word">{p.reason}</span>
-        </Stack>
-      </Table.Td>
-      <Table.Td style={{ maxWidth: "26rem" }}>
-        <span className="mono">{p.smtp_message ?? (p.smtp_code || "none")}</span>
-        {p.mx_host && (
-          <Text size="xs" c="dimmed">
-            {p.stage} at {p.mx_host}
-          </Text>
-        )}
-      </Table.Td>
-      <Table.Td className="mono word">{p.rule ?? "—"}</Table.Td>
-      <Table.Td className="num">
-        {number(p.duration_ms)} ms
-        <Text size="xs" c="dimmed">
-          {p.from_cache ? "from the cache" : p.attempts ? `attempt ${p.attempts}` : ""}
-        </Text>
-      </Table.Td>
-    </Table.Tr>
   );
 }

@@ -1,10 +1,35 @@
-import { Alert, Button, Group, Modal, Stack, Switch, Table, Text, TextInput } from "@mantine/core";
+import { Button, Group, Modal, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState, type FormEvent } from "react";
-import { api, take } from "../api/client";
+import { api, take, type Key } from "../api/client";
 import { keys, signing } from "../api/queries";
-import { Ask, Badge, Code, Empty, Icon, Loaded, Moment, Page, Panel, To, Trouble } from "../parts";
+import { Ask, Badge, Code, Empty, Icon, Loaded, Moment, Page, Panel, Rows, To, Trouble, Warning, type Column } from "../parts";
+
+const columns: Column<Key>[] = [
+  { title: "Name", kind: "name", of: (k) => <b>{k.name}</b> },
+  { title: "Key", of: (k) => <span className="mono word">{k.test ? "prb_test_" : "prb_live_"}…{k.last4}</span> },
+  { title: "Kind", of: (k) => (k.test ? <Badge tone="none">test</Badge> : <Badge tone="good">live</Badge>) },
+  { title: "Created", of: (k) => <Moment at={k.created_at} /> },
+  { title: "Last used", of: (k) => <Moment at={k.last_used_at} /> },
+  { title: "Revoke", kind: "act", of: (k) => <Revoke apiKey={k} /> },
+];
+
+function Revoke({ apiKey: k }: { apiKey: Key }) {
+  const client = useQueryClient();
+  return (
+    <Ask
+      label="Revoke"
+      verb={`Revoke ${k.name}`}
+      title={`Revoke the key "${k.name}"?`}
+      button={{ size: "compact-sm", "aria-label": `Revoke ${k.name}` }}
+      act={() => take(api.DELETE("/v1/dash/keys/{key_id}", { params: { path: { key_id: k.id } } }))}
+      done={() => void client.invalidateQueries({ queryKey: keys.queryKey })}
+    >
+      Programs that use it are refused from their next request on. Jobs that it began go on. This cannot be undone.
+    </Ask>
+  );
+}
 
 /** Keys makes, lists and revokes API keys. */
 export function Keys() {
@@ -35,52 +60,7 @@ export function Keys() {
                 Create one to use the interface from a program.
               </Empty>
             ) : (
-              <div className="scroll" tabIndex={0} role="region" aria-label="API keys">
-                <Table verticalSpacing="sm">
-                  <Table.Thead>
-                    <Table.Tr>
-                      <Table.Th>Name</Table.Th>
-                      <Table.Th>Key</Table.Th>
-                      <Table.Th>Kind</Table.Th>
-                      <Table.Th>Created</Table.Th>
-                      <Table.Th>Last used</Table.Th>
-                      <Table.Th><span className="unseen">Revoke</span>
-                      </Table.Th>
-                    </Table.Tr>
-                  </Table.Thead>
-                  <Table.Tbody>
-                    {list.map((k) => (
-                      <Table.Tr key={k.id}>
-                        <Table.Td fw={600} style={{ overflowWrap: "anywhere" }}>
-                          {k.name}
-                        </Table.Td>
-                        <Table.Td className="mono">
-                          {k.test ? "prb_test_" : "prb_live_"}…{k.last4}
-                        </Table.Td>
-                        <Table.Td>{k.test ? <Badge tone="none">test</Badge> : <Badge tone="good">live</Badge>}</Table.Td>
-                        <Table.Td>
-                          <Moment at={k.created_at} />
-                        </Table.Td>
-                        <Table.Td>
-                          <Moment at={k.last_used_at} />
-                        </Table.Td>
-                        <Table.Td className="num">
-                          <Ask
-                            label="Revoke"
-                            verb={`Revoke ${k.name}`}
-                            title={`Revoke the key "${k.name}"?`}
-                            button={{ size: "compact-sm", "aria-label": `Revoke ${k.name}` }}
-                            act={() => take(api.DELETE("/v1/dash/keys/{key_id}", { params: { path: { key_id: k.id } } }))}
-                            done={() => void refresh()}
-                          >
-                            Programs that use it are refused from their next request on. Jobs that it began go on. This cannot be undone.
-                          </Ask>
-                        </Table.Td>
-                      </Table.Tr>
-                    ))}
-                  </Table.Tbody>
-                </Table>
-              </div>
+              <Rows label="API keys" columns={columns} rows={list} keyOf={(k) => k.id} />
             )
           }
         </Loaded>
@@ -108,9 +88,9 @@ function Create({ opened, close, made }: { opened: boolean; close: () => void; m
     <Modal opened={opened} onClose={leave} title={key ? "Your new key" : "Create an API key"} centered size="lg" closeOnClickOutside={!key} closeButtonProps={{ "aria-label": "Close" }}>
       {key ? (
         <Stack>
-          <Alert color="yellow" icon={<Icon name="warn" />} styles={{ message: { color: "inherit" } }}>
+          <Warning>
             Copy it now: it is not shown again, to you or to anybody.
-          </Alert>
+          </Warning>
           <Code text={key.key} label={`The key ${key.name}`} copy="Copy the key" />
           <Group justify="flex-end">
             <Button onClick={leave}>I have it</Button>
@@ -157,9 +137,9 @@ export function Callbacks() {
                 </Text>
                 {make.data && (
                   <Stack w="100%" gap="xs">
-                    <Alert color="yellow" icon={<Icon name="warn" />} styles={{ message: { color: "inherit" } }}>
+                    <Warning>
                       Copy it now: it is not shown again.
-                    </Alert>
+                    </Warning>
                     <Code text={make.data.secret} label="The signing secret" copy="Copy the secret" />
                   </Stack>
                 )}

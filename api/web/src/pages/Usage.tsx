@@ -1,10 +1,10 @@
-import { Button, Table, Text } from "@mantine/core";
+import { Button, Grid, Text } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { api, take, type Schemas } from "../api/client";
 import { credits, usage } from "../api/queries";
-import { number } from "../format";
-import { Badge, Empty, Icon, Loaded, Moment, Page, Panel, Stat, Stats, To } from "../parts";
+import { day, number } from "../format";
+import { Badge, Empty, Icon, Loaded, Moment, More, Page, Panel, Rows, Stat, Stats, To, type Column } from "../parts";
 
 /** UsagePage is where credits went. */
 export function UsagePage() {
@@ -35,8 +35,14 @@ export function UsagePage() {
           <Stat name="Used in 30 days">{used === undefined ? "…" : number(used)}</Stat>
         </Stats>
       </div>
-      <ByDay query={days} />
-      <ByKey query={days} />
+      <Grid gap="lg">
+        <Grid.Col span={{ base: 12, xl: 5 }}>
+          <ByDay query={days} />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, xl: 7 }}>
+          <ByKey query={days} />
+        </Grid.Col>
+      </Grid>
       <Panel title="Ledger">
         <Loaded query={{ ...ledger, data: ledger.data && entries }} what="the ledger">
           {(list) =>
@@ -45,75 +51,62 @@ export function UsagePage() {
                 Every change of your balance will stand here, with its cause.
               </Empty>
             ) : (
-              <Ledger entries={list} />
+              <Rows label="Ledger" columns={ledgerColumns} rows={settled(list)} keyOf={(e) => e.number} />
             )
           }
         </Loaded>
         {ledger.hasNextPage && (
-          <Button mt="sm" size="compact-sm" variant="default" loading={ledger.isFetchingNextPage} onClick={() => void ledger.fetchNextPage()}>
+          <More loading={ledger.isFetchingNextPage} onClick={() => void ledger.fetchNextPage()}>
             Show older
-          </Button>
+          </More>
         )}
       </Panel>
     </Page>
   );
 }
 
-const kinds = { grant: "good", reserve: "busy", charge: "none", release: "busy" } as const;
+const kinds = { grant: ["good", "granted"], reserve: ["busy", "set aside"], charge: ["none", "charged"], release: ["busy", "given back"] } as const;
 
-/** cause makes links of what the ledger names. */
+/** cause makes links of what the ledger names, and shortens what only machines read. */
 function cause(text: string): ReactNode {
-  const job = /^job ([0-9A-Za-z_-]+)$/.exec(text);
-  if (!job) return text;
+  const [, what, id] = /^(job|single) ([0-9A-Za-z_-]+)$/.exec(text) ?? [];
+  if (!id) return text;
+  if (what === "single") return <span title={text}>single check …{id.slice(-6)}</span>;
   return (
-    <To to="/lists/$jobId" params={{ jobId: job[1]! }}>
-      job {job[1]!.slice(0, 8)}…
+    <To to="/lists/$jobId" params={{ jobId: id }}>
+      job {id.slice(0, 8)}…
     </To>
   );
 }
 
-function Ledger({ entries }: { entries: Schemas["Entry"][] }) {
-  return (
-    <div className="scroll" tabIndex={0} role="region" aria-label="Ledger">
-      <Table>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th className="num">No.</Table.Th>
-            <Table.Th>At</Table.Th>
-            <Table.Th>Kind</Table.Th>
-            <Table.Th>Cause</Table.Th>
-            <Table.Th className="num">Credits</Table.Th>
-            <Table.Th className="num">Balance</Table.Th>
-            <Table.Th className="num">Set aside</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {entries.map((e) => (
-            <Table.Tr key={e.number}>
-              <Table.Td className="num">{e.number}</Table.Td>
-              <Table.Td>
-                <Moment at={e.at} />
-              </Table.Td>
-              <Table.Td>
-                <Badge tone={kinds[e.kind]}>{e.kind}</Badge>
-              </Table.Td>
-              <Table.Td style={{ overflowWrap: "anywhere" }}>{cause(e.cause)}</Table.Td>
-              <Table.Td className="num">{number(e.credits)}</Table.Td>
-              <Table.Td className="num">{number(e.balance)}</Table.Td>
-              <Table.Td className="num">{number(e.reserved)}</Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </div>
-  );
+/** settled leaves out that a credit was set aside for a single check, where the list says what became of it. */
+export function settled<E extends Pick<Schemas["Entry"], "cause" | "kind">>(entries: readonly E[]): E[] {
+  const done = new Set(entries.filter((e) => e.kind === "charge" || e.kind === "release").map((e) => e.cause));
+  return entries.filter((e) => !(e.kind === "reserve" && e.cause.startsWith("single ") && done.has(e.cause)));
 }
+
+const ledgerColumns: Column<Schemas["Entry"]>[] = [
+  { title: "Cause", kind: "name", of: (e) => cause(e.cause) },
+  { title: "No.", kind: "number", of: (e) => number(e.number) },
+  { title: "At", of: (e) => <Moment at={e.at} /> },
+  { title: "What", of: (e) => <Badge tone={kinds[e.kind][0]}>{kinds[e.kind][1]}</Badge> },
+  { title: "Credits", kind: "number", of: (e) => number(e.credits) },
+  { title: "Balance", kind: "number", of: (e) => number(e.balance) },
+  { title: "Set aside", kind: "number", of: (e) => number(e.reserved) },
+];
 
 type Query = ReturnType<typeof useQuery<{ days: Schemas["UsageDay"][]; by_key: Schemas["UsageOfKey"][]; complete: boolean }>>;
 
+const dayColumns: Column<Schemas["UsageDay"]>[] = [
+  { title: "Day (UTC)", kind: "word", of: (d) => day(d.date) },
+  { title: "Used", kind: "number", of: (d) => number(d.credits_used) },
+  { title: "Single checks", kind: "number", of: (d) => number(d.singles) },
+  { title: "Granted", kind: "number", of: (d) => (d.credits_granted ? `+${number(d.credits_granted)}` : "—") },
+];
+
 function ByDay({ query }: { query: Query }) {
   return (
-    <Panel title="By day">
+    <Panel tall title="By day">
       <Loaded query={query} what="the days">
         {({ days: list, complete }) => {
           const busy = list.filter((d) => d.credits_used || d.credits_granted).toReversed();
@@ -121,28 +114,7 @@ function ByDay({ query }: { query: Query }) {
           return (
             <>
               {!complete && <Partial />}
-              <div className="scroll" tabIndex={0} role="region" aria-label="Credits by day">
-                <Table>
-                  <Table.Thead>
-                    <Table.Tr>
-                      <Table.Th>Day (UTC)</Table.Th>
-                      <Table.Th className="num">Used</Table.Th>
-                      <Table.Th className="num">of it for single checks</Table.Th>
-                      <Table.Th className="num">Granted</Table.Th>
-                    </Table.Tr>
-                  </Table.Thead>
-                  <Table.Tbody>
-                    {busy.map((d) => (
-                      <Table.Tr key={d.date}>
-                        <Table.Td>{d.date}</Table.Td>
-                        <Table.Td className="num">{number(d.credits_used)}</Table.Td>
-                        <Table.Td className="num">{number(d.singles)}</Table.Td>
-                        <Table.Td className="num">{d.credits_granted ? `+${number(d.credits_granted)}` : "—"}</Table.Td>
-                      </Table.Tr>
-                    ))}
-                  </Table.Tbody>
-                </Table>
-              </div>
+              <Rows label="Credits by day" columns={dayColumns} rows={busy} keyOf={(d) => d.date} narrow="fit" />
             </>
           );
         }}
@@ -171,9 +143,18 @@ export function keyName(k: Pick<Schemas["UsageOfKey"], "key_id" | "name" | "last
   }
 }
 
+const keyColumns: Column<Schemas["UsageOfKey"]>[] = [
+  { title: "Key", kind: "name", of: keyName },
+  { title: "Day (UTC)", kind: "word", of: (k) => day(k.date) },
+  { title: "Single checks", kind: "number", of: (k) => number(k.singles) },
+  { title: "Rows of lists", kind: "number", of: (k) => number(Object.values(k.counts).reduce((a, b) => a + b, 0)) },
+  { title: "Credits used", kind: "number", of: (k) => number(k.credits_used) },
+];
+
 function ByKey({ query }: { query: Query }) {
   return (
     <Panel
+      tall
       title="By key and day"
       actions={
         <Button component="a" href="/v1/dash/usage.csv?days=90" download variant="default" size="compact-sm" leftSection={<Icon name="download" size={14} />}>
@@ -186,30 +167,7 @@ function ByKey({ query }: { query: Query }) {
           list.length === 0 ? (
             <Empty icon="key" title="No key was used in the last 30 days" />
           ) : (
-            <div className="scroll" tabIndex={0} role="region" aria-label="Credits by key and day">
-              <Table>
-                <Table.Thead>
-                  <Table.Tr>
-                    <Table.Th>Day (UTC)</Table.Th>
-                    <Table.Th>Key</Table.Th>
-                    <Table.Th className="num">Single checks</Table.Th>
-                    <Table.Th className="num">Rows of lists</Table.Th>
-                    <Table.Th className="num">Credits used</Table.Th>
-                  </Table.Tr>
-                </Table.Thead>
-                <Table.Tbody>
-                  {list.map((k) => (
-                    <Table.Tr key={k.date + k.key_id}>
-                      <Table.Td>{k.date}</Table.Td>
-                      <Table.Td>{keyName(k)}</Table.Td>
-                      <Table.Td className="num">{number(k.singles)}</Table.Td>
-                      <Table.Td className="num">{number(Object.values(k.counts).reduce((a, b) => a + b, 0))}</Table.Td>
-                      <Table.Td className="num">{number(k.credits_used)}</Table.Td>
-                    </Table.Tr>
-                  ))}
-                </Table.Tbody>
-              </Table>
-            </div>
+            <Rows label="Credits by key and day" columns={keyColumns} rows={list} keyOf={(k) => k.date + k.key_id} />
           )
         }
       </Loaded>

@@ -1,10 +1,10 @@
-import { Button, Checkbox, Grid, Group, Select, Stack, Table, Text, TextInput, Title } from "@mantine/core";
+import { Button, Checkbox, Grid, Group, Select, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { api, take, type Result } from "../api/client";
 import { reasons } from "../api/queries";
-import { Code, Empty, Icon, Moment, Page, Panel, StatusBadge, toneOf, Trouble, Busy, Badge } from "../parts";
-import { checks, curl, meaning } from "../verdict";
+import { Code, Empty, Facts, Icon, Moment, Page, Panel, StatusBadge, toneOf, Trouble, Busy, Badge } from "../parts";
+import { checks, curl, meaning, type Check } from "../verdict";
 
 const ages = [
   { value: "604800", label: "up to 7 days old" },
@@ -83,6 +83,15 @@ export function Verify() {
   );
 }
 
+function Checked({ check: c }: { check: Check }) {
+  return (
+    <Group gap={6} wrap="nowrap" className={`ink-${c.outcome}`}>
+      <Icon name={marks[c.outcome]} size={16} />
+      <span>{c.text}</span>
+    </Group>
+  );
+}
+
 const marks = { good: "check", bad: "cross", fair: "warn", none: "dash" } as const;
 
 function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean; age: string; retry: (address: string) => void }) {
@@ -104,7 +113,7 @@ function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean
   return (
     <Grid gap="lg">
       <Grid.Col span={{ base: 12, md: 5 }}>
-        <section className="panel" aria-label="Verdict" aria-live="polite">
+        <section className="panel tall" aria-label="Verdict" aria-live="polite">
           <Stack gap="xs">
             <Group justify="space-between">
               <StatusBadge status={r.status} />
@@ -141,34 +150,18 @@ function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean
         </section>
       </Grid.Col>
       <Grid.Col span={{ base: 12, md: 7 }}>
-        <Panel title="Checks">
-          <Table>
-            <Table.Tbody>
-              {checks(r).map((c) => (
-                <Table.Tr key={c.name}>
-                  <Table.Th scope="row" fw={500}>
-                    {c.name}
-                  </Table.Th>
-                  <Table.Td>
-                    <Group gap={6} wrap="nowrap" className={`ink-${c.outcome}`}>
-                      <Icon name={marks[c.outcome]} size={16} />
-                      <span>{c.text}</span>
-                    </Group>
-                  </Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
+        <Panel tall title="Checks">
+          <Facts list={checks(r).map((c) => [c.name, <Checked key={c.name} check={c} />])} />
         </Panel>
       </Grid.Col>
       <Grid.Col span={{ base: 12, md: 5 }}>
-        <Panel title="Mail servers" actions={r.smtp_provider && <Badge tone="busy">{r.smtp_provider}</Badge>}>
+        <Panel tall title="Mail servers" actions={r.smtp_provider && <Badge tone="busy">{r.smtp_provider}</Badge>}>
           {r.mx_records.length === 0 ? (
             <Text c="dimmed" size="sm">
               The domain names none.
             </Text>
           ) : (
-            <ol style={{ margin: 0, paddingLeft: "1.2rem" }}>
+            <ol style={{ margin: 0, paddingLeft: "1.6rem" }}>
               {r.mx_records.map((m) => (
                 <li key={m} className="mono">
                   {m}
@@ -179,31 +172,18 @@ function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean
         </Panel>
       </Grid.Col>
       <Grid.Col span={{ base: 12, md: 7 }}>
-        <Panel title="Evidence">
-          <Table layout="fixed">
-            <Table.Tbody>
-              {evidence
-                .filter(([, v]) => v)
-                .map(([name, v]) => (
-                  <Table.Tr key={name}>
-                    <Table.Th scope="row" fw={500} w="11rem">
-                      {name}
-                    </Table.Th>
-                    <Table.Td style={{ overflowWrap: "anywhere" }}>{v}</Table.Td>
-                  </Table.Tr>
-                ))}
-            </Table.Tbody>
-          </Table>
+        <Panel tall title="Evidence">
+          <Facts list={evidence} />
         </Panel>
       </Grid.Col>
-      <Grid.Col span={{ base: 12, md: 6 }}>
-        <Panel title="As the interface answers">
-          <Code text={JSON.stringify(r, null, 2)} label="The answer as JSON" copy="Copy JSON" />
-        </Panel>
-      </Grid.Col>
-      <Grid.Col span={{ base: 12, md: 6 }}>
+      <Grid.Col span={12}>
         <Panel title="The same with curl">
           <Code text={curl(location.origin, r.email, { check_smtp: smtp, max_age: age === "604800" ? undefined : Number(age) })} label="The call as a curl command" copy="Copy as curl" />
+        </Panel>
+      </Grid.Col>
+      <Grid.Col span={12}>
+        <Panel title="As the interface answers">
+          <Code text={JSON.stringify(r, null, 2)} label="The answer as JSON" copy="Copy JSON" />
         </Panel>
       </Grid.Col>
     </Grid>

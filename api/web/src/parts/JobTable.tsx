@@ -1,9 +1,9 @@
-import { Progress, Table, Text } from "@mantine/core";
+import { Progress } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { Job } from "../api/client";
 import { counted, decimal, duration, number, share } from "../format";
 import { statuses } from "../verdict";
-import { JobBadge, Moment } from "./index";
+import { JobBadge, Moment, Name, Note, Rows, type Column } from "./index";
 
 export const titleOf = (j: Job) => j.name || j.filename || j.job_id;
 
@@ -13,11 +13,14 @@ export function Split({ counts }: { counts: Job["counts"] }) {
   if (total === 0) return null;
   const text = statuses.map((s) => `${s} ${share(counts[s], total)}`).join(", ");
   return (
-    <div className="bar" role="img" aria-label={text} title={text}>
-      {statuses.map((s) => (
-        <i key={s} className={`fill-${s}`} style={{ width: `${(counts[s] / total) * 100}%` }} />
-      ))}
-    </div>
+    <>
+      <div className="bar" role="img" aria-label={text} title={text} style={{ marginBottom: 4 }}>
+        {statuses.map((s) => (
+          <i key={s} className={`fill-${s}`} style={{ width: `${(counts[s] / total) * 100}%` }} />
+        ))}
+      </div>
+      <Note>{share(counts.VALID, total)} safe to send</Note>
+    </>
   );
 }
 
@@ -43,73 +46,46 @@ export function slow(j: Job): string {
   return `${counted(first.waiting, "row waits", "rows wait")} for ${receiver(first.provider)}${more}`;
 }
 
-/** JobTable lists jobs, with whose they are where that is told. */
-export function JobTable({ jobs, owner, link = true }: { jobs: Job[]; owner?: (j: Job) => string; link?: boolean }) {
+/** Going is how far a job is, or how it ended. */
+function Going({ job: j }: { job: Job }) {
+  if (j.status === "failed") return <span className="ink-bad">{j.error ?? "Failed"}</span>;
+  if (!isBusy(j)) return <Split counts={j.counts} />;
   return (
-    <div className="scroll" tabIndex={0} role="region" aria-label="Jobs">
-      <Table verticalSpacing="sm" highlightOnHover>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>List</Table.Th>
-            {owner && <Table.Th>Account</Table.Th>}
-            <Table.Th>State</Table.Th>
-            <Table.Th className="num">Rows</Table.Th>
-            <Table.Th style={{ minWidth: "13rem" }}>Progress</Table.Th>
-            <Table.Th>Uploaded</Table.Th>
-            <Table.Th>Kept until</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {jobs.map((j) => (
-            <Table.Tr key={j.job_id}>
-              <Table.Td className="first">
-                {link ? (
-                  <Link to="/lists/$jobId" params={{ jobId: j.job_id }} className="row-link">
-                    {titleOf(j)}
-                  </Link>
-                ) : (
-                  titleOf(j)
-                )}
-                {j.name && j.filename && j.name !== j.filename && (
-                  <Text size="xs" c="dimmed">
-                    {j.filename}
-                  </Text>
-                )}
-              </Table.Td>
-              {owner && <Table.Td style={{ overflowWrap: "anywhere" }}>{owner(j)}</Table.Td>}
-              <Table.Td>
-                <JobBadge status={j.status} />
-              </Table.Td>
-              <Table.Td className="num">{number(j.total_rows)}</Table.Td>
-              <Table.Td>
-                {isBusy(j) ? (
-                  <>
-                    <Progress value={j.percent} aria-label={`${titleOf(j)}: ${j.percent} % done`} mb={4} />
-                    <Text size="xs" c="dimmed">
-                      {decimal(j.percent)} %, {pace(j)}
-                    </Text>
-                    {slow(j) && (
-                      <Text size="xs" c="dimmed">
-                        {slow(j)}
-                      </Text>
-                    )}
-                  </>
-                ) : j.status === "failed" ? (
-                  <Text size="sm" className="ink-bad">
-                    {j.error ?? "Failed"}
-                  </Text>
-                ) : (
-                  <Split counts={j.counts} />
-                )}
-              </Table.Td>
-              <Table.Td>
-                <Moment at={j.created_at} />
-              </Table.Td>
-              <Table.Td>{j.status === "expired" ? "Deleted" : <Moment at={j.expires_at} none="—" />}</Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </div>
+    <>
+      <Progress value={j.percent} aria-label={`${titleOf(j)}: ${j.percent} % done`} mb={4} />
+      <Note>
+        {decimal(j.percent)} %{j.status !== "paused" && `, ${pace(j).replace(/^[A-Z]/, (c) => c.toLowerCase())}`}
+      </Note>
+      {slow(j) && <Note>{slow(j)}</Note>}
+    </>
+  );
+}
+
+/** JobTable lists jobs, with whose they are where that is told. */
+export function JobTable<J extends Job>({ jobs, owner, link = true }: { jobs: J[]; owner?: (j: J) => string; link?: boolean }) {
+  const columns: Column<J>[] = [
+    { title: "List", kind: "name", of: (j) => <Title job={j} link={link} /> },
+    ...(owner ? [{ title: "Account", of: (j: J) => <Name text={owner(j)} /> }] : []),
+    { title: "State", of: (j) => <JobBadge status={j.status} /> },
+    { title: "Rows", kind: "number", of: (j) => number(j.total_rows) },
+    { title: "Progress", kind: "text", of: (j) => <div style={{ minWidth: "12rem" }}><Going job={j} /></div> },
+    { title: "Uploaded", of: (j) => <Moment at={j.created_at} /> },
+    { title: "Kept until", of: (j) => (j.status === "expired" ? "Deleted" : <Moment at={j.expires_at} none="—" />) },
+  ];
+  return <Rows label="Jobs" columns={columns} rows={jobs} keyOf={(j) => j.job_id} />;
+}
+
+function Title({ job: j, link }: { job: Job; link: boolean }) {
+  return (
+    <>
+      {link ? (
+        <Link to="/lists/$jobId" params={{ jobId: j.job_id }} className="row-link">
+          {titleOf(j)}
+        </Link>
+      ) : (
+        <b>{titleOf(j)}</b>
+      )}
+      {j.name && j.filename && j.name !== j.filename && <Note>{j.filename}</Note>}
+    </>
   );
 }

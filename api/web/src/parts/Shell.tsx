@@ -35,6 +35,7 @@ const operator: Place[] = [
   { to: "/operator/jobs", label: "Jobs of all", icon: "lists" },
   { to: "/operator/suppressions", label: "Suppressions", icon: "stop" },
   { to: "/operator/probes", label: "Probes", icon: "probes" },
+  { to: "/operator/audit", label: "Audit", icon: "audit" },
 ];
 
 /** Logo is the sign and the name. */

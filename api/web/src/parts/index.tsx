@@ -1,12 +1,13 @@
 import { Alert, Anchor, Button, Group, Loader, Modal, Stack, Text, Title, type ButtonProps } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { Link } from "@tanstack/react-router";
-import { useEffect, useRef, useState, type ReactNode } from "react";
+import { Fragment, useEffect, useRef, useState, type ReactNode } from "react";
 import { ApiError, words, type JobStatus, type Status } from "../api/client";
 import { exactly, when } from "../format";
 import { Icon, type IconName } from "./Icon";
 
 export { Icon };
+export { Facts, Rows, type Column } from "./Rows";
 
 /** Page is the frame of every page: its title in the tab, its heading under the keyboard's focus when it opens. */
 export function Page({ title, note, actions, children }: { title: string; note?: ReactNode; actions?: ReactNode; children: ReactNode }) {
@@ -17,13 +18,13 @@ export function Page({ title, note, actions, children }: { title: string; note?:
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
   return (
     <Stack gap="lg">
-      <Group justify="space-between" align="flex-end" gap="sm">
-        <div>
+      <Group justify="space-between" align="flex-start" gap="sm">
+        <div style={{ flex: "1 1 20rem", minWidth: 0 }}>
           <Title order={1} ref={heading} tabIndex={-1}>
             {title}
           </Title>
           {note && (
-            <Text c="dimmed" mt={4} maw="46rem">
+            <Text c="dimmed" mt={4} maw="52rem" style={{ textWrap: "pretty" }}>
               {note}
             </Text>
           )}
@@ -35,9 +36,10 @@ export function Page({ title, note, actions, children }: { title: string; note?:
   );
 }
 
-export function Panel({ title, actions, children }: { title?: ReactNode; actions?: ReactNode; children: ReactNode }) {
+/** Panel is a part of a page; a tall one is as tall as what stands beside it. */
+export function Panel({ title, actions, tall = false, children }: { title?: ReactNode; actions?: ReactNode; tall?: boolean; children: ReactNode }) {
   return (
-    <section className="panel">
+    <section className={tall ? "panel tall" : "panel"}>
       {title && (
         <Group justify="space-between" mb="sm" gap="xs">
           <Title order={2}>{title}</Title>
@@ -63,7 +65,7 @@ export function Busy({ children }: { children: ReactNode }) {
 export function Trouble({ error, again }: { error: unknown; again?: () => void }) {
   const id = error instanceof ApiError ? error.requestId : "";
   return (
-    <Alert color="red" variant="light" role="alert" icon={<Icon name="warn" />} styles={{ message: { color: "inherit" } }}>
+    <Alert className="trouble" role="alert" icon={<Icon name="warn" />}>
       <Stack gap="xs" align="flex-start">
         <Text size="sm">{words(error)}</Text>
         {id && (
@@ -77,6 +79,15 @@ export function Trouble({ error, again }: { error: unknown; again?: () => void }
           </Button>
         )}
       </Stack>
+    </Alert>
+  );
+}
+
+/** Warning is what should be known before it goes wrong, or is gone. */
+export function Warning({ title, children }: { title?: ReactNode; children: ReactNode }) {
+  return (
+    <Alert className="warning" title={title} icon={<Icon name="warn" />}>
+      {children}
     </Alert>
   );
 }
@@ -156,6 +167,34 @@ export function Stat({ name, note, children }: { name: string; note?: ReactNode;
   );
 }
 
+/** Name is a host or an address, which breaks where a reader would break it. */
+export function Name({ text }: { text: string }) {
+  return text.split(/(?<=[.@/_])/).map((part, i) => (
+    <Fragment key={i}>
+      {i > 0 && <wbr />}
+      {part}
+    </Fragment>
+  ));
+}
+
+/** Note is a second line, smaller than what it belongs to. */
+export function Note({ children, bad = false }: { children: ReactNode; bad?: boolean }) {
+  return (
+    <Text size="xs" c={bad ? undefined : "dimmed"} className={bad ? "ink-bad" : undefined}>
+      {children}
+    </Text>
+  );
+}
+
+/** More asks for the next part of a long list. */
+export function More({ children, ...rest }: { children: ReactNode; loading?: boolean; onClick: () => void }) {
+  return (
+    <Button mt="sm" size="compact-sm" variant="default" {...rest}>
+      {children}
+    </Button>
+  );
+}
+
 /** Moment is a time as people say it; the exact one is a hover, and in the markup. */
 export function Moment({ at, none = "never" }: { at: string | null | undefined; none?: string }) {
   if (!at) return <>{none}</>;
@@ -223,12 +262,13 @@ interface AskProps {
   done?: () => void;
   verb?: string;
   color?: string;
+  keep?: string;
   button?: ButtonProps & { "aria-label"?: string };
   icon?: IconName;
 }
 
 /** Ask is a button that does what cannot be undone, after asking. */
-export function Ask({ label, title, children, act, done, verb = label, color = "red", button, icon }: AskProps) {
+export function Ask({ label, title, children, act, done, verb = label, keep = "Keep it", color = "red", button, icon }: AskProps) {
   const [open, { open: show, close }] = useDisclosure(false);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -258,7 +298,7 @@ export function Ask({ label, title, children, act, done, verb = label, color = "
           {error !== null && <Trouble error={error} />}
           <Group justify="flex-end">
             <Button variant="default" onClick={close} data-autofocus>
-              Keep it
+              {keep}
             </Button>
             <Button color={color} loading={busy} onClick={() => void run()}>
               {verb}

@@ -1,0 +1,95 @@
+import { Group, Select, TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import type { Schemas } from "../api/client";
+import { acts } from "../api/queries";
+import { exactly } from "../format";
+import { Empty, Icon, Loaded, Moment, More, Name, Note, Page, Panel, Rows, Trouble, type Column } from "../parts";
+
+type Act = Schemas["Act"];
+
+/** said is an act in words; one that is not here is shown as it was recorded. */
+export const said: Readonly<Record<string, string>> = {
+  "sign in": "Admin signed in",
+  "user add": "Account added",
+  "user disable": "Account disabled",
+  "user enable": "Account enabled",
+  "user limits": "Limits set",
+  "user password": "Password changed",
+  "key create": "API key created",
+  "key revoke": "API key revoked",
+  grant: "Credits granted",
+  "callback secret": "Callback secret changed",
+  suppress: "Suppression added",
+  unsuppress: "Suppression removed",
+  erase: "Address erased",
+  release: "Quarantine ended",
+  backup: "Backup taken",
+};
+
+/** noted is the note of an act without the ids that only machines read, and without what stands beside it. */
+export const noted = (a: Pick<Act, "act" | "note" | "about">) => (a.act.startsWith("key ") ? a.note.replace(/^\S+ ?/, "") : a.note.replace(a.about, "").trim());
+
+const columns: Column<Act>[] = [
+  { title: "Act", kind: "name", of: (a) => <b>{said[a.act] ?? a.act}</b> },
+  { title: "When", kind: "word", of: (a) => <When act={a} /> },
+  { title: "Who", kind: "name", of: (a) => <Name text={a.by} /> },
+  { title: "From", kind: "word", of: (a) => a.from },
+  { title: "On what", kind: "name", of: (a) => (a.act === "sign in" ? null : <Name text={a.about || a.target} />) },
+  { title: "Note", kind: "text", of: noted },
+];
+
+function When({ act: a }: { act: Act }) {
+  return (
+    <>
+      <Moment at={a.at} />
+      <Note>{exactly(a.at)}</Note>
+    </>
+  );
+}
+
+/** Audit is who did what to accounts, keys and lists. Nothing is ever taken out of it. */
+export function Audit() {
+  const [typed, setTyped] = useState("");
+  const [by] = useDebouncedValue(typed.trim(), 300);
+  const [act, setAct] = useState("");
+  const query = useInfiniteQuery(acts(by, act));
+  const list = query.data?.pages.flatMap((p) => p.acts);
+  return (
+    <Page title="Audit" note="What admins did, and what was done to accounts and keys: by whom, when, and from where. Nothing is ever taken out of it, and it holds no address that was verified.">
+      <Panel>
+        <Group align="flex-end" gap="sm" mb="sm">
+          <TextInput label="Who" placeholder="Letters of a name" value={typed} onChange={(e) => setTyped(e.currentTarget.value)} leftSection={<Icon name="search" size={16} />} w="18rem" maw="100%" />
+          <Select
+            label="Act"
+            searchable
+            data={[{ value: "", label: "Any act" }, ...Object.entries(said).map(([value, label]) => ({ value, label }))]}
+            value={act}
+            onChange={(v) => setAct(v ?? "")}
+            allowDeselect={false}
+            w="15rem"
+            maw="100%"
+          />
+        </Group>
+        <Loaded query={{ ...query, data: list }} what="the audit log">
+          {(found) =>
+            found.length === 0 && !query.hasNextPage ? (
+              <Empty icon="audit" title={by || act ? "No act is like that" : "Nothing was done yet"}>
+                {by || act ? "Choose another act, or fewer letters." : "Accounts, keys, credits, limits, suppressions, quarantines and backups: each change will stand here."}
+              </Empty>
+            ) : (
+              <Rows label="Acts" columns={columns} rows={found} keyOf={(a, i) => a.at + i} />
+            )
+          }
+        </Loaded>
+        {query.error && list && <Trouble error={query.error} />}
+        {query.hasNextPage && (
+          <More loading={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+            Show older
+          </More>
+        )}
+      </Panel>
+    </Page>
+  );
+}

@@ -112,7 +112,7 @@ func (x *exchange) getNode() error {
 	s := x.srv
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	n := nodeJSON{Started: stamp(s.dash.started), Ready: true, Go: runtime.Version(), Revision: revision(), Goroutines: runtime.NumGoroutine(),
+	n := nodeJSON{Started: stamp(s.dash.started), Ready: true, Go: runtime.Version(), Revision: Revision(), Goroutines: runtime.NumGoroutine(),
 		Heap: m.HeapAlloc, Memory: m.Sys - m.HeapReleased, Meters: map[string]float64{}}
 	if err := s.readiness(); err != nil {
 		n.Ready, n.Why = false, textOrNil(err.Error())
@@ -133,7 +133,8 @@ func (x *exchange) getNode() error {
 	return x.sendAs(statusOK, n)
 }
 
-func revision() string {
+// Revision is that of the checkout that this program was built from, shortened; empty where it is not known.
+func Revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""

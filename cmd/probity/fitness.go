@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"probity/api"
 	"probity/coordinator"
 	"probity/prober/wire"
 )
@@ -59,7 +60,7 @@ func (f *fitness) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	gauge(buildDesc, 1, version, revision(), runtime.Version())
+	gauge(buildDesc, 1, version, api.Revision(), runtime.Version())
 	if use, err := f.disk.GetDiskUsage(f.dir); err == nil {
 		gauge(freeDesc, float64(use.AvailBytes))
 	}

@@ -3,11 +3,9 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"sync"
 	"testing"
 
@@ -64,17 +62,17 @@ func (w *witness) serve() {
 // carry connects a client to where it wants and listens to both.
 func (w *witness) carry(client *net.TCPConn) error {
 	in := bufio.NewReader(client)
-	to, err := destination(client, in)
+	to, err := wanted(client, in)
 	if err != nil {
 		return err
 	}
 	server, err := net.DialTCP("tcp", nil, net.TCPAddrFromAddrPort(to))
 	if err != nil {
-		_, err = client.Write([]byte{5, 5, 0, 1, 0, 0, 0, 0, 0, 0}) // connection refused
+		_, err = client.Write(socksRefused)
 		return err
 	}
 	defer server.Close()
-	if _, err = client.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0}); err != nil {
+	if _, err = client.Write(socksGranted); err != nil {
 		return err
 	}
 	var replies sync.WaitGroup
@@ -83,24 +81,6 @@ func (w *witness) carry(client *net.TCPConn) error {
 	err = errors.Join(err, server.CloseWrite())
 	replies.Wait()
 	return err
-}
-
-// destination does the client's part of the greeting and reads which IPv4 address it wants.
-func destination(client io.Writer, in *bufio.Reader) (to netip.AddrPort, err error) {
-	var b [255]byte
-	if _, err = io.ReadFull(in, b[:2]); err == nil {
-		_, err = io.ReadFull(in, b[:b[1]])
-	}
-	if err == nil {
-		_, err = client.Write([]byte{5, 0})
-	}
-	if err == nil {
-		_, err = io.ReadFull(in, b[:10])
-	}
-	if err == nil && (b[1] != 1 || b[3] != 1) {
-		err = errors.New("not CONNECT to IPv4")
-	}
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), binary.BigEndian.Uint16(b[8:10])), err
 }
 
 // hideTLS carries the server's replies.

@@ -221,14 +221,7 @@ func (w *worker) report() coordinator.ClusterReport {
 }
 
 func (w *worker) close() error {
-	var errs []error
-	for _, l := range []net.Listener{w.streams, w.admin} {
-		if l != nil {
-			if err := l.Close(); !errors.Is(err, net.ErrClosed) {
-				errs = append(errs, err)
-			}
-		}
-	}
+	errs := []error{closeAll(w.streams, w.admin)}
 	if w.abandon != nil {
 		errs = append(errs, w.abandon())
 	}

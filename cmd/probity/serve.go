@@ -384,15 +384,22 @@ func (s *service) sweep(now time.Time) error {
 	return errors.Join(errs...)
 }
 
-func (s *service) close() error {
+// closeAll closes the listeners that were opened; those that served are closed already.
+func closeAll(listeners ...net.Listener) error {
 	var errs []error
-	for _, l := range []net.Listener{s.public, s.admin} {
-		if l != nil {
-			if err := l.Close(); !errors.Is(err, net.ErrClosed) {
-				errs = append(errs, err)
-			}
+	for _, l := range listeners {
+		if l == nil {
+			continue
+		}
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
 		}
 	}
+	return errors.Join(errs...)
+}
+
+func (s *service) close() error {
+	errs := []error{closeAll(s.public, s.admin)}
 	if s.node != nil {
 		errs = append(errs, s.node.Close())
 	}

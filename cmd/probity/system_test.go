@@ -24,6 +24,7 @@ import (
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/engine/lists"
+	"probity/engine/smtp"
 	"probity/prober"
 	"probity/store"
 	"probity/store/cache"
@@ -145,31 +146,51 @@ func personaOf(w *sim.World, email string) string {
 
 // memNode is what openNode makes, on a network, a disk and a clock in memory.
 func memNode(t *testing.T, network *sim.MemNet, server netip.AddrPort) *node {
-	return memNodeOf(t, network, server, []prober.Identity{{EHLO: "mx.prober.example"}, {Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"}})
+	return memNodeOf(t, network, server, bothIdentities())
+}
+
+// bothIdentities are one of each address family.
+func bothIdentities() []prober.Identity {
+	return []prober.Identity{{EHLO: "mx.prober.example"}, {Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"}}
 }
 
 func memNodeOf(t *testing.T, network *sim.MemNet, server netip.AddrPort, ids []prober.Identity) *node {
-	n := &node{table: engine.DefaultTable()}
-	fs := vfs.NewMem()
+	return memParts{table: engine.DefaultTable(), fs: vfs.NewMem(), network: network, servers: []netip.AddrPort{server}, ids: ids,
+		dial: func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
+			return network.DialFrom(local)(ctx, kind, address)
+		}}.node(t)
+}
+
+// memParts are what a node in memory is made of.
+type memParts struct {
+	table   *engine.Table
+	fs      vfs.FS
+	network *sim.MemNet
+	servers []netip.AddrPort
+	ids     []prober.Identity
+	dial    smtp.DialFunc
+	finish  func(*store.Job) []store.Part // nil for none
+}
+
+func (m memParts) node(t *testing.T) *node {
+	n := &node{table: m.table}
 	var err error
 	n.lists, err = lists.Default()
 	require.NoError(t, err)
-	n.store, err = store.Open(fs, filepath.Join("node", "state"))
+	n.store, err = store.Open(m.fs, filepath.Join("node", "state"))
 	require.NoError(t, err)
-	n.cache, err = cache.Open(cache.Config{FS: fs, Dir: filepath.Join("node", "cache")})
+	n.cache, err = cache.Open(cache.Config{FS: m.fs, Dir: filepath.Join("node", "cache")})
 	require.NoError(t, err)
-	n.resolver, err = dns.New(dns.Config{Servers: []netip.AddrPort{server}, Dial: network.Dial,
+	n.resolver, err = dns.New(dns.Config{Servers: m.servers, Dial: m.network.Dial,
 		ListenPacket: func(context.Context, string, string) (net.PacketConn, error) {
-			return network.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
+			return m.network.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
 		}}, n.table)
 	require.NoError(t, err)
 	n.prober, err = prober.New(prober.Config{Node: "bubble", Table: n.table, Resolver: n.resolver, Cache: n.cache, AllowPrivate: true,
-		MailFrom: "probe@prober.example", Identities: ids,
-		Dial: func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
-			return network.DialFrom(local)(ctx, kind, address)
-		}})
+		MailFrom: "probe@prober.example", Identities: m.ids, Dial: m.dial})
 	require.NoError(t, err)
-	n.coordinator = coordinator.New(coordinator.Config{Store: n.store, FS: fs, Dir: "node", Resolver: n.resolver, Prober: n.prober, Table: n.table, Lists: n.lists})
+	n.coordinator = coordinator.New(coordinator.Config{Store: n.store, FS: m.fs, Dir: "node", Resolver: n.resolver, Prober: n.prober, Table: n.table, Lists: n.lists,
+		OnFinish: m.finish})
 	return n
 }
 

@@ -22,11 +22,7 @@ import (
 	"probity/bench/sim"
 	"probity/coordinator"
 	"probity/engine"
-	"probity/engine/dns"
-	"probity/engine/lists"
-	"probity/prober"
 	"probity/store"
-	"probity/store/cache"
 )
 
 // ordeal is one job through several lives, each in a bubble of its own: between two lives the power is cut, and the clock jumps,
@@ -216,29 +212,12 @@ func (o *ordeal) begin(t *testing.T, ctx context.Context) *bubbleWorld {
 	var err error
 	b.internet, err = sim.Start(ctx, sim.Config{Seed: 1, Speedup: ordealSpeedup, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 	require.NoError(t, err)
-	cfg := dns.Config{Dial: network.Dial, ListenPacket: func(context.Context, string, string) (net.PacketConn, error) {
-		return network.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
-	}}
+	var servers []netip.AddrPort
 	for i, at := range []string{"127.0.0.2:53", "127.0.0.3:53"} {
 		b.names = append(b.names, newNameRelay(t, network, network.Dial, at, "127.0.0.1:53", i == 1))
-		cfg.Servers = append(cfg.Servers, netip.MustParseAddrPort(at))
+		servers = append(servers, netip.MustParseAddrPort(at))
 	}
-	n := &node{table: o.table}
-	n.lists, err = lists.Default()
-	require.NoError(t, err)
-	n.store, err = store.Open(b.disk, filepath.Join("node", "state"))
-	require.NoError(t, err)
-	n.cache, err = cache.Open(cache.Config{FS: b.disk, Dir: filepath.Join("node", "cache")})
-	require.NoError(t, err)
-	n.resolver, err = dns.New(cfg, n.table)
-	require.NoError(t, err)
-	n.prober, err = prober.New(prober.Config{Node: "bubble", Table: n.table, Resolver: n.resolver, Cache: n.cache, AllowPrivate: true,
-		MailFrom: "probe@prober.example", Identities: []prober.Identity{{EHLO: "mx.prober.example"}, {Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"}},
-		Dial: b.dial(network)})
-	require.NoError(t, err)
-	n.coordinator = coordinator.New(coordinator.Config{Store: n.store, FS: b.disk, Dir: "node", Resolver: n.resolver, Prober: n.prober, Table: n.table, Lists: n.lists,
-		OnFinish: finish()})
-	b.node = n
+	b.node = memParts{table: o.table, fs: b.disk, network: network, servers: servers, ids: bothIdentities(), dial: b.dial(network), finish: finish()}.node(t)
 	return b
 }
 

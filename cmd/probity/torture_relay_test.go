@@ -2,11 +2,8 @@ package main
 
 import (
 	"bufio"
-	"encoding/binary"
-	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -107,7 +104,7 @@ func (r *mailRelay) carry(client net.Conn) error {
 		return err
 	}
 	if r.refuse.Load() {
-		_, err := client.Write([]byte{5, 5, 0, 1, 0, 0, 0, 0, 0, 0})
+		_, err := client.Write(socksRefused)
 		return err
 	}
 	d := net.Dialer{}
@@ -116,11 +113,11 @@ func (r *mailRelay) carry(client net.Conn) error {
 	}
 	server, err := d.Dial("tcp", to.String())
 	if err != nil {
-		_, err = client.Write([]byte{5, 5, 0, 1, 0, 0, 0, 0, 0, 0}) // connection refused
+		_, err = client.Write(socksRefused)
 		return err
 	}
 	defer server.Close()
-	if _, err = client.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0}); err != nil {
+	if _, err = client.Write(socksGranted); err != nil {
 		return err
 	}
 	call := &mailCall{client: client, server: server}
@@ -161,32 +158,6 @@ func (c *mailCall) pass(to net.Conn, from io.Reader) {
 			return
 		}
 	}
-}
-
-// wanted does the client's part of the greeting and reads which address it wants.
-func wanted(client io.Writer, in *bufio.Reader) (to netip.AddrPort, err error) {
-	var b [255]byte
-	if _, err = io.ReadFull(in, b[:2]); err != nil {
-		return to, err
-	}
-	if _, err = io.ReadFull(in, b[:b[1]]); err != nil {
-		return to, err
-	}
-	if _, err = client.Write([]byte{5, 0}); err != nil {
-		return to, err
-	}
-	if _, err = io.ReadFull(in, b[:4]); err != nil {
-		return to, err
-	}
-	long, ok := map[byte]int{1: 4, 4: 16}[b[3]]
-	if b[1] != 1 || !ok {
-		return to, errors.New("not CONNECT to an address")
-	}
-	if _, err = io.ReadFull(in, b[:long+2]); err != nil {
-		return to, err
-	}
-	addr, _ := netip.AddrFromSlice(b[:long])
-	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16(b[long:])), nil
 }
 
 // link is a cable between two parts of a cluster: streams, and datagrams where packets is set. While it is cut nothing passes,

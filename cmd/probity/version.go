@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
+
+	"probity/api"
 )
 
 // version is set by the linker for releases; a build from a checkout says "devel" and its revision.
@@ -26,7 +27,7 @@ type build struct {
 
 // Run prints the version, the revision it was built from where known, and the Go release.
 func (c versionCmd) Run(con *console) error {
-	b := build{Version: version, Revision: revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := build{Version: version, Revision: api.Revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if c.JSON {
 		return json.NewEncoder(con.out).Encode(b)
 	}
@@ -34,18 +35,4 @@ func (c versionCmd) Run(con *console) error {
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
 	_, err := fmt.Fprintln(con.out, strings.Join(words, " "))
 	return err
-}
-
-// revision is that of the checkout, shortened.
-func revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value[:min(12, len(s.Value))]
-		}
-	}
-	return ""
 }

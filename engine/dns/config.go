@@ -40,7 +40,7 @@ const (
 
 // ready fills in the defaults and refuses what cannot work.
 func (c Config) ready() (Config, error) {
-	c.Servers = distinct(c.Servers)
+	c.Servers = Distinct(c.Servers)
 	switch {
 	case len(c.Servers) == 0:
 		return c, errors.New("dns: no server is configured")
@@ -69,8 +69,8 @@ func orElse[T int | time.Duration](v, d T) T {
 	return d
 }
 
-// distinct keeps the first of each server: one that is named twice must not confirm its own NXDOMAIN.
-func distinct(servers []netip.AddrPort) []netip.AddrPort {
+// Distinct keeps the first of each server: one that is named twice must not confirm its own NXDOMAIN.
+func Distinct(servers []netip.AddrPort) []netip.AddrPort {
 	var out []netip.AddrPort
 	for _, s := range servers {
 		s = netip.AddrPortFrom(s.Addr().Unmap(), s.Port())

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -14,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/engine"
+	resolver "probity/engine/dns"
 	"probity/engine/smtp"
 )
 
@@ -96,7 +96,7 @@ func DefaultDNSBLs() []string {
 
 // ready fills in the defaults and refuses what cannot work.
 func (c Config) ready() (Config, error) {
-	c.Servers = distinct(c.Servers)
+	c.Servers = resolver.Distinct(c.Servers)
 	if c.DNSBLs == nil {
 		c.DNSBLs = DefaultDNSBLs()
 	}
@@ -130,16 +130,4 @@ func orElse[T uint16 | uint64 | int | time.Duration](v, d T) T {
 		return v
 	}
 	return d
-}
-
-// distinct keeps the first of each server: one that is named twice is one.
-func distinct(servers []netip.AddrPort) []netip.AddrPort {
-	var out []netip.AddrPort
-	for _, s := range servers {
-		s = netip.AddrPortFrom(s.Addr().Unmap(), s.Port())
-		if s.IsValid() && !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	return out
 }

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/netip"
+)
+
+// What a SOCKS5 proxy answers to CONNECT (RFC 1928 section 6): that it is connected, that it was refused.
+var (
+	socksGranted = []byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0}
+	socksRefused = []byte{5, 5, 0, 1, 0, 0, 0, 0, 0, 0}
+)
+
+// wanted does the client's part of the greeting and reads which address it wants.
+func wanted(client io.Writer, in *bufio.Reader) (to netip.AddrPort, err error) {
+	var b [255]byte
+	if _, err = io.ReadFull(in, b[:2]); err != nil {
+		return to, err
+	}
+	if _, err = io.ReadFull(in, b[:b[1]]); err != nil {
+		return to, err
+	}
+	if _, err = client.Write([]byte{5, 0}); err != nil {
+		return to, err
+	}
+	if _, err = io.ReadFull(in, b[:4]); err != nil {
+		return to, err
+	}
+	long, ok := map[byte]int{1: 4, 4: 16}[b[3]]
+	if b[1] != 1 || !ok {
+		return to, errors.New("not CONNECT to an address")
+	}
+	if _, err = io.ReadFull(in, b[:long+2]); err != nil {
+		return to, err
+	}
+	addr, _ := netip.AddrFromSlice(b[:long])
+	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16(b[long:])), nil
+}

@@ -35,6 +35,15 @@ type loadCount struct {
 // perSecond is the rate of good answers.
 func (c loadCount) perSecond() float64 { return ratio(float64(c.Total), c.Elapsed.Seconds()) }
 
+// sum adds another part of the same load.
+func (c *loadCount) sum(part loadCount) {
+	c.Name = part.Name
+	c.merge(&part.Histogram)
+	c.Errors += part.Errors
+	c.Elapsed += part.Elapsed
+	c.CPU += part.CPU
+}
+
 // answerTime bounds one request.
 const answerTime = 35 * time.Second
 

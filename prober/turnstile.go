@@ -15,7 +15,7 @@ import (
 // reserved nothing for what it will ask, and keeps its connection.
 //
 // The bound follows the number of goroutines that are ready and do not run: down by a quarter when they are many, up by a
-// quarter when they are few. While singles come, one that waits for a processor is many: a processor that always has something
+// quarter when they are few. While singles press, one that waits for a processor is many: a processor that always has something
 // to do looks at its sockets once in ten milliseconds. It is looked at when somebody comes or goes, and by a timer only while somebody waits.
 type turnstile struct {
 	ready func() int // goroutines that are ready and do not run; for one caller at a time
@@ -138,7 +138,7 @@ func (ts *turnstile) look(now time.Time) {
 	}
 	ts.looked = now
 	many, few, least := manyReady*ts.procs, fewReady*ts.procs, leastInside*ts.procs
-	if ts.calls.pressing(now) {
+	if ts.calls.press.on(now) {
 		many, few, least = ts.procs-1, 1, 1
 	}
 	switch n := ts.ready(); {

@@ -58,7 +58,7 @@ func TestTurnstileFollowsTheProcessor(t *testing.T) {
 	})
 }
 
-// TestTurnstileYieldsToSingles: while they come, one goroutine that waits is too many; a moment after the last it is not.
+// TestTurnstileYieldsToSingles: while many come, one goroutine that waits is too many; a moment after the last it is not.
 func TestTurnstileYieldsToSingles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready := 2
@@ -75,8 +75,15 @@ func TestTurnstileYieldsToSingles(t *testing.T) {
 			return limit
 		}
 		require.Equal(t, 2*firstInside, sessions(40), "two wait: few, but not none")
-		ts.calls.called(time.Now())
-		require.Equal(t, 1, sessions(int(pressFor/lookEvery)-1))
+		call := func(n int) {
+			for range n {
+				ts.calls.called(time.Now())
+			}
+		}
+		call(pressing - 1)
+		require.Equal(t, 2*firstInside, sessions(40), "a few singles")
+		call(pressing)
+		require.Equal(t, 1, sessions(int(pressSpan/lookEvery)-1))
 		ready = 0
 		require.Greater(t, sessions(40), 1, "and back")
 	})

@@ -23,10 +23,13 @@ func (t *Trial) measureAtOnce(ctx context.Context, in *internet, g growth) error
 	if err != nil {
 		return err
 	}
-	took, err := t.atOnce(ctx, in, parts)
+	ten, err := t.atOnce(ctx, in, parts)
 	if err != nil {
 		return err
 	}
+	took := ten.elapsed
+	t.metric("cpu_of_ten_jobs_to_one", ratio(ten.cpu.Seconds(), g.small.cpu.Seconds()), "ratio")
+	t.metric("connections_of_ten_jobs_to_one", ratio(float64(ten.traffic.connections), float64(g.small.traffic.connections)), "ratio")
 	t.metric("seconds_of_ten_jobs", took.Seconds(), "s")
 	t.metric("seconds_of_their_sum", g.small.elapsed.Seconds(), "s")
 	t.metric("ten_jobs_to_one", ratio(took.Seconds(), g.small.elapsed.Seconds()), "ratio")
@@ -39,20 +42,29 @@ func (t *Trial) measureAtOnce(ctx context.Context, in *internet, g growth) error
 }
 
 // atOnce runs a job for each list, all of them together, on a service that has done nothing before.
-func (t *Trial) atOnce(ctx context.Context, in *internet, lists []string) (took time.Duration, err error) {
+func (t *Trial) atOnce(ctx context.Context, in *internet, lists []string) (r run, err error) {
+	before, err := in.report(ctx)
+	if err != nil {
+		return r, err
+	}
 	err = t.withService(ctx, in, serviceConfig{name: "together", accounts: len(lists)}, func(s *service) error {
 		t.say("%d jobs at once", len(lists))
-		began := time.Now()
+		began, cpu := time.Now(), s.cpu()
 		var jobs sync.WaitGroup
 		errs := make([]error, len(lists))
 		for i, list := range lists {
 			jobs.Go(func() { errs[i] = s.wholeJob(ctx, s.keys[i], list, list+".result.zst") })
 		}
 		jobs.Wait()
-		took = time.Since(began)
+		r.elapsed, r.cpu = time.Since(began), s.cpu()-cpu
 		return errors.Join(errs...)
 	})
-	return took, err
+	if err != nil {
+		return r, err
+	}
+	after, err := in.report(ctx)
+	r.traffic = between(before, after)
+	return r, err
 }
 
 // wholeJob uploads a list, waits for its job and downloads the result.

@@ -28,21 +28,20 @@ func drawHistograms(all []Histogram) template.HTML {
 	}
 	low, high = max(0, low-1), min(latencyBuckets-1, high+1)
 	c := newCanvas("Latency: "+strings.Join(names, "; "), svgHeight+14*len(all))
-	top := nice(most)
+	axes := stepAxes{low: low, high: high, top: nice(most)}
 	for i := range 5 {
 		y := padTop + plotHeight*(1-float64(i)/4)
 		c.add(`<line class="axis" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>`, padLeft, svgWidth-padRight, y, y)
-		c.text(padLeft-6, y+4, "end", short(top*float64(i)/4)+" %")
+		c.text(padLeft-6, y+4, "end", short(axes.top*float64(i)/4)+" %")
 	}
 	c.text(padLeft-6, 12, "end", "of calls")
-	x := func(bucket int) float64 { return padLeft + plotWidth*float64(bucket-low)/float64(high-low+1) }
 	for b := low; b <= high; b++ {
 		if every := (high-low)/6 + 1; (b-low)%every == 0 {
-			c.text(x(b), svgHeight-padBottom+15, "start", shortTime(bucketEnd(b)))
+			c.text(axes.x(b), svgHeight-padBottom+15, "start", shortTime(bucketEnd(b)))
 		}
 	}
 	for i, h := range all {
-		c.drawSteps(h, i, low, high, x, func(share float64) float64 { return padTop + plotHeight*(1-share/top) })
+		c.drawSteps(h, colour(i), axes)
 		c.add(`<rect x="%d" y="%d" width="9" height="9" rx="2" fill="%s"/>`, padLeft, svgHeight+14*i-8, colour(i))
 		c.text(padLeft+14, float64(svgHeight+14*i), "start", names[i])
 	}
@@ -54,12 +53,24 @@ func (h *Histogram) share(bucket int) float64 {
 	return 100 * ratio(float64(h.Counts[bucket]), float64(h.Total))
 }
 
-func (c *canvas) drawSteps(h Histogram, i, low, high int, x func(int) float64, y func(float64) float64) {
-	c.add(`<polyline fill="%s" fill-opacity="0.18" stroke="%s" stroke-width="1.5" points="%.1f,%.1f `, colour(i), colour(i), x(low), y(0))
-	for b := low; b <= high; b++ {
-		c.add("%.1f,%.1f %.1f,%.1f ", x(b), y(h.share(b)), x(b+1), y(h.share(b)))
+// stepAxes place the buckets from low to high, and shares of up to top per cent.
+type stepAxes struct {
+	low, high int
+	top       float64
+}
+
+func (a stepAxes) x(bucket int) float64 {
+	return padLeft + plotWidth*float64(bucket-a.low)/float64(a.high-a.low+1)
+}
+
+func (a stepAxes) y(share float64) float64 { return padTop + plotHeight*(1-share/a.top) }
+
+func (c *canvas) drawSteps(h Histogram, colour string, a stepAxes) {
+	c.add(`<polyline fill="%s" fill-opacity="0.18" stroke="%s" stroke-width="1.5" points="%.1f,%.1f `, colour, colour, a.x(a.low), a.y(0))
+	for b := a.low; b <= a.high; b++ {
+		c.add("%.1f,%.1f %.1f,%.1f ", a.x(b), a.y(h.share(b)), a.x(b+1), a.y(h.share(b)))
 	}
-	c.add(`%.1f,%.1f"/>`, x(high+1), y(0))
+	c.add(`%.1f,%.1f"/>`, a.x(a.high+1), a.y(0))
 }
 
 func shortTime(d time.Duration) string {

@@ -14,7 +14,7 @@ import (
 type benchCmd struct {
 	Scenarios []string      `arg:"" optional:"" name:"scenario" help:"Which scenarios; default: all. --list names them."`
 	List      bool          `help:"List the scenarios with their bars and end."`
-	Rows      int           `help:"Rows of each scenario's list; default: the scenario's own." placeholder:"N"`
+	Rows      *int          `help:"Rows of each scenario's list; default: the scenario's own." placeholder:"N"`
 	Latency   string        `help:"How long a mail host of the pretend internet takes over each batch of replies: none, realistic, or a duration such as 50ms." default:"none"`
 	Nodes     int           `help:"How many probers the cluster scenario starts." default:"3"`
 	Seed      uint64        `help:"Which internet and which list." default:"1"`
@@ -41,8 +41,8 @@ func (c *benchCmd) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return fmt.Errorf("%w: %v", errUsage, err)
 	}
-	if c.Rows < 0 {
-		return fmt.Errorf("%w: --rows %d; give a positive number, or 0 for each scenario's own", errUsage, c.Rows)
+	if c.Rows != nil && *c.Rows < 1 {
+		return fmt.Errorf("%w: --rows %d; give a positive number, or leave it out for each scenario's own", errUsage, *c.Rows)
 	}
 	if c.Nodes < 1 {
 		return fmt.Errorf("%w: --nodes %d; give a positive number", errUsage, c.Nodes)
@@ -80,7 +80,11 @@ func (c *benchCmd) options(con *console) (bench.Options, error) {
 	if err != nil {
 		return bench.Options{}, fmt.Errorf("this program's own file: %w", err)
 	}
-	return bench.Options{Binary: self, Dir: c.Dir, Rows: c.Rows, Nodes: c.Nodes, Latency: c.Latency, Seed: c.Seed, Timeout: c.Timeout, Dial: bench.FloorDial, Log: con.err}, nil
+	rows := 0 // each scenario's own
+	if c.Rows != nil {
+		rows = *c.Rows
+	}
+	return bench.Options{Binary: self, Dir: c.Dir, Rows: rows, Nodes: c.Nodes, Latency: c.Latency, Seed: c.Seed, Timeout: c.Timeout, Dial: bench.FloorDial, Log: con.err}, nil
 }
 
 func (c *benchCmd) oldReports() ([]*bench.Report, error) {

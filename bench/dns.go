@@ -38,7 +38,7 @@ func runDNS(ctx context.Context, t *Trial) (err error) {
 	server.reset()
 	t.metric("floor_questions_per_second", floor.rate(), "questions/s")
 	t.metric("floor_cpu_per_question", perItem(floor.CPU, floor.Recipients), "us")
-	t.remark("the floor's CPU includes the name server, which answers within the same process")
+	t.remark("the floor's CPU includes the name server, which answers within the same process; so does cpu_ratio_to_floor on either side")
 	list, truth, err := t.writeNames()
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (t *Trial) verifyNames(ctx context.Context, server *nameServer, floor floor
 	result := filepath.Join(t.Dir, "result.csv.zst")
 	args := append([]string{"verify", list, "-o", result}, probingFlags(server.addr(), 25, providers)...)
 	t.say("verify")
-	lost := datagramsLost()
+	lost, served := datagramsLost(), ownCPU()
 	p, err := startProcess(ctx, command{name: "verify", binary: t.Binary, args: args, stdout: io.Discard})
 	if err != nil {
 		return err
@@ -63,6 +63,7 @@ func (t *Trial) verifyNames(ctx context.Context, server *nameServer, floor floor
 	if err := errors.Join(p.wait(), ctx.Err()); err != nil {
 		return err
 	}
+	served = ownCPU() - served
 	asked, again, others := server.tally()
 	t.metric("rows", float64(t.rows), "")
 	t.metric("seconds", p.elapsed().Seconds(), "s")
@@ -77,6 +78,7 @@ func (t *Trial) verifyNames(ctx context.Context, server *nameServer, floor floor
 	t.metric("asked_again_needlessly", float64(max(0, again-lost)), "")
 	t.metric("other_questions", float64(others), "")
 	t.metric("ratio_to_floor", ratio(t.Metrics["questions_per_second"].Value, floor.rate()), "ratio")
+	t.metric("cpu_ratio_to_floor", ratio((p.cpu()+served).Seconds(), floor.CPU.Seconds()), "ratio")
 	t.atLeast("ratio_to_floor", 0.8)
 	t.atLeast("domains_asked", float64(t.rows))
 	t.atMost("asked_again_needlessly", 0)

@@ -50,7 +50,7 @@ func Great() iter.Seq[string] {
 func Suggest(domain string, known func(string) bool) (string, bool) {
 	found := ""
 	for i, d := range great {
-		if apart(domain, d) {
+		if n := len(domain) - len(d); n > 1 || n < -1 || domain[0] != d[0] && apart(domain, d) {
 			continue
 		}
 		if d == domain {
@@ -61,7 +61,7 @@ func Suggest(domain string, known func(string) bool) (string, bool) {
 		}
 	}
 	for i, d := range greatWords {
-		if apart(domain, d) {
+		if n := len(domain) - len(d); n > 1 || n < -1 || domain[0] != d[0] && apart(domain, d) {
 			continue
 		}
 		if d == domain {
@@ -77,17 +77,11 @@ func Suggest(domain string, known func(string) bool) (string, bool) {
 	return found, true
 }
 
-// apart reports, at the price of a few octets, that two domains are surely more than one edit from each other; want has five
-// octets or more. Where the first letters differ, that is the edit, and what stands behind the second letter is the same.
-// (BenchmarkSuggest: a quarter of the time that it took without.)
+// apart reports that two domains whose first letters differ are surely more than one edit from each other, at the price of a few
+// octets: the first letter is the edit, and what stands behind the second is the same. Their lengths differ by one at most, and
+// want has five octets or more. (BenchmarkSuggest: a quarter of the time that it took without, or less.)
 func apart(typed, want string) bool {
 	n, m := len(typed), len(want)
-	if n-m > 1 || m-n > 1 {
-		return true
-	}
-	if typed[0] == want[0] {
-		return false
-	}
 	return typed[n-1] != want[m-1] || typed[n-2] != want[m-2] || typed[n-3] != want[m-3] || m > 6 && typed[n-5] != want[m-5]
 }
 

@@ -38,6 +38,7 @@ type domains struct {
 	known      chan *domain
 	lookups    int
 	started    int
+	ended      bool // line is closed
 	all        sync.WaitGroup
 }
 
@@ -120,9 +121,18 @@ func (d *domains) learn(x *domain) *domain {
 	return x
 }
 
+// noMore says that nothing more will be asked for: lookups end with what is in line, and what was learnt is forgotten.
+func (d *domains) noMore() {
+	if !d.ended {
+		d.ended = true
+		close(d.line)
+		d.young, d.old = nil, nil
+	}
+}
+
 // close ends the lookups; ctx must have ended or nothing be asked.
 func (d *domains) close() {
-	close(d.line)
+	d.noMore()
 	d.all.Wait()
 }
 

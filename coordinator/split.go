@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"probity/engine"
@@ -22,6 +23,7 @@ const (
 	sealTogether   = 16 // chunks that share a commit
 	settleBytes    = 64 << 10
 	flushWait      = 100 * time.Millisecond // least time between two flushes for a hungry desk
+	fewWaiting     = 4 << 10                // rows with which a split that only waits for their domains makes room for another
 )
 
 // splitRow is a row that is neither blank, a duplicate, nor done.
@@ -55,8 +57,9 @@ type splitter struct {
 	mark     int64
 	waiting  int
 	flushed  time.Time
-	again    bool // rows were passed by
-	patient  bool // wait instead
+	again    bool   // rows were passed by
+	patient  bool   // wait instead
+	makeRoom func() // for another split; may be called again
 }
 
 // splitSheet splits the job's sheet, or what is left of it.
@@ -68,11 +71,12 @@ func (l *live) splitSheet() error {
 	if err := acquire(l.ctx, sem); err != nil {
 		return err
 	}
-	defer func() { <-sem }()
+	makeRoom := sync.OnceFunc(func() { <-sem })
+	defer makeRoom()
 	ctx, stop := context.WithCancel(l.ctx)
 	s := &splitter{
 		l: l, domains: newDomains(ctx, l.c.cfg.Resolver, l.c.cfg.Lookups), open: map[string]*packer{}, routes: map[string]int{},
-		maxBytes: budget, policy: engine.Policy{Schedule: l.c.table.Load().Schedule},
+		maxBytes: budget, makeRoom: makeRoom, policy: engine.Policy{Schedule: l.c.table.Load().Schedule},
 	}
 	defer s.domains.close()
 	defer stop()
@@ -206,9 +210,18 @@ func (s *splitter) feed() error {
 	return s.flush()
 }
 
-// end waits for the last domains, seals what is left, and commits that the split is done.
+// end waits for the last domains, seals what is left, and commits that the split is done. A server that does not answer takes
+// seconds, in which little is held: other jobs are split meanwhile.
 func (s *splitter) end() error {
-	for s.domains.open() > 0 {
+	s.domains.noMore()
+	for left := false; s.domains.open() > 0; {
+		if !left && s.waiting <= fewWaiting {
+			if err := s.flush(); err != nil {
+				return err
+			}
+			left = true
+			s.makeRoom()
+		}
 		if err := s.takeResolved(true); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -128,4 +129,21 @@ func TestFullDiskPausesADamagedFileFails(t *testing.T) {
 	require.Equal(t, store.JobFailed, j.State)
 	require.Contains(t, j.Error, "damaged")
 	require.NoError(t, w.close(t), "other jobs go on")
+}
+
+func TestJobsThatWaitForNamesHoldUpNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, vfs.NewMem())
+		var jobs []*store.Job
+		for i := range 4 * maxLight {
+			jobs = append(jobs, w.accept(t, fmt.Sprintf("email\na@x.example\nb@slow%d.example\n", i)))
+		}
+		began := time.Now()
+		w.run()
+		for _, j := range jobs {
+			require.Equal(t, store.JobCompleted, w.finish(t, j.ID).State)
+		}
+		require.Less(t, time.Since(began), 2*time.Second, "one slow look-up's time, not one after another")
+		require.NoError(t, w.close(t))
+	})
 }

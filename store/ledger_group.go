@@ -99,7 +99,7 @@ const (
 // others run instead: beside a list that was tens of milliseconds.
 func (g *group) take(leader *single) []*single {
 	if wait := gatherTime - time.Since(g.began); wait > 0 && g.queued() < worthSyncing {
-		time.Sleep(wait)
+		time.Sleep(min(wait, gatherTime)) // should the clock have been set back
 	}
 	g.began = time.Now()
 	g.mu.Lock()

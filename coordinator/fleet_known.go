@@ -109,7 +109,7 @@ func (f *Fleet) recall(now time.Time) {
 			ids = append(ids, shard.Identity{Name: id.Name, Node: n.Name})
 		}
 	}
-	f.spent.recall(ids, now)
+	f.spent.recall(ids, now.Add(f.cfg.Table().Scaled(time.Hour)))
 }
 
 // remember writes who has a share, when that has changed.

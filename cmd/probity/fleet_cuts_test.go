@@ -135,8 +135,8 @@ func (f *fleetLab) requireDone(ctx context.Context, id string, list []byte) {
 // routes go to nobody else meanwhile. A node that does not come back loses them, as ever; as it has not told what it used of their
 // hour, that counts as used up.
 func TestRestartedCoordinatorWaitsForItsNodes(t *testing.T) {
-	inFleet(t, 4, 2, 1, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
-		list, _ := f.receiver("strict", 300)
+	inFleet(t, 1, 2, 1, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
+		list, _ := f.receiver("strict", 120)
 		id := f.hub.accept(t, ctx, list)
 		time.Sleep(20 * time.Second)
 		owner, other := spokes[0], spokes[1]

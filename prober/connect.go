@@ -30,7 +30,7 @@ func (s *session) connect(ctx context.Context) bool {
 	}
 	conn, f := s.dial(ctx, addr)
 	if f.None() {
-		s.conn, f = smtp.Open(ctx, away{conn, s, ctx}, s.config(), s.group.host)
+		s.conn, f = smtp.Open(ctx, conn, s.config(), s.group.host)
 	}
 	s.connected()
 	if !f.None() {
@@ -96,9 +96,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fau
 	defer cancel()
 	s.dialled, s.began = true, time.Now()
 	s.lane.prober.metrics.connections.Inc()
-	back := s.stepAway(ctx)
 	conn, f := d.DialContext(ctx, netip.AddrPortFrom(addr, cfg.Port))
-	back()
 	now := time.Now()
 	if s.from.health.connected(f.None(), s.lane.key.route, now) {
 		cfg.Log.Warn("a source cannot connect, or can again; while it cannot, one connection in a while tries", "egress", s.from.name, "connects", f.None())

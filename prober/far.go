@@ -26,7 +26,6 @@ const (
 
 // reached notes a connection that was greeted.
 func (l *lane) reached(took time.Duration) {
-	l.prober.horizon.reached(took)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if took = max(took, 1); l.far.setup == 0 || took < l.far.setup {

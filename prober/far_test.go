@@ -25,7 +25,7 @@ func TestDistanceDecidesHowManyConnectionsAreWorthTheirPrice(t *testing.T) {
 		"far, slower than set-up":   {100 * time.Millisecond, time.Second, 1, 1, 64},
 		"farther than any share is": {10 * time.Second, time.Second, 1, 20, all / farShare},
 	} {
-		l := &lane{prober: &Prober{}}
+		l := &lane{}
 		if c.setup > 0 {
 			l.reached(2 * c.setup)
 			l.reached(c.setup)

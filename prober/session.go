@@ -40,8 +40,6 @@ type session struct {
 	wake   chan struct{}
 	leave  bool // the next take finds nothing
 	inside bool // of the turnstile
-	// distant says that the host is far: the session steps out while it waits for it.
-	distant bool
 }
 
 func newSession(l *lane, g *group, who priority) *session {
@@ -56,12 +54,10 @@ func (s *session) run(soft, hard context.Context) {
 		return
 	}
 	began := time.Now()
-	s.distant = s.lane.isDistant()
 	if !s.connect(hard) {
 		return
 	}
 	s.lane.reached(time.Since(began))
-	s.distant = s.lane.isDistant()
 	for s.next(soft) {
 		ok := s.ask(hard)
 		s.stepOut()
@@ -85,7 +81,7 @@ func (s *session) pass(ctx context.Context) bool {
 		return true
 	}
 	l.mu.Lock()
-	if s.group.queued[single] > 0 || s.asksSingle() {
+	if s.group.queued[single] > 0 {
 		ts.hurry(t)
 	}
 	s.group.outside = append(s.group.outside, t)
@@ -95,11 +91,6 @@ func (s *session) pass(ctx context.Context) bool {
 	s.group.outside = slices.DeleteFunc(s.group.outside, func(other *turn) bool { return other == t })
 	l.mu.Unlock()
 	return s.inside
-}
-
-// asksSingle reports a single among those that are being asked. The lane's mutex is held.
-func (s *session) asksSingle() bool {
-	return slices.ContainsFunc(s.asks, func(a ask) bool { return a.p != nil && a.p.who == single })
 }
 
 // stepOut makes room in the turnstile.

@@ -34,4 +34,5 @@
 //  7. After Erase has returned nil, no file of a job names the address, no unfinished job asks for it, and rows, order,
 //     verdicts, counts and charges are what they were, save that what was not answered will not be.
 //  8. What Backup sets aside is a data folder of one moment: jobs restored from it go on as after a crash.
+//  9. While no domain can be looked up, who fails is asked for again, three times at the most, before its rows are told (doubts.go).
 package coordinator

@@ -2,9 +2,13 @@ package coordinator
 
 import (
 	"context"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"probity/engine"
 )
 
 // domain is what the split knows of one domain.
@@ -15,6 +19,8 @@ type domain struct {
 	named    bool       // via.mx is set
 	suggests tri        // whether the lists suggest another domain
 	rows     []splitRow // waiting for the route
+	asked    int        // times that it was asked for again
+	canary   bool       // nobody's: see doubts
 }
 
 type tri uint8
@@ -38,7 +44,8 @@ type domains struct {
 	known      chan *domain
 	lookups    int
 	started    int
-	ended      bool // line is closed
+	doubts     doubts
+	found      string // a domain that was found last
 	all        sync.WaitGroup
 }
 
@@ -95,9 +102,66 @@ func (d *domains) lookUp() {
 
 // next is a domain whose route has become known; nil when there is none, and none comes within wait.
 func (d *domains) next(wait time.Duration) (*domain, error) {
+	for until := time.Now().Add(wait); ; {
+		now := time.Now()
+		d.askAgain(now)
+		idle := wait > 0 && d.asking == d.doubts.held()
+		if x := d.doubts.release(idle, now); x != nil {
+			return d.learn(x), d.ctx.Err()
+		}
+		x, err := d.hear(d.doubts.wait(until, now))
+		if x == nil || err != nil {
+			if !now.Before(until) || d.asking == 0 || err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if d.takes(x, time.Now()) {
+			return d.learn(x), d.ctx.Err()
+		}
+	}
+}
+
+// takes takes an answer in; true when its rows may be told.
+func (d *domains) takes(x *domain, now time.Time) bool {
+	switch {
+	case x.canary:
+		d.asking--
+		d.doubts.proved(!unresolved(x), now)
+		return false
+	case d.doubts.settles(x, now):
+		if x.via.Fact.Routable() {
+			d.found = x.name
+		}
+		return true
+	case !d.doubts.wantsCanary(now):
+	case d.found == "" || d.asking == waitingDomains:
+		d.doubts.proved(false, now)
+	default:
+		name := "x" + strconv.FormatUint(rand.Uint64(), 36) + "." + d.found
+		d.doubts.asking = true
+		d.asking++
+		d.all.Go(func() { d.sendCanary(name) })
+	}
+	return false
+}
+
+// sendCanary looks up a name that nobody has, past the line: what counts is whether names are found now.
+func (d *domains) sendCanary(name string) {
+	began := time.Now()
+	x := &domain{name: name, canary: true}
+	x.via.Route = d.resolver.Route(d.ctx, name)
+	if time.Since(began) > promptly {
+		x.via.Fact = engine.FactDNSTimeout // a try was lost
+	}
+	d.known <- x
+}
+
+// hear is the next answer, nil when none comes in time.
+func (d *domains) hear(wait time.Duration) (*domain, error) {
 	select {
 	case x := <-d.known:
-		return d.learn(x), d.ctx.Err()
+		return x, d.ctx.Err()
 	default:
 	}
 	if wait <= 0 || d.asking == 0 {
@@ -107,11 +171,18 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 	defer t.Stop()
 	select {
 	case x := <-d.known:
-		return d.learn(x), d.ctx.Err()
+		return x, d.ctx.Err()
 	case <-t.C:
 		return nil, nil
 	case <-d.ctx.Done():
 		return nil, d.ctx.Err()
+	}
+}
+
+// askAgain puts into the line who was put off and is due. There is room: it is among those being asked.
+func (d *domains) askAgain(now time.Time) {
+	for x := d.doubts.due(now); x != nil; x = d.doubts.due(now) {
+		d.line <- x
 	}
 }
 
@@ -121,18 +192,12 @@ func (d *domains) learn(x *domain) *domain {
 	return x
 }
 
-// noMore says that nothing more will be asked for: lookups end with what is in line, and what was learnt is forgotten.
-func (d *domains) noMore() {
-	if !d.ended {
-		d.ended = true
-		close(d.line)
-		d.young, d.old = nil, nil
-	}
-}
+// noMore says that no other domain will be asked for: what was learnt is forgotten. Those that failed may be asked for again.
+func (d *domains) noMore() { d.young, d.old = nil, nil }
 
 // close ends the lookups; ctx must have ended or nothing be asked.
 func (d *domains) close() {
-	d.noMore()
+	close(d.line)
 	d.all.Wait()
 }
 

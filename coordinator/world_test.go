@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 type fakeDNS struct {
 	table *engine.Table
 	delay time.Duration
+	dead  atomic.Bool // it answers nobody
 	mu    sync.Mutex
 	asked map[string]int
 }
@@ -46,6 +48,8 @@ func (d *fakeDNS) Route(ctx context.Context, domain string) engine.Route {
 		}
 	}
 	switch {
+	case d.dead.Load():
+		return d.table.NoRoute(engine.FactServFail)
 	case strings.HasPrefix(domain, "nx"):
 		return d.table.NoRoute(engine.FactNoDomain)
 	case strings.HasPrefix(domain, "fail"):

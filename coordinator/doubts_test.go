@@ -1,0 +1,61 @@
+package coordinator
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+// TestADeadResolverCostsTimeNotVerdicts: what cannot be looked up for a while is asked again; what never can is told in bounded time,
+// and at once where the resolver finds others.
+func TestADeadResolverCostsTimeNotVerdicts(t *testing.T) {
+	for name, x := range map[string]struct {
+		domains, broken int
+		dead            time.Duration // from the first second on
+		lost            uint32        // rows that end as dns_error
+		within          time.Duration
+	}{
+		"one is broken":               {300, 1, 0, 1, 35 * time.Second},
+		"only one, and it is":         {0, 1, 0, 1, 3 * time.Second},
+		"all are broken":              {0, 40, 0, 40, 2 * time.Minute},
+		"dead for ten seconds":        {300, 0, 10 * time.Second, 0, time.Minute},
+		"dead, and one broken":        {300, 1, 10 * time.Second, 1, 2 * time.Minute},
+		"dead for half a minute":      {300, 0, 30 * time.Second, 0, 2 * time.Minute},
+		"many are broken":             {20, 40, 0, 40, 10 * time.Second},
+		"dead for longer than we ask": {300, 0, time.Hour, 290, 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := openWorld(t, vfs.NewMem(), func(_ *world, c *Config) { c.Lookups = 1 })
+				w.dns.delay = 100 * time.Millisecond
+				w.run()
+				if x.dead > 0 {
+					time.AfterFunc(time.Second, func() { w.dns.dead.Store(true) })
+					time.AfterFunc(time.Second+x.dead, func() { w.dns.dead.Store(false) })
+				}
+				var list strings.Builder
+				list.WriteString("email\n")
+				for i := range max(x.domains, x.broken) {
+					if i < x.broken {
+						fmt.Fprintf(&list, "a@fail%d.example\n", i)
+					}
+					if i < x.domains {
+						fmt.Fprintf(&list, "a@d%d.example\n", i)
+					}
+				}
+				began := time.Now()
+				j, err := w.c.Wait(t.Context(), w.accept(t, list.String()).ID)
+				require.NoError(t, err)
+				require.InDelta(t, x.lost, j.Reasons["dns_error"], float64(x.lost)/50)
+				require.Less(t, time.Since(began), x.within)
+				t.Logf("%v", time.Since(began))
+				require.NoError(t, w.close(t))
+			})
+		})
+	}
+}

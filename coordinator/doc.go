@@ -28,7 +28,8 @@
 //  5. Memory is the same for any size of job: windows of about a million rows, 64 MB of open chunks, 131,072 rows under way.
 //     Jobs take turns; one with a quarter of the longest one's rows, or less, is short, and has the greater part of them.
 //     Of a job's classes, the one whose rows will take longest goes first; of each, no more is under way than its budgets take
-//     in about two minutes, so that no slow one has the room of others.
+//     in about two minutes, so that no slow one has the room of others. Six jobs are split at one time, not counting those that
+//     only wait for the name servers of few rows.
 //  6. Any failure to make something durable stops the coordinator, except a full disk, which pauses the job: to go on
 //     after a failed sync is to guess what is on the disk. The next start knows.
 //  7. After Erase has returned nil, no file of a job names the address, no unfinished job asks for it, and rows, order,

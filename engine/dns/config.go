@@ -23,7 +23,7 @@ type Config struct {
 	Attempts    int           // tries of one question over all servers, at least one a server; default 3, at most 16
 	MaxInFlight int           // queries on the wire at one time; default 1,024, at most 16,384
 	Sockets     int           // shared UDP sockets; default 2, at most 16
-	CacheSize   int           // routes kept, and hosts kept, each; default 65,536
+	CacheSize   int           // routes kept at most, and hosts; of more, the half used last stays; default 65,536
 
 	MinTTL      time.Duration // a positive answer is kept at least so long; default 30 s
 	MaxTTL      time.Duration // and at most so long; default 6 h

@@ -73,7 +73,8 @@ export function Providers() {
 
 const orNone = (n: number | undefined) => (n ? number(n) : "no limit");
 
-const nameOf = (p: Provider) => p.name || p.id || "Hosts nobody knows";
+/** nameOf is what a provider is called; the first one stands for all that have no name. */
+const nameOf = (p: Provider) => (p.name === "other" ? "All other hosts" : p.name || p.id);
 
 function About({ provider: p }: { provider: Provider }) {
   return (

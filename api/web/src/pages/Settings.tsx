@@ -60,7 +60,7 @@ export function Keys() {
                 Create one to use the interface from a program.
               </Empty>
             ) : (
-              <Rows label="API keys" columns={columns} rows={list} keyOf={(k) => k.id} />
+              <Rows label="API keys" columns={columns} rows={list.toSorted((a, b) => b.created_at.localeCompare(a.created_at))} keyOf={(k) => k.id} />
             )
           }
         </Loaded>

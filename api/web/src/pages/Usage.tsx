@@ -44,6 +44,9 @@ export function UsagePage() {
         </Grid.Col>
       </Grid>
       <Panel title="Ledger">
+        <Text size="sm" c="dimmed" mb="xs">
+          A credit is set aside before a check and charged, or given back, after it. Of single checks that have ended only the end stands here; the CSV has every entry.
+        </Text>
         <Loaded query={{ ...ledger, data: ledger.data && entries }} what="the ledger">
           {(list) =>
             list.length === 0 ? (

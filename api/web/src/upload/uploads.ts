@@ -150,7 +150,7 @@ function send(id: string, then: (job: Job) => void) {
     change(id, { sent: Math.min(e.loaded, blob.size), rate: seconds > 0.3 ? e.loaded / seconds : 0 });
   };
   request.upload.onload = () => change(id, { sent: blob.size, state: "checking" });
-  request.onerror = () => change(id, { state: "failed", error: new Error("The connection broke: look at it, then try again. Nothing was charged.") });
+  request.onerror = () => change(id, { state: "failed", error: new Error("The connection broke. Look at it, then try again: the file is sent from its beginning, and is never charged twice.") });
   request.onabort = () => change(id, { state: "cancelled" });
   request.onload = () => {
     if (request.status === 401) signedOut();

@@ -5,6 +5,7 @@ export const theme = createTheme({
   primaryShade: { light: 7, dark: 7 },
   colors: {
     dark: ["#dfe3ea", "#c0c6d0", "#a9b0bd", "#7a828f", "#3d4552", "#2e343e", "#232831", "#1b1f26", "#14171c", "#0e1115"],
+    red: ["#fdeceb", "#fad6d3", "#f3aca6", "#ec8077", "#e5655b", "#dd4f43", "#cb3426", "#b42318", "#9a1d13", "#7f170f"],
     ink: ["#eef3ff", "#dbe4f8", "#b4c6ee", "#8ba6e5", "#7c9be4", "#527ad7", "#4571d5", "#3560bd", "#2b55aa", "#1d4997"],
   },
   fontFamily: "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif",

@@ -74,13 +74,12 @@ func TestRoutesThatMoveRest(t *testing.T) {
 		members := membersOf(names...)
 		n, m := rapid.IntRange(1, 5).Draw(t, "before"), rapid.IntRange(1, 5).Draw(t, "after")
 		before := newRoster(viewOf(true, names[:n]...), members, nil, rosterNow)
-		after := newRoster(viewOf(true, names[:m]...), members, before, rosterNow)
 		k, narrow := keyOf(routeTo(t, "mx"+strconv.Itoa(rapid.IntRange(0, 1000).Draw(t, "route"))+".example.org"), addressAt(t, "a@example.org"))
 		for _, m := range members {
 			m.worked.Store(rosterNow.UnixNano())
 		}
 		idle := newRoster(viewOf(true, names[:m]...), members, before, rosterNow.Add(time.Minute))
-		after = newRoster(viewOf(true, names[:m]...), members, before, rosterNow)
+		after := newRoster(viewOf(true, names[:m]...), members, before, rosterNow)
 		was, is := before.owner(k, narrow, nobody, "", rosterNow), after.owner(k, narrow, nobody, "", rosterNow)
 		require.True(t, was.ready())
 		require.Equal(t, was.identity == is.identity, is.ready())

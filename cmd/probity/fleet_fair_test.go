@@ -51,6 +51,7 @@ func TestFleetIsFair(t *testing.T) {
 		id := f.acceptLong(ctx, rows, next(long))
 		time.Sleep(2 * time.Minute)
 		loaded := f.singles(ctx, next(fairSingles))
+		t.Logf("fresh single p50 %s idle, %s beside the long job (%.2f times)", idle, loaded, loaded.Seconds()/idle.Seconds())
 		beside := f.timed(ctx, listOf(next(fairShort)))
 		smallBeside := f.timedMix(ctx, rows, 98)
 		job, err := f.hub.store.Job(id)
@@ -61,10 +62,11 @@ func TestFleetIsFair(t *testing.T) {
 			require.NoError(t, err)
 			t.Logf("the long job has %d rows, of which %d are answered; %d rows of the mix in %s alone, %s beside it (%.2f times); %s of CPU time", job.Rows,
 				s.Answered, fairSmall, smallAlone, smallBeside, smallBeside.Seconds()/smallAlone.Seconds(), cpuTime().Round(time.Second))
-			require.LessOrEqual(t, smallBeside.Seconds(), 2*smallAlone.Seconds(), "the small list of the mix waits for the long one")
+			if smallBeside.Seconds() > 2*smallAlone.Seconds() {
+				t.Error("the small list of the mix waits for the long one")
+			}
 		}
-		t.Logf("fresh single p50 %s idle, %s beside the long job (%.2f times); %d rows in %s alone, %s beside it (%.2f times)", idle, loaded,
-			loaded.Seconds()/idle.Seconds(), fairShort, alone, beside, beside.Seconds()/alone.Seconds())
+		t.Logf("%d rows in %s alone, %s beside it (%.2f times)", fairShort, alone, beside, beside.Seconds()/alone.Seconds())
 		requirePolite(t, f.internet.Referee.Report())
 		if loaded > 3*idle/2 {
 			t.Error("singles wait for the long job")

@@ -129,13 +129,13 @@ func (o *owner) found() bool { return o.identity != "" }
 // ready reports that the owner may be asked now.
 func (o *owner) ready() bool { return o.found() && o.usable && o.from.IsZero() }
 
-// owner finds who answers for a key of a provider. A pinned identity does while it has a share.
+// owner finds who answers for a key of a provider. A pinned identity does at a wide provider while it has a share.
 func (r *roster) owner(k shard.Key, narrow bool, of *engine.Provider, pinned string, now time.Time) owner {
 	set := r.set
 	if !narrow {
 		set = r.sharing(of)
 	}
-	if s, ok := r.shares[pinned]; ok && (narrow || !r.rests.at(pinned, of.ID)) {
+	if s, ok := r.shares[pinned]; ok && !narrow && !r.rests.at(pinned, of.ID) {
 		return owner{identity: pinned, share: s}
 	}
 	id, ok := set.Owner(k)

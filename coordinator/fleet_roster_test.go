@@ -107,8 +107,10 @@ func TestPinnedRowsStayWhileTheirIdentityIsThere(t *testing.T) {
 	r := newRoster(viewOf(true, "a", "b", "c"), members, nil, rosterNow)
 	for i := range 20 {
 		k, narrow := keyOf(routeTo(t, "mx"+strconv.Itoa(i)+".example.org"), addressAt(t, "a@example.org"))
-		o := r.owner(k, narrow, nobody, "b", rosterNow)
+		o := r.owner(k, false, nobody, "b", rosterNow)
 		require.Equal(t, "b", o.identity)
+		mine, pinned := r.owner(k, narrow, nobody, "", rosterNow), r.owner(k, narrow, nobody, "b", rosterNow)
+		require.Equal(t, mine.identity, pinned.identity, "a narrow route has one source, whoever asked before")
 		o = r.owner(k, narrow, nobody, "gone", rosterNow)
 		require.NotEmpty(t, o.identity)
 	}

@@ -34,9 +34,6 @@ func pieceOf(p *engine.Provider) int {
 
 // moved reports that a narrow route of the part has another owner now.
 func (p *part) moved(r *roster) bool {
-	if p.pinned {
-		return false
-	}
 	for _, k := range p.keys {
 		if id, ok := r.set.Owner(k); ok && id.Name != p.owner.identity {
 			return true

@@ -10,7 +10,8 @@ const (
 	stickyTimes  = 4               // and so many times the quickest that the host has shown
 	stickyRests  = 10              // how many replies' time it is left alone
 	mostStick    = 15 * time.Minute
-	maxQuickness = maxDown // hosts of a lane whose quickness is remembered
+	stuckReply   = 10 * time.Second // it is left alone for so long at once: the next replies would come too late, and its banner
+	maxQuickness = maxDown          // hosts of a lane whose quickness is remembered
 )
 
 // unstick notes how long the replies of a transaction took, and leaves a host that turns into a tarpit alone. Wide providers have
@@ -29,8 +30,13 @@ func (h *hearing) unstick(took time.Duration) {
 		best = mean
 		l.quick[host] = best
 	}
-	if mean >= stickyReply && mean >= stickyTimes*best {
-		h.s.leave = true
-		l.pause(h.now.Add(min(stickyRests*mean, l.scaled(mostStick))))
+	if mean < stickyReply || mean < stickyTimes*best {
+		return
 	}
+	rest := min(stickyRests*mean, l.scaled(mostStick))
+	if mean >= stuckReply {
+		rest = l.scaled(mostStick)
+	}
+	h.s.leave = true
+	l.pause(h.now.Add(rest))
 }

@@ -60,7 +60,8 @@ type host struct {
 
 // records are what a host has seen.
 type records struct {
-	log    []string // "RCPT a@b" and so on, in order
+	log    []string // "RCPT a@b" and so on, in order; those of several connections are mixed
+	crowd  int      // the most recipients of one transaction
 	open   int
 	peak   int
 	dialed []time.Time
@@ -235,7 +236,7 @@ func (h *host) serve(c net.Conn) {
 		return true
 	}
 	say(orText(h.banner, "220 hello"))
-	for answered, begun := 0, 0; ; {
+	for answered, begun, together := 0, 0, 0; ; {
 		line, err := in.ReadString('\n')
 		if err != nil {
 			return
@@ -249,6 +250,7 @@ func (h *host) serve(c net.Conn) {
 				say("250-host\r\n250 PIPELINING")
 			}
 		case "MAIL":
+			together = 0
 			h.note(func() { h.log = append(h.log, "MAIL") })
 			if begun++; h.mails > 0 && begun > h.mails {
 				say("421 4.7.0 enough for one connection")
@@ -269,8 +271,10 @@ func (h *host) serve(c net.Conn) {
 				out.Flush()
 				return
 			}
+			together++
 			h.note(func() {
 				h.log = append(h.log, "RCPT "+addr)
+				h.crowd = max(h.crowd, together)
 				h.rcpts = append(h.rcpts, time.Now())
 				if strings.HasPrefix(reply, "5") {
 					h.refuse = append(h.refuse, time.Now())

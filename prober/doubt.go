@@ -12,13 +12,16 @@ import (
 // of an hour's refusals have been heard, an acceptance is believed only when the host has refused somebody after it: another
 // target, or a decoy, which is asked when several wait in vain, or nobody else is left to ask. After it means in the order of the
 // host: later in the same transaction, or in one that was sent when the acceptance had been heard. Two connections are heard in
-// any order.
+// any order: so where recipients under way may make up half of an hour's refusals, an acceptance waits until all that were sent
+// before it was heard have been heard too, and is doubted or believed then. What is under way over other routes to the same
+// address is not known here.
 
 // doubtful reports a receiver that may accept silently: one that is known to, and any that nobody knows.
 func (l *lane) doubtful() bool { return l.shared || l.provider.AcceptsSilently }
 
 // heat notes whether so many refusals have been heard of the group's host in this hour, over its route or at its address, that
-// its acceptances are doubted; and the last refusal of this transaction. The mutex is held.
+// its acceptances are doubted, or would be if all who are under way were refused; and the last refusal of this transaction. The
+// mutex is held.
 func (h *hearing) heat() {
 	l, g := h.l, h.s.group
 	limit := l.provider.Limits.RefusalsPerHour / 2
@@ -31,7 +34,7 @@ func (h *hearing) heat() {
 		heard = max(heard, dest.pace.refuse.heard(h.now))
 		dest.mu.Unlock()
 	}
-	g.hot = heard >= limit
+	g.hot, g.warm = heard >= limit, heard+g.underWay() >= limit
 	g.base = l.heard
 	for k, a := range h.s.seen {
 		if a.finding.Blame == engine.BlameRecipient && a.reply.Permanent() {
@@ -46,10 +49,40 @@ func (w *window) heard(now time.Time) int {
 	return w.used
 }
 
+// volley is a group of transactions that was sent and is not heard yet.
+type volley struct {
+	sent uint64 // the lane's count of answers when it was taken
+	n    int    // its recipients
+}
+
+// launch notes that the session's transactions are sent.
+func (g *group) launch(s *session) { g.volleys = append(g.volleys, volley{s.sent, len(s.asks)}) }
+
+// land notes that they are heard, or lost.
+func (g *group) land(s *session) {
+	if i := slices.Index(g.volleys, volley{s.sent, len(s.asks)}); i >= 0 {
+		g.volleys = slices.Delete(g.volleys, i, i+1)
+	}
+}
+
+// underWay is how many recipients have been sent and not heard.
+func (g *group) underWay() (n int) {
+	for _, v := range g.volleys {
+		n += v.n
+	}
+	return n
+}
+
+// unheard reports that somebody is under way who was sent before the probe's acceptance was heard, and whose refusal may have come
+// before it. Volleys stand in the order of their counts.
+func (g *group) unheard(p *probe) bool {
+	return g.warm && len(g.volleys) > 0 && g.volleys[0].sent < p.accepted
+}
+
 // believes reports that what the place's decoy has shown may be held beside the acceptance of a probe.
 func (pl *place) believes(p *probe) bool {
 	g := pl.group
-	return !g.hot || !pl.decoy.refused() || g.refusedAll >= p.accepted || p.accepted > g.base && g.refusedNow > p.accepted
+	return !pl.decoy.refused() || g.refusedAll >= p.accepted || p.accepted > g.base && g.refusedNow > p.accepted || !g.hot && !g.unheard(p)
 }
 
 // refused reports a decoy whose last answer was that there is no such mailbox.
@@ -66,7 +99,8 @@ func (l *lane) doubt(p *probe, pl *place) {
 	}
 }
 
-// resolve ends the doubts that this transaction has answered, and has a decoy asked for those that it has not. The mutex is held.
+// resolve ends the doubts that this transaction has answered, and has a decoy asked for those that it has not. Who only waits for
+// others to be heard is not in doubt yet. The mutex is held.
 func (h *hearing) resolve() {
 	g := h.s.group
 	if len(g.doubted) == 0 {
@@ -80,8 +114,10 @@ func (h *hearing) resolve() {
 			if !slices.Contains(g.doubted, pl) {
 				g.doubted = append(g.doubted, pl)
 			}
-			unsure += pl.decoy.waiting.n
 			asking = asking || pl.decoy.state.busy()
+			if g.hot {
+				unsure += pl.decoy.waiting.n
+			}
 		}
 	}
 	idle := g.queued[bulk]+g.queued[short]+g.queued[single] == 0

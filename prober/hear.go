@@ -69,6 +69,7 @@ type hearing struct {
 
 func (h *hearing) all() {
 	h.book()
+	h.s.group.land(h.s)
 	h.heat()
 	for _, a := range h.s.asks {
 		a.place.flying--
@@ -82,6 +83,7 @@ func (h *hearing) all() {
 		h.answers()
 		h.usedUp()
 	}
+	h.resolve()
 	for _, a := range h.s.asks {
 		h.l.tidy(a.place)
 	}
@@ -198,7 +200,6 @@ func (h *hearing) answers() {
 		h.target(s.asks[i], engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventNoSMTPUTF8, Host: s.group.host, At: h.now})
 	}
 	h.unanswered(told)
-	h.resolve()
 	h.revive()
 	if len(s.seen) > 0 {
 		if !s.progress {

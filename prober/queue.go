@@ -72,6 +72,8 @@ type group struct {
 	oneDomain bool       // learnt: recipients of one transaction share their domain
 	apart     bool       // learnt: a transaction is not taken before the one before it was answered
 	hot       bool       // its acceptances are doubted: see hearing.heat
+	warm      bool       // they may be, when those who are under way have been heard
+	volleys   []volley   // who is under way
 	// By the lane's count of answers: acceptances up to refusedAll were heard before somebody was asked who was then refused; of
 	// those after base, which are of the transaction heard last, the ones before refusedNow stand before a refusal there.
 	refusedAll, base, refusedNow uint64

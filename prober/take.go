@@ -31,6 +31,7 @@ func (l *lane) take(s *session, now time.Time) denial {
 				break
 			}
 		}
+		s.group.launch(s)
 		return denial{}
 	}
 	g := s.group

@@ -1,0 +1,57 @@
+package prober
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+)
+
+// silentPast is an rcpt script of a host that knows ann alone, accepts everybody without a word once it has refused so many, and
+// tells its verdicts late, over some connections later than over others.
+func silentPast(past int64, seed uint64) func(string) string {
+	var refused atomic.Int64
+	var asked atomic.Uint64
+	return func(local string) string {
+		random := rand.New(rand.NewPCG(seed, asked.Add(1)))
+		late := time.Duration(random.IntN(2000)) * time.Millisecond
+		if local == "ann" || refused.Load() >= past {
+			time.Sleep(late)
+			return "250 2.1.5 ok"
+		}
+		refused.Add(1)
+		time.Sleep(late)
+		return "550 5.1.1 User unknown"
+	}
+}
+
+// TestSilenceIsSeenOverManyConnections asks over four connections at once about mailboxes that are not, of a receiver that accepts
+// everybody when it has refused as many as half of what it bears: the refusals that made it silent are heard after the acceptances
+// that came of them, and yet nobody is called VALID.
+func TestSilenceIsSeenOverManyConnections(t *testing.T) {
+	table := strings.NewReplacer("connections = 2", "connections = 4", "recipients_per_transaction = 0", "recipients_per_transaction = 2", "refusals_per_hour = 0", "refusals_per_hour = 20").Replace(labTable)
+	for past := int64(10); past < 18; past++ {
+		for seed := range uint64(3) {
+			h := &host{rcpt: silentPast(past, seed), noPipe: true}
+			inLab(t, table, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+				known := b.rows(mxa, "ann@a0.example", "ann@a1.example", "ann@a2.example", "ann@a3.example")
+				for _, r := range b.verify(10*time.Minute, known...) {
+					require.Equal(t, "VALID", spell(r.Verdict), "the decoys are refused")
+				}
+				var addrs []string
+				for i := range 40 {
+					addrs = append(addrs, fmt.Sprintf("nobody%d@a%d.example", i, i%4))
+				}
+				for _, r := range b.verify(10*time.Minute, b.rows(mxa, addrs...)...) {
+					require.NotEqual(t, engine.Valid, r.Verdict.Status, "silent past %d, seed %d: %v", past, seed, h.saw().log)
+				}
+			})
+		}
+	}
+}

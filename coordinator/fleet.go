@@ -168,6 +168,9 @@ func (f *Fleet) attend(ctx context.Context, view *cluster.View, streams *sync.Wa
 func (f *Fleet) meet(ctx context.Context, n *cluster.Node, at string, streams *sync.WaitGroup) (err error) {
 	m := &member{name: n.Name}
 	m.listen.Store(&at)
+	if f.knew(n.Name) {
+		m.worked.Store(time.Now().UnixNano()) // until now, for the process before this one
+	}
 	m.client, err = wire.NewClient(wire.ClientConfig{Node: n.Name, Version: f.cfg.Version, Coordinator: f.cfg.Coordinator, Table: f.cfg.Table,
 		Dial:        func(ctx context.Context) (net.Conn, error) { return f.cfg.Dial(ctx, *m.listen.Load()) },
 		Credentials: f.cfg.Credentials(n.Name), Log: f.cfg.Log,

@@ -112,6 +112,11 @@ func (f *Fleet) recall(now time.Time) {
 	f.spent.recall(ids, now.Add(f.cfg.Table().Scaled(time.Hour)))
 }
 
+// knew reports a node that had a share when this process began, or has one.
+func (f *Fleet) knew(node string) bool {
+	return slices.ContainsFunc(f.known, func(n knownNode) bool { return n.Name == node })
+}
+
 // remember writes who has a share, when that has changed.
 func (f *Fleet) remember(view *cluster.View) {
 	nodes := knownOf(view)

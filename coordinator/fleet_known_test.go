@@ -1,12 +1,21 @@
 package coordinator
 
 import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/memberlist"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"probity/coordinator/cluster"
+	"probity/engine"
+	"probity/prober/wire"
 )
 
 func TestWhoHadAShareIsOnDisk(t *testing.T) {
@@ -29,4 +38,24 @@ func TestWhoHadAShareIsOnDisk(t *testing.T) {
 		_, err := readKnown(disk, "hub")
 		require.Error(t, err, text)
 	}
+}
+
+// A node that had a share when the process before this one ended may have used the minute of its routes.
+func TestWhoHadAShareWasAtWork(t *testing.T) {
+	gossip, err := cluster.New(cluster.Config{Name: "hub", Role: cluster.RoleCoordinator, Keys: [][]byte{make([]byte, 16)},
+		Transport: new(memberlist.MockNetwork).NewTransport("hub")})
+	require.NoError(t, err)
+	f := &Fleet{members: map[string]*member{}, known: []knownNode{{Name: "old"}}, cfg: FleetConfig{Cluster: gossip, Coordinator: wire.Coordinator{ID: "hub", Term: 2},
+		Table: func() *engine.Table { return nil }, Log: slog.New(slog.DiscardHandler),
+		Dial:        func(ctx context.Context, _ string) (net.Conn, error) { return nil, ctx.Err() },
+		Credentials: func(string) credentials.TransportCredentials { return insecure.NewCredentials() }}}
+	over, end := context.WithCancel(t.Context())
+	end()
+	var streams sync.WaitGroup
+	defer streams.Wait()
+	for _, name := range []string{"old", "new"} {
+		require.NoError(t, f.meet(over, &cluster.Node{Name: name}, "192.0.2.8:7947", &streams))
+	}
+	require.NotZero(t, f.members["old"].worked.Load())
+	require.Zero(t, f.members["new"].worked.Load())
 }

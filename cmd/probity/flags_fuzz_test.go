@@ -48,8 +48,8 @@ func TestResolverAddresses(t *testing.T) {
 		}
 		require.Equal(t, want, r.String(), s)
 	}
-	require.ErrorContains(t, (&probingFlags{SOCKS5: "proxy"}).Validate(), "write HOST:PORT")
-	require.NoError(t, (&probingFlags{SOCKS5: "proxy:1080"}).Validate())
+	require.ErrorContains(t, (&probingFlags{SOCKS5: "proxy", SMTPPort: 25}).Validate(), "write HOST:PORT")
+	require.NoError(t, (&probingFlags{SOCKS5: "proxy:1080", SMTPPort: 25}).Validate())
 }
 
 // FuzzSource is the same for --callback-source.
@@ -79,7 +79,8 @@ func FuzzConfig(f *testing.F) {
 
 // A zero would be taken for the default, and a floor below zero for more than any disk has.
 func TestServeNumbers(t *testing.T) {
-	good := serveCmd{InitialCredits: 0, PublicPerDay: 1, DiskFloor: 1}
+	good := serveCmd{Listen: ":8080", AdminListen: ":9090", InitialCredits: 0, PublicPerDay: 1, DiskFloor: 1}
+	good.SMTPPort = 25
 	require.NoError(t, good.Validate())
 	for words, spoil := range map[string]func(*serveCmd){
 		"--initial-credits -1": func(c *serveCmd) { c.InitialCredits = -1 },

@@ -18,7 +18,7 @@ GO ?= go
 RACE := ./coordinator/... ./engine/dns ./engine/smtp ./prober/... ./store/... ./bench/sim ./cmd/...
 # What is tried without the race detector: paces that are not its own; fleets and kills of processes, whose rooms it watches in
 # virtual time; and the largest bubbles, whose many timers have made the detector itself crash.
-CALM := ^(TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetSurvives|TestFleetSurvivesInABubble|TestFleetIsCut|TestFleetAvoidsListedSources|TestNarrowRouteHasOneHour|TestKillAndGoOn|TestSystemOfProcesses)$$
+CALM := ^(TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetSurvives|TestFleetSurvivesInABubble|TestFleetIsCut|TestFleetAvoidsListedSources|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestSystemOfProcesses)$$
 FUZZTIME ?= 500x
 ROWS ?= 20000
 CUT ?= 3m

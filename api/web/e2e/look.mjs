@@ -53,8 +53,9 @@ export async function overflow(page) {
 }
 
 /** lookAtAll takes a picture of every page, and of every scene: what a page shows once something was done on it, as
- * [name, what to do]. Each in every size and colour scheme; it tells what is wrong, and returns how much. */
-export async function lookAtAll(page, base, dir, scenes = []) {
+ * [name, what to do]. Each in every size and colour scheme; it tells what is wrong, and returns how much. With names in only,
+ * pictures are of these: the others are opened all the same, as one scene begins where another ended. */
+export async function lookAtAll(page, base, dir, scenes = [], only = []) {
   let wrong = 0;
   page.on("pageerror", (e) => console.log("page error:", e.message, ++wrong));
   page.on("console", (m) => m.type() === "error" && !/ 40[14] /.test(m.text()) && console.log("console:", m.text(), m.location().url, ++wrong));
@@ -63,6 +64,7 @@ export async function lookAtAll(page, base, dir, scenes = []) {
     await page.setViewportSize({ width: 1280, height: 800 });
     await open(page);
     await page.locator("h1").waitFor();
+    if (only.length > 0 && !only.includes(scene)) continue;
     await page.mouse.move(0, 0);
     for (const scheme of schemes) {
       await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });

@@ -1,14 +1,16 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import { Root } from "./Root";
-import { Busy, Empty, Page, To, Trouble } from "./parts";
+import { Busy, Empty, Page, Panel, To, Trouble } from "./parts";
 
 const root = createRootRoute({
   component: Root,
   notFoundComponent: () => (
     <Page title="Nothing here">
-      <Empty icon="search" title="There is no such page">
-        Go to the <To to="/">overview</To>.
-      </Empty>
+      <Panel>
+        <Empty icon="search" title="There is no such page">
+          The address was mistyped, or what it led to is gone. Choose from the menu, or go to the <To to="/">overview</To>.
+        </Empty>
+      </Panel>
     </Page>
   ),
 });

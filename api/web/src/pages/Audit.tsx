@@ -33,7 +33,7 @@ export const noted = (a: Pick<Act, "act" | "note" | "about">) => (a.act.startsWi
 
 const columns: Column<Act>[] = [
   { title: "Act", kind: "name", of: (a) => <b>{said[a.act] ?? a.act}</b> },
-  { title: "When", kind: "word", of: (a) => <When act={a} /> },
+  { title: "When", kind: "name", of: (a) => <When act={a} /> },
   { title: "Who", kind: "name", of: (a) => <Name text={a.by} /> },
   { title: "From", kind: "word", of: (a) => a.from },
   { title: "On what", kind: "name", of: (a) => (a.act === "sign in" ? null : <Name text={a.about || a.target} />) },
@@ -59,7 +59,7 @@ export function Audit() {
   return (
     <Page title="Audit" note="What admins did, and what was done to accounts and keys: by whom, when, and from where. Nothing is ever taken out of it, and it holds no address that was verified.">
       <Panel>
-        <Group align="flex-end" gap="sm" mb="sm">
+        <Group className="asks" align="flex-end" gap="sm" mb="sm">
           <TextInput label="Who" placeholder="Letters of a name" value={typed} onChange={(e) => setTyped(e.currentTarget.value)} leftSection={<Icon name="search" size={16} />} w="18rem" maw="100%" />
           <Select
             label="Act"

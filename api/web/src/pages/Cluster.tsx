@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { HTMLAttributes } from "react";
 import type { Schemas } from "../api/client";
 import { node } from "../api/queries";
-import { bytes, counted, duration, number } from "../format";
+import { bytes, counted, duration, exactly, number } from "../format";
 import { Badge, Loaded, Moment, Name, Note, Page, Panel, Rows, Stat, Stats, type Column } from "../parts";
 import { Lanes } from "./Lanes";
 
@@ -190,7 +190,7 @@ function State({ node: n }: { node: ClusterNode }) {
       <Badge tone={tone}>{words}</Badge>
       {n.since && (
         <Note>
-          {n.state} since <Moment at={n.since} />
+          {n.state} for <span title={exactly(n.since)}>{duration((Date.now() - Date.parse(n.since)) / 1000)}</span>
         </Note>
       )}
       {n.problem && <Note bad>{n.problem}</Note>}

@@ -41,7 +41,7 @@ export function Docs() {
       {examples(base, variable).map((e) => (
         <Panel key={e.title} title={e.title}>
           <Text size="sm" mb="sm">
-            {e.note}
+            {e.note.split("`").map((words, i) => (i % 2 === 0 ? words : <span key={i} className="mono word">{words}</span>))}
           </Text>
           <Tabs defaultValue="curl" keepMounted={false}>
             <Tabs.List>
@@ -62,10 +62,10 @@ export function Docs() {
       <Panel title="What to expect">
         <ul style={{ margin: 0, paddingLeft: "1.2rem", display: "grid", gap: ".4rem", fontSize: "var(--mantine-font-size-sm)" }}>
           <li>
-            Every error is <span className="mono">{'{"detail": "…"}'}</span>: it says what is wrong and what to do. Tell us the X-Request-Id if it is our fault.
+            Every error is <span className="mono">{'{"detail": "…"}'}</span>: it says what is wrong and what to do. Tell us its <span className="mono word">X-Request-Id</span> if it is our fault.
           </li>
           <li>
-            <span className="mono">429</span> bears Retry-After: wait that long. Your limits are {visit?.effective_limits.single_per_minute} single checks a minute and {visit?.effective_limits.bulk_per_hour} lists an hour.
+            <span className="mono">429</span> bears <span className="mono word">Retry-After</span>: wait that long. Your limits are {visit?.effective_limits.single_per_minute} single checks a minute and {visit?.effective_limits.bulk_per_hour} lists an hour.
           </li>
           <li>
             With <span className="mono">Idempotency-Key</span>, a POST can be repeated for a day without being done, or charged, twice.

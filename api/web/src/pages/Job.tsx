@@ -292,7 +292,7 @@ interface OfProvider {
 const providerColumns: Column<OfProvider>[] = [
   { title: "Provider", kind: "name", of: (p) => p.name },
   ...statuses.map((s): Column<OfProvider> => ({ title: s, kind: "number", of: (p) => (p.counts[s] ? number(p.counts[s]) : "—") })),
-  { title: "Rows", kind: "number", of: (p) => number(p.total) },
+  { title: "Rows", kind: "number", spare: true, of: (p) => number(p.total) },
 ];
 
 /** providerName says also what is no provider by name. */
@@ -336,8 +336,8 @@ const foundColumns: Column<Found>[] = [
   { title: "Address", kind: "name", of: (r) => <Name text={r.email} /> },
   { title: "Row", kind: "number", of: (r) => number(r.row) },
   { title: "Status", of: (r) => <StatusBadge status={r.status} /> },
-  { title: "Reason", of: (r) => r.reason && <span className="mono word">{r.reason}</span> },
   { title: "Score", kind: "number", of: (r) => r.score },
+  { title: "Reason", kind: "name", of: (r) => r.reason && <span className="mono word">{r.reason}</span> },
   { title: "Provider", of: (r) => r.smtp_provider },
 ];
 

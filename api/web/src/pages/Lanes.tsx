@@ -187,9 +187,9 @@ function Used({ use: { used, limit } }: { use: Schemas["Use"] }) {
   if (limit === 0) return <Text size="sm" c="dimmed">no limit</Text>;
   const part = Math.min(1, used / limit);
   return (
-    <div style={{ minWidth: "6.5rem" }}>
-      <Text size="sm" className="word" style={{ fontVariantNumeric: "tabular-nums" }}>
-        {number(used)} of {number(limit)}
+    <div style={{ minWidth: "6rem" }}>
+      <Text size="sm" className="used" style={{ fontVariantNumeric: "tabular-nums" }}>
+        {number(used)} <span className="word">of {number(limit)}</span>
       </Text>
       <div className="bar" aria-hidden style={{ height: ".3rem" }}>
         <i className={part > 0.9 ? "fill-INVALID" : part > 0.6 ? "fill-RISKY" : "fill-VALID"} style={{ width: `${part * 100}%` }} />

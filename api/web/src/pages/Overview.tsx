@@ -35,6 +35,9 @@ export function lasting(balance: number, days: readonly Day[]): number | null {
 
 const lengthOf = (n: number) => (n < 2 ? duration(n * 86400) : `${number(Math.floor(n))} days`);
 
+/** some is a share of what there is, and a dash of nothing. */
+const some = (part: number, of: number) => (of === 0 ? "—" : share(part, of));
+
 export function Overview() {
   const [span, setSpan] = useState("30");
   const days = useQuery(usage(Number(span)));
@@ -76,10 +79,10 @@ export function Overview() {
             {all ? number(all.rows) : "…"}
           </Stat>
           <Stat name="Safe to send" note={all ? counted(all.counts.VALID, "row") : undefined}>
-            {all ? share(all.counts.VALID, all.rows) : "…"}
+            {all ? some(all.counts.VALID, all.rows) : "…"}
           </Stat>
           <Stat name="Without an answer" note="UNKNOWN, free of charge">
-            {all ? share(all.counts.UNKNOWN, all.rows) : "…"}
+            {all ? some(all.counts.UNKNOWN, all.rows) : "…"}
           </Stat>
           <Stat name="Jobs under way" note={running.length > 0 ? `${number(running.reduce((n, j) => n + j.total_rows - j.processed, 0))} rows to go` : undefined}>
             {number(running.length)}

@@ -50,7 +50,7 @@ function All() {
   }
   return (
     <Panel>
-      <Group align="flex-end" gap="sm" mb="sm">
+      <Group className="asks" align="flex-end" gap="sm" mb="sm">
         <Select label="Outcome" data={outcomes} value={asked.status ?? ""} onChange={(v) => set({ status: (v || undefined) as TraceQuery["status"] })} allowDeselect={false} w="15rem" />
         <Select
           label="Provider"
@@ -179,7 +179,7 @@ type Probe = Schemas["Probe"];
 const singleColumns: Column<Probe>[] = [
   { title: "Verdict", of: (p) => <Verdict badge={<StatusBadge status={p.status} />} reason={p.reason} /> },
   { title: "At", of: (p) => <Moment at={p.at} /> },
-  { title: "Account", of: (p) => <Name text={p.user} /> },
+  { title: "Account", kind: "name", of: (p) => <Name text={p.user} /> },
   { title: "Domain", kind: "name", of: (p) => <Domain probe={p} /> },
   { title: "Reply", kind: "text", of: (p) => <SingleReply probe={p} /> },
   { title: "Rule", of: (p) => <span className="mono">{p.rule ? <Name text={p.rule} /> : "—"}</span> },

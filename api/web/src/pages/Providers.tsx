@@ -9,14 +9,14 @@ import { Badge, Empty, Facts, Icon, Loaded, Page, Panel, Rows, type Column } fro
 type Provider = Schemas["Provider"];
 
 const limitWords: [string, string][] = [
-  ["connections", "connections at one time"],
-  ["connections_per_minute", "connections a minute"],
-  ["recipients_per_minute", "recipients a minute"],
-  ["recipients_per_transaction", "recipients a transaction"],
-  ["recipients_per_connection", "recipients a connection"],
-  ["transactions_per_connection", "transactions a connection"],
-  ["refusals_per_connection", "refusals a connection"],
-  ["refusals_per_hour", "refusals an hour"],
+  ["connections", "Connections at one time"],
+  ["connections_per_minute", "Connections a minute"],
+  ["recipients_per_minute", "Recipients a minute"],
+  ["recipients_per_transaction", "Recipients a transaction"],
+  ["recipients_per_connection", "Recipients a connection"],
+  ["transactions_per_connection", "Transactions a connection"],
+  ["refusals_per_connection", "Refusals a connection"],
+  ["refusals_per_hour", "Refusals an hour"],
 ];
 
 /** Providers is the table of receivers: what each tolerates, and who says so. */

@@ -57,7 +57,7 @@ export function Keys() {
           {(list) =>
             list.length === 0 ? (
               <Empty icon="key" title="No keys yet">
-                Create one to use the interface from a program.
+                A program needs one to verify addresses for you.
               </Empty>
             ) : (
               <Rows label="API keys" columns={columns} rows={list.toSorted((a, b) => b.created_at.localeCompare(a.created_at))} keyOf={(k) => k.id} />
@@ -91,7 +91,7 @@ function Create({ opened, close, made }: { opened: boolean; close: () => void; m
           <Warning>
             Copy it now: it is not shown again, to you or to anybody.
           </Warning>
-          <Code text={key.key} label={`The key ${key.name}`} copy="Copy the key" />
+          <Code text={key.key} label={`The key ${key.name}`} copy="Copy the key" whole />
           <Group justify="flex-end">
             <Button onClick={leave}>I have it</Button>
           </Group>
@@ -140,7 +140,7 @@ export function Callbacks() {
                     <Warning>
                       Copy it now: it is not shown again.
                     </Warning>
-                    <Code text={make.data.secret} label="The signing secret" copy="Copy the secret" />
+                    <Code text={make.data.secret} label="The signing secret" copy="Copy the secret" whole />
                   </Stack>
                 )}
                 {make.error && <Trouble error={make.error} />}

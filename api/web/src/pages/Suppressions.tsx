@@ -50,7 +50,7 @@ export function Suppressions() {
             add.mutate();
           }}
         >
-          <Group align="flex-end">
+          <Group className="asks" align="flex-end">
             <Select label="What" data={Object.entries(kinds).map(([value, label]) => ({ value, label }))} value={kind} onChange={(v) => setKind((v ?? "domain") as typeof kind)} allowDeselect={false} w="15rem" />
             <TextInput label="Name" required value={name} onChange={(e) => setName(e.currentTarget.value)} placeholder={kind === "address" ? "ann@example.com" : "example.com"} style={{ flex: "1 1 14rem" }} />
             <TextInput label="Note" value={note} maxLength={200} onChange={(e) => setNote(e.currentTarget.value)} placeholder="who asked, and when" style={{ flex: "1 1 14rem" }} />
@@ -75,7 +75,7 @@ export function Suppressions() {
                 keyOf={(s) => s.kind + s.name}
                 columns={[
                   { title: "Name", kind: "name", of: (s) => <b><Name text={s.name} /></b> },
-                  { title: "What", of: (s) => kinds[s.kind] },
+                  { title: "What", kind: "name", of: (s) => kinds[s.kind] },
                   { title: "Note", kind: "text", of: (s) => s.note },
                   { title: "Since", of: (s) => <Moment at={s.since} /> },
                   { title: "Remove", kind: "act", of: (s) => <Remove wish={s} done={refresh} /> },

@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { api, take, type Result } from "../api/client";
 import { reasons } from "../api/queries";
-import { Code, Empty, Facts, Icon, Moment, Page, Panel, StatusBadge, toneOf, Trouble, Busy, Badge } from "../parts";
+import { Code, Empty, Facts, Icon, Moment, Name, Page, Panel, StatusBadge, toneOf, Trouble, Busy, Badge } from "../parts";
 import { checks, curl, meaning, type Check } from "../verdict";
 
 const ages = [
@@ -38,7 +38,7 @@ export function Verify() {
   return (
     <Page title="Verify one" note="One address at a time: what is known of it, and how it is known. A verdict costs one credit; UNKNOWN costs nothing.">
       <form className="panel" onSubmit={submit}>
-        <Group align="flex-end" gap="sm">
+        <Group className="asks" align="flex-end" gap="sm">
           <TextInput
             label="E-mail address"
             placeholder="ann@example.com"
@@ -102,12 +102,12 @@ function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean
     ? [
         ["Reply", d.smtp_message ? <span className="mono">{d.smtp_message}</span> : d.smtp_code],
         ["At", d.stage],
-        ["Host", d.mx_host && <span className="mono">{d.mx_host}</span>],
+        ["Host", d.mx_host && <span className="mono"><Name text={d.mx_host} /></span>],
         ["Rule that decided", d.rule && <span className="mono">{d.rule}</span>],
         ["Asked", d.attempts ? `${d.attempts} ${d.attempts === 1 ? "time" : "times"}, by ${d.checked_by ?? "nobody"}` : null],
         ["Took", `${d.duration_ms} ms`],
         ["Next attempt", d.retry_after ? `in ${d.retry_after} s, by itself` : null],
-        ["The same mailbox as", d.normalized_email && d.normalized_email !== r.email ? <span className="mono">{d.normalized_email}</span> : null],
+        ["The same mailbox as", d.normalized_email && d.normalized_email !== r.email ? <span className="mono"><Name text={d.normalized_email} /></span> : null],
       ]
     : [];
   return (

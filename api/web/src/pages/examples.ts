@@ -1,5 +1,6 @@
 export interface Example {
   title: string;
+  /** What stands between backticks is set as code. */
   note: string;
   code: { language: string; label: string; text: string }[];
 }
@@ -84,7 +85,7 @@ console.log((await answer.json()).status);`,
 function upload(base: string, key: string): Example {
   return {
     title: "Upload a list",
-    note: "The answer is the job's record. Look at it with ?wait=30, which holds the answer until the state changes, or name a callback_url.",
+    note: "The answer is the job's record. Look at it with `?wait=30`, which holds the answer until the state changes, or name a `callback_url`.",
     code: languages(
       `curl ${base}/v1/verify/bulk \\
   -H "Authorization: Bearer $${key}" \\
@@ -139,7 +140,7 @@ console.log((await answer.json()).job_id);`,
 function download(base: string, key: string): Example {
   return {
     title: "Download the results",
-    note: "status, format (csv, jsonl) and compress (none, gzip, zstd) choose what comes. Rows keep their order and all their columns.",
+    note: "What comes is chosen with `status`, `format` (csv, jsonl) and `compress` (none, gzip, zstd). Rows keep their order and all their columns.",
     code: languages(
       `curl "${base}/v1/verify/bulk/$JOB_ID/results?status=VALID&compress=gzip" \\
   -H "Authorization: Bearer $${key}" \\

@@ -65,10 +65,10 @@ function Going({ job: j }: { job: Job }) {
 export function JobTable<J extends Job>({ jobs, owner, link = true }: { jobs: J[]; owner?: (j: J) => string; link?: boolean }) {
   const columns: Column<J>[] = [
     { title: "List", kind: "name", of: (j) => <Title job={j} link={link} /> },
-    ...(owner ? [{ title: "Account", of: (j: J) => <Name text={owner(j)} /> }] : []),
+    ...(owner ? [{ title: "Account", kind: "name" as const, of: (j: J) => <Name text={owner(j)} /> }] : []),
     { title: "State", of: (j) => <JobBadge status={j.status} /> },
     { title: "Rows", kind: "number", of: (j) => number(j.total_rows) },
-    { title: "Progress", kind: "text", of: (j) => <div style={{ minWidth: "12rem" }}><Going job={j} /></div> },
+    { title: "Progress", kind: owner ? "text" : "wide", of: (j) => <div className="going"><Going job={j} /></div> },
     { title: "Uploaded", of: (j) => <Moment at={j.created_at} /> },
     { title: "Kept until", of: (j) => (j.status === "expired" ? "Deleted" : <Moment at={j.expires_at} none="—" />) },
   ];

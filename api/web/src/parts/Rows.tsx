@@ -5,9 +5,9 @@ import type { HTMLAttributes, Key, ReactNode } from "react";
 export interface Column<T> {
   title: string;
   of: (row: T) => ReactNode;
-  /** Numbers stand to the right, a word never breaks, names have room, text takes a line of its own on a phone; what is done
-   * with a row has a title that is only heard. */
-  kind?: "number" | "word" | "name" | "text" | "act";
+  /** Numbers stand to the right, a word never breaks, names have room, text takes a line of its own on a phone, and what is
+   * wide what is left of one; what is done with a row has a title that is only heard. */
+  kind?: "number" | "word" | "name" | "text" | "wide" | "act";
   /** A phone leaves it out: it is told elsewhere as well. */
   spare?: boolean;
 }

@@ -101,7 +101,7 @@ export function Empty({ icon, title, children }: { icon: IconName; title: string
       </Text>
       <Text fw={600}>{title}</Text>
       {children && (
-        <Text c="dimmed" size="sm" maw="30rem" component="div">
+        <Text c="dimmed" size="sm" maw="30rem" component="div" style={{ textWrap: "balance" }}>
           {children}
         </Text>
       )}
@@ -242,10 +242,10 @@ export function CopyButton({ text, label = "Copy", ...rest }: { text: string; la
   );
 }
 
-/** Code is text to be taken over. */
-export function Code({ text, label, copy = "Copy" }: { text: string; label: string; copy?: string }) {
+/** Code is text to be taken over; what is short, and seen once, is shown whole. */
+export function Code({ text, label, copy = "Copy", whole = false }: { text: string; label: string; copy?: string; whole?: boolean }) {
   return (
-    <div className="code">
+    <div className={whole ? "code whole" : "code"}>
       <pre tabIndex={0} aria-label={label}>
         {text}
       </pre>

@@ -33,6 +33,7 @@ export async function signOut(page) {
   await page.getByRole("button", { name: /^Account/ }).click();
   await page.getByRole("menuitem", { name: "Sign out" }).click();
   await heading(page, "Sign in");
+  assert.equal(await page.getByText("Your session has ended").count(), 0, "who signs out knows");
 }
 
 /** sweep holds that pages have nothing wrong for axe and fit: narrow and light, wide and dark. look.mjs tries all of it. */

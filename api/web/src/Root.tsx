@@ -2,6 +2,7 @@ import { Center } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Outlet, useRouterState } from "@tanstack/react-router";
 import { useRef } from "react";
+import { hasLeft } from "./api/client";
 import { session } from "./api/queries";
 import { Busy, Empty, Page, Trouble } from "./parts";
 import { Shell } from "./parts/Shell";
@@ -27,7 +28,7 @@ export function Root() {
       </Center>
     );
   }
-  if (!query.data) return <SignIn ended={was.current} />;
+  if (!query.data) return <SignIn ended={was.current && !hasLeft()} />;
   if (path.startsWith("/operator") && query.data.user.role !== "admin") {
     return <Shell visit={query.data} page={<NotYours />} />;
   }

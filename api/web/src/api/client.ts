@@ -24,10 +24,12 @@ export class ApiError extends Error {
 
 let csrf = "";
 let onSignedOut: () => void = () => {};
+let left = false;
 
-/** setCsrf takes the token that every change must bear. */
+/** setCsrf takes the token that every change must bear: a session has begun. */
 export function setCsrf(token: string) {
   csrf = token;
+  left = false;
 }
 
 export function csrfToken() {
@@ -41,6 +43,17 @@ export function whenSignedOut(then: () => void) {
 
 export function signedOut() {
   onSignedOut();
+}
+
+/** leave is signedOut by the user's own will. */
+export function leave() {
+  left = true;
+  onSignedOut();
+}
+
+/** hasLeft tells whether the last session ended by its user's will, who need not be told that it has. */
+export function hasLeft() {
+  return left;
 }
 
 const guard: Middleware = {

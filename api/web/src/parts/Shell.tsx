@@ -3,7 +3,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useRouterState } from "@tanstack/react-router";
 import { useEffect, type ReactNode } from "react";
-import { api, signedOut, take, type Visit } from "../api/client";
+import { api, leave, take, type Visit } from "../api/client";
 import { follow, useLiveness } from "../api/events";
 import { credits } from "../api/queries";
 import { number } from "../format";
@@ -170,9 +170,9 @@ function Theme() {
 }
 
 function Me({ visit }: { visit: Visit }) {
-  async function leave() {
+  async function signOut() {
     await take(api.POST("/v1/dash/logout")).catch(() => {});
-    signedOut();
+    leave();
   }
   return (
     <Menu position="bottom-end" width={240}>
@@ -189,7 +189,7 @@ function Me({ visit }: { visit: Visit }) {
         <Menu.Item leftSection={<Icon name="account" />} renderRoot={(props) => <Link to="/settings/account" {...props} />}>
           Account
         </Menu.Item>
-        <Menu.Item leftSection={<Icon name="out" />} onClick={() => void leave()}>
+        <Menu.Item leftSection={<Icon name="out" />} onClick={() => void signOut()}>
           Sign out
         </Menu.Item>
       </Menu.Dropdown>

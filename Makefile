@@ -4,7 +4,7 @@
 # make check   format, vet, staticcheck, import law, generated code
 # make fleet   kills, and cuts of CUT of gossip, of streams and of both, against a cluster in network namespaces; as root;
 #              PROBITY_FLEET_ROWS=200000 for a longer list
-# make kills   SIGKILL of each prober each minute of an hour, processes in namespaces; EACH=6s is a scale of ten; as root
+# make kills   SIGKILL of each prober each minute of an hour, processes in namespaces, at that pace (EACH); as root
 # make fair    single calls and small lists while one of FAIR rows is under way, in virtual time
 # make torture  faults from a seed against processes of every part: make torture SEED=7 TIME=15m
 # make makespan  the time that a list of MAKESPAN rows takes with the shipped budgets, beside the least that it can

@@ -139,5 +139,8 @@ func (p *Prober) knock(e *egress, k knock) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if now.Before(l.pace.rest) {
+		return false // its receiver wants nothing of this source
+	}
 	return !l.dead && l.start(&group{key: k.host, host: k.host, canary: true}, bulk, now)
 }

@@ -14,7 +14,8 @@ import (
 // host: later in the same transaction, or in one that was sent when the acceptance had been heard. Two connections are heard in
 // any order: so where recipients under way may make up half of an hour's refusals, an acceptance waits until all that were sent
 // before it was heard have been heard too, and is doubted or believed then. What is under way over other routes to the same
-// address is not known here.
+// address is not known here. A doubt stays when the hour is over: the refusals of the next prove nothing about the silence of the
+// last.
 
 // doubtful reports a receiver that may accept silently: one that is known to, and any that nobody knows.
 func (l *lane) doubtful() bool { return l.shared || l.provider.AcceptsSilently }
@@ -79,10 +80,51 @@ func (g *group) unheard(p *probe) bool {
 	return g.warm && len(g.volleys) > 0 && g.volleys[0].sent < p.accepted
 }
 
+// mood is how an acceptance was heard: whether its host may have fallen silent by then.
+type mood uint8
+
+const (
+	cool mood = iota // it had refused too few
+	warm             // it had, unless those who were under way were refused before
+	hot              // it may have
+)
+
+func (g *group) mood() mood {
+	switch {
+	case g.hot:
+		return hot
+	case g.warm && len(g.volleys) > 0:
+		return warm
+	}
+	return cool
+}
+
+// doubtLife is how soon after an acceptance a refusal must come to prove it: later the host's hour may be over, and with it its
+// silence. Who was not proved by then is asked again.
+const doubtLife = 2 * time.Minute
+
+// stale reports an acceptance that nothing can prove any more.
+func (l *lane) stale(p *probe, now time.Time) bool {
+	return p.mood != cool && now.Sub(p.at) > l.scaled(doubtLife)
+}
+
 // believes reports that what the place's decoy has shown may be held beside the acceptance of a probe.
-func (pl *place) believes(p *probe) bool {
+func (l *lane) believes(p *probe, pl *place, now time.Time) bool {
 	g := pl.group
-	return !pl.decoy.refused() || g.refusedAll >= p.accepted || p.accepted > g.base && g.refusedNow > p.accepted || !g.hot && !g.unheard(p)
+	switch {
+	case !pl.decoy.refused() || p.mood == cool:
+		return true
+	case l.stale(p, now):
+		return false
+	case g.refusedAll >= p.accepted || p.accepted > g.base && g.refusedNow > p.accepted:
+		return true
+	case g.hot:
+		p.mood = hot
+	case p.mood == warm && !g.unheard(p):
+		p.mood = cool
+		return true
+	}
+	return false
 }
 
 // refused reports a decoy whose last answer was that there is no such mailbox.
@@ -115,15 +157,23 @@ func (h *hearing) resolve() {
 				g.doubted = append(g.doubted, pl)
 			}
 			asking = asking || pl.decoy.state.busy()
-			if g.hot {
-				unsure += pl.decoy.waiting.n
-			}
+			unsure += pl.unsure()
 		}
 	}
 	idle := g.queued[bulk]+g.queued[short]+g.queued[single] == 0
 	if unsure > 0 && !asking && (idle || unsure >= maxUnsure || g.doubted[0].decoy.who() == single) {
 		h.l.wantDecoy(g.doubted[0])
 	}
+}
+
+// unsure is how many acceptances wait for a refusal.
+func (pl *place) unsure() (n int) {
+	for p := pl.decoy.waiting.first; p != nil; p = p.next {
+		if p.mood == hot {
+			n++
+		}
+	}
+	return n
 }
 
 // maxUnsure is how many acceptances may wait for a refusal of a target before a decoy is spent on them.
@@ -139,8 +189,10 @@ func (h *hearing) release(pl *place) {
 		switch {
 		case h.masked != nil:
 			p.ev.Append(*h.masked)
-		case pl.believes(p):
+		case h.l.believes(p, pl, h.now):
 			p.ev.Append(pl.decoy.sighting)
+		case h.l.stale(p, h.now):
+			p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: pl.host, Reply: pl.decoy.sighting.Reply, Finding: silent(), At: h.now})
 		default:
 			pl.decoy.waiting.push(p)
 			continue
@@ -153,13 +205,18 @@ func (h *hearing) release(pl *place) {
 // silenceLife is how long a receiver that accepts silently is left alone: past the hour that it counts.
 const silenceLife = time.Hour
 
+// silent is what is found of a host that may have begun to accept everybody: who waits asks again.
+func silent() engine.Finding {
+	return engine.Finding{Meaning: engine.RateLimited, Blame: engine.BlameUs, Rule: "default/accepts-silently"}
+}
+
 // unmask judges a decoy that a hot host has accepted. Where it was refused before, the host has begun to accept everybody, and
 // is left alone until its hour is over; where nothing is known, who waits asks again when the host has cooled down.
 func (h *hearing) unmask(pl *place, seen *engine.Sighting) {
 	if !pl.group.hot || seen.Finding.Meaning != engine.Accepted {
 		return
 	}
-	seen.Finding = engine.Finding{Meaning: engine.RateLimited, Blame: engine.BlameUs, Rule: "default/accepts-silently"}
+	seen.Finding = silent()
 	if pl.decoy.refused() {
 		h.masked = seen
 		h.s.leave = true

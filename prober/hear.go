@@ -273,7 +273,7 @@ func (h *hearing) tell(a answer) {
 		Vouched: s.accepted[who.place.domain] && a.finding.Meaning != engine.Accepted}
 	h.out = h.l.act(s, a.reply, a.finding, h.now, h.out)
 	if who.p != nil {
-		who.p.accepted = h.l.heard
+		who.p.accepted, who.p.mood, who.p.at = h.l.heard, s.group.mood(), h.now
 		h.target(who, seen)
 		return
 	}
@@ -301,7 +301,7 @@ func (h *hearing) decoyShown(pl *place, seen engine.Sighting) {
 	pl.decoy.state, pl.decoy.sighting, pl.decoy.tries, pl.decoy.asked = decoyKnown, seen, 0, 0
 	for waiting := pl.decoy.waiting.n; waiting > 0; waiting-- {
 		p := pl.decoy.waiting.pop()
-		if !pl.believes(p) {
+		if !h.l.believes(p, pl, h.now) {
 			h.l.doubt(p, pl)
 			continue
 		}

@@ -113,7 +113,7 @@ func (l *lane) move(p *probe, now time.Time, front bool, out []ended) []ended {
 			pl := l.placeOf(&p.ev, step.Host)
 			pl.recall(p)
 			if pl.decoy.answers(meaningOf(&p.ev), l.prober.firstWait(p), now) {
-				if !pl.believes(p) {
+				if !l.believes(p, pl, now) {
 					l.doubt(p, pl)
 					return out
 				}

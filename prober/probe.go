@@ -25,7 +25,9 @@ type probe struct {
 	who        priority
 	asked      int    // RCPTs sent for it, answered or not
 	accepted   uint64 // when it was last answered, by the lane's count of answers
-	cut        int    // how heavily its connections failed it, as engine.Next weighs that: see group.again
+	at         time.Time
+	mood       mood // of its host then
+	cut        int  // how heavily its connections failed it, as engine.Next weighs that: see group.again
 
 	// Guarded by the flight shard of key.
 	askers []asker

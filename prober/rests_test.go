@@ -115,3 +115,22 @@ func TestCanaryGoesWithoutRows(t *testing.T) {
 		require.Equal(t, "INVALID mailbox_not_found", ask(3), "it is off the lists")
 	})
 }
+
+// A knock is nobody's row, and yet it is not for a receiver that has sent the source away.
+func TestNoKnockWhereTheSourceRests(t *testing.T) {
+	h := &host{rcpt: knows("ann")}
+	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		require.Equal(t, "VALID", spell(b.single(time.Minute, mxa, "ann@a.example")))
+		l := b.prober.allLanes()[0]
+		to := knock{engine.Route{Key: l.key.route, Provider: l.provider}, "mx.a.example"}
+		require.True(t, b.prober.knock(l.egress, to))
+		time.Sleep(time.Minute)
+		dialed := len(h.saw().dialed)
+		l.mu.Lock()
+		l.pace.rest = time.Now().Add(time.Hour)
+		l.mu.Unlock()
+		require.False(t, b.prober.knock(l.egress, to))
+		time.Sleep(time.Minute)
+		require.Len(t, h.saw().dialed, dialed)
+	})
+}

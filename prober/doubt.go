@@ -84,9 +84,9 @@ func (g *group) unheard(p *probe) bool {
 type mood uint8
 
 const (
-	cool mood = iota // it had refused too few
-	warm             // it had, unless those who were under way were refused before
-	hot              // it may have
+	cool mood = iota // no: it had refused too few
+	warm             // only if those who were under way had been refused by then
+	hot              // yes
 )
 
 func (g *group) mood() mood {

@@ -3,8 +3,6 @@ package prober
 import (
 	"context"
 	"time"
-
-	"probity/engine"
 )
 
 // A canary to a host that answers nobody proves nothing: were only such hosts left, a sound source would stay sick, and ask one of
@@ -18,10 +16,10 @@ const (
 	provenFor   = 3 * time.Second
 )
 
-// knock is a host that a source has reached.
+// knock is a host that a source has reached, and for whom.
 type knock struct {
-	route engine.Route
-	host  string
+	errand
+	host string
 }
 
 // met notes a host that greeted.
@@ -29,6 +27,15 @@ func (h *health) met(k knock) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.known = k
+}
+
+// forget drops a host that is not to be asked any more.
+func (h *health) forget(k knock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.known.host == k.host {
+		h.known = knock{}
+	}
 }
 
 // answered notes a knock that was.
@@ -133,6 +140,10 @@ func (p *Prober) knock(e *egress, k knock) bool {
 	if e.rested(now) {
 		return false
 	}
+	if p.forbids(&k.errand) {
+		e.health.forget(k)
+		return false
+	}
 	l := p.laneOf(&k.route, e, now)
 	if l == nil {
 		return false
@@ -142,5 +153,5 @@ func (p *Prober) knock(e *egress, k knock) bool {
 	if now.Before(l.pace.rest) {
 		return false // its receiver wants nothing of this source
 	}
-	return !l.dead && l.start(&group{key: k.host, host: k.host, canary: true}, bulk, now)
+	return !l.dead && l.start(&group{key: hostSet(k.host, k.hosts), host: k.host, domain: k.domain, canary: true}, bulk, now)
 }

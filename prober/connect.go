@@ -32,7 +32,7 @@ func (s *session) connect(ctx context.Context) bool {
 	if f.None() {
 		s.conn, f = smtp.Open(ctx, conn, s.config(), s.group.host)
 	}
-	s.connected()
+	met := s.connected()
 	if !f.None() {
 		if ctx.Err() == nil {
 			s.fail(f)
@@ -40,7 +40,7 @@ func (s *session) connect(ctx context.Context) bool {
 		return false
 	}
 	if s.from == s.lane.egress {
-		s.from.health.met(knock{engine.Route{Key: s.lane.key.route, Provider: s.lane.provider}, s.group.host})
+		s.from.health.met(met)
 	}
 	x := s.conn.Extensions()
 	s.maxRcpt, s.maxMail, s.oneDomain = x.RcptMax, x.MailMax, x.RcptDomainMax == 1
@@ -133,15 +133,17 @@ func newTLS() *tls.Config {
 	return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}}
 }
 
-// connected books the connection in the rates: the peer has seen it by now.
-func (s *session) connected() {
-	now := time.Now()
-	s.lane.mu.Lock()
-	s.lane.pace.connected(now)
-	s.lane.mu.Unlock()
+// connected books the connection in the rates: the peer has seen it by now. It says who it is, and for whom it was asked.
+func (s *session) connected() knock {
+	l, now := s.lane, time.Now()
+	l.mu.Lock()
+	l.pace.connected(now)
+	who := knock{l.errand(s.group), s.group.host}
+	l.mu.Unlock()
 	if s.dest != nil {
 		s.dest.connected(now)
 	}
+	return who
 }
 
 // bar lets all who wait in the lane go home unprobed, now and later: its hosts are public, and this node has no face to show.

@@ -19,6 +19,22 @@ import (
 type errand struct {
 	route  engine.Route
 	domain string
+	hosts  []string // of the domain's MX set, be they asked or not
+}
+
+// forbids reports where this node asks nothing: whose owner wished so, or whom the present table says not to ask, whatever was
+// held when work for it was begun.
+func (p *Prober) forbids(o *errand) bool {
+	if p.cfg.Suppressed(o.domain, o.hosts) {
+		return true
+	}
+	t := p.table.Load()
+	if was := o.route.Provider; was != nil {
+		if now := t.Provider(was.ID); now != nil && !now.Probe {
+			return true
+		}
+	}
+	return !t.Match(o.hosts).Probe
 }
 
 // missed notes where a source was to ask, if it rests everywhere.
@@ -26,7 +42,7 @@ func (e *egress) missed(route *engine.Route, domain string, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if now.Before(e.rests) {
-		e.miss = errand{*route, domain}
+		e.miss = errand{*route, domain, route.Hosts}
 	}
 }
 
@@ -40,14 +56,9 @@ func (e *egress) namedBy(who errand) {
 	e.named = append(e.named, who)
 }
 
-// errand is some place of the group.
+// errand is some place of the group. The mutex is held.
 func (l *lane) errand(g *group) errand {
-	for k, pl := range l.places {
-		if pl.group == g {
-			return errand{engine.Route{Fact: engine.FactMX, Key: l.key.route, Provider: l.provider, Hosts: []string{g.host}}, k.domain}
-		}
-	}
-	return errand{}
+	return errand{engine.Route{Fact: engine.FactMX, Key: l.key.route, Provider: l.provider, Hosts: []string{g.host}}, g.domain, hostsOf(g.key)}
 }
 
 // nextErrand is where the canary goes; the domain is empty when nobody was to be asked.
@@ -61,6 +72,16 @@ func (e *egress) nextErrand() errand {
 	to := e.named[i]
 	e.named = append(slices.Delete(e.named, i, i+1), to)
 	return to
+}
+
+// forgo drops a place that is not to be asked any more.
+func (e *egress) forgo(not *errand) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.named = slices.DeleteFunc(e.named, func(o errand) bool { return o.route.Key == not.route.Key && o.domain == not.domain })
+	if e.miss.domain == not.domain {
+		e.miss = errand{}
+	}
 }
 
 // canaryAt is when the next canary may go; the zero time when the source rests no more, which ends the caller's care of it.
@@ -101,7 +122,12 @@ func (p *Prober) lookAfter(e *egress) {
 			if time.Now().Before(e.canaryAt(time.Now())) {
 				continue // a row has gone
 			}
-			p.sendCanary(e, e.nextErrand())
+			to := e.nextErrand()
+			for to.domain != "" && p.forbids(&to) {
+				e.forgo(&to)
+				to = e.nextErrand()
+			}
+			p.sendCanary(e, to)
 			if !sleep(soft, p.table.Load().Scaled(canaryLook)) {
 				return
 			}

@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"strings"
 	"time"
 
 	"probity/engine"
@@ -56,6 +57,7 @@ type place struct {
 type group struct {
 	key    string
 	host   string
+	domain string // of some place, the last that was made
 	rings  [priorities]ring[*place]
 	wanted ring[*place]    // places whose decoy is wanted
 	queued [priorities]int // probes in the queues and in again
@@ -102,6 +104,15 @@ func hostSet(host string, hosts []string) string {
 	return string(key)
 }
 
+// hostsOf is the MX set of a group, by its key.
+func hostsOf(key string) []string {
+	hosts := strings.Fields(key)
+	if len(hosts) > 1 {
+		return hosts[1:]
+	}
+	return hosts
+}
+
 // placeKey finds a place in its lane.
 type placeKey struct{ domain, host string }
 
@@ -119,6 +130,7 @@ func (l *lane) placeOf(ev *engine.Evidence, host string) *place {
 	}
 	pl := &place{domain: k.domain, host: host, group: g}
 	g.places++
+	g.domain = k.domain
 	l.places[k] = pl
 	return pl
 }

@@ -122,7 +122,7 @@ func TestNoKnockWhereTheSourceRests(t *testing.T) {
 	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
 		require.Equal(t, "VALID", spell(b.single(time.Minute, mxa, "ann@a.example")))
 		l := b.prober.allLanes()[0]
-		to := knock{engine.Route{Key: l.key.route, Provider: l.provider}, "mx.a.example"}
+		to := knock{errand{route: engine.Route{Key: l.key.route, Provider: l.provider}}, "mx.a.example"}
 		require.True(t, b.prober.knock(l.egress, to))
 		time.Sleep(time.Minute)
 		dialed := len(h.saw().dialed)

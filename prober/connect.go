@@ -184,14 +184,14 @@ func (s *session) classify(r engine.Reply) engine.Finding {
 	return s.lane.prober.table.Load().Classify(s.lane.provider, r, s.from.asker)
 }
 
-// fail tells the lane that no recipient could be named on this connection.
+// fail tells the lane that no recipient could be named on this connection. What a knock meets is expected while the source reaches
+// nobody, and blames no host; what it is told is told to the lane as to any other.
 func (s *session) fail(f smtp.Fault) {
-	l, now := s.lane, time.Now()
-	l.mu.Lock()
-	if s.group.canary {
-		l.mu.Unlock()
+	if s.group.canary && f.Event != engine.EventReply {
 		return
 	}
+	l, now := s.lane, time.Now()
+	l.mu.Lock()
 	seen := s.sighting(f, now)
 	out := l.failed(s, f, seen, now, nil)
 	l.mu.Unlock()
@@ -202,6 +202,9 @@ func (s *session) fail(f smtp.Fault) {
 // host's, and all who wait for the host see it. The mutex is held.
 func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []ended) []ended {
 	g := s.group
+	if real := l.groups[g.key]; g.canary && real != nil {
+		g = real // whoever waits for the host hears what the knock has heard
+	}
 	switch {
 	case f.RetryPlain: // also of a session that had begun before another learnt it: the next ones ask for no TLS
 		g.plain = true

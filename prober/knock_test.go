@@ -88,3 +88,30 @@ func TestErrandsPassOverWhoIsNotToBeAsked(t *testing.T) {
 		require.Zero(t, saw(3))
 	})
 }
+
+// TestAKnockIsTold: what a host says to a knock counts at its lane as what it says to a row.
+func TestAKnockIsTold(t *testing.T) {
+	for _, x := range []struct{ banner, state string }{
+		{"554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org", "quarantined"},
+		{"421 4.7.0 Too many connections from your host, try again later", "paused"},
+	} {
+		t.Run(x.state, func(t *testing.T) {
+			h := &host{rcpt: knows("ann")}
+			inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+				require.Equal(t, "VALID", spell(b.single(time.Minute, mxa, "ann@a.example")))
+				e := b.prober.egress.list[0]
+				time.Sleep(time.Minute)
+				h.note(func() { h.banner = x.banner })
+				require.True(t, b.prober.knock(e, e.health.known))
+				time.Sleep(time.Second)
+				seen := b.prober.Lanes()
+				require.Len(t, seen, 1)
+				require.Equal(t, x.state, seen[0].State)
+				require.Equal(t, x.banner[4:], seen[0].Reply)
+				dialed := len(h.saw().dialed)
+				require.Equal(t, engine.Unknown, b.single(time.Second, mxa, "bob@a.example").Status)
+				require.Len(t, h.saw().dialed, dialed)
+			})
+		})
+	}
+}

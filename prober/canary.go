@@ -84,8 +84,11 @@ func (p *Prober) watch(e *egress) {
 	}
 	p.spawn(func(soft, _ context.Context) {
 		for at, k := e.health.next(); !at.IsZero(); at, k = e.health.next() {
-			if !sleep(soft, time.Until(at)) {
-				return
+			if wait := time.Until(at); wait > 0 {
+				if !sleep(soft, wait) {
+					return
+				}
+				continue // it may be at ease by now
 			}
 			if k.host != "" && p.knock(e, k) {
 				continue

@@ -3,6 +3,7 @@ package prober
 import (
 	"context"
 	"crypto/tls"
+	"maps"
 	"net"
 	"net/netip"
 	"time"
@@ -32,7 +33,7 @@ func (s *session) connect(ctx context.Context) bool {
 	if f.None() {
 		s.conn, f = smtp.Open(ctx, conn, s.config(), s.group.host)
 	}
-	met := s.connected()
+	met := s.connected(conn != nil)
 	if !f.None() {
 		if ctx.Err() == nil {
 			s.fail(f)
@@ -134,10 +135,13 @@ func newTLS() *tls.Config {
 }
 
 // connected books the connection in the rates: the peer has seen it by now. It says who it is, and for whom it was asked.
-func (s *session) connected() knock {
+func (s *session) connected(reached bool) knock {
 	l, now := s.lane, time.Now()
 	l.mu.Lock()
 	l.pace.connected(now)
+	if reached {
+		delete(l.unproven, s.group.host)
+	}
 	who := knock{l.errand(s.group), s.group.host}
 	l.mu.Unlock()
 	if s.dest != nil {
@@ -234,17 +238,26 @@ func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.T
 // takes a while. Silence has taken its time already. The mutex is held.
 func (l *lane) confirms(s *session, seen *engine.Sighting, now time.Time) bool {
 	g := s.group
-	u := l.unsure[g.host]
+	old := now.Add(-l.scaled(unprovenLife))
+	u := l.unproven[g.host]
+	if u.at.Before(old) {
+		u = refusals{} // a host that fails once a day fails for the first time each day
+	}
+	if len(l.unproven) >= maxDown {
+		maps.DeleteFunc(l.unproven, func(_ string, u refusals) bool { return u.at.Before(old) })
+	}
 	switch {
-	case seen.Event != engine.EventConnectFailed, g.queued[single] > 0, len(l.unsure) >= maxDown:
+	case seen.Event != engine.EventConnectFailed, g.queued[single] > 0, len(l.unproven) >= maxDown:
 	case u.tries > 0 && !s.began.After(u.at):
 		return true // both were tried at one time
 	case u.tries == 0, u.tries == 1 && seen.Doubtful:
-		l.unsure[g.host] = refusals{u.tries + 1, now}
-		l.noConnect = now.Add(l.scaled(minBackoff) << u.tries) // nobody's back-off: a single that comes now shall not wait longer
+		l.unproven[g.host] = refusals{u.tries + 1, now}
+		if again := now.Add(l.scaled(minBackoff) << u.tries); again.After(l.noConnect) {
+			l.noConnect = again // nobody's back-off: a single that comes now shall not wait longer
+		}
 		return true
 	}
-	delete(l.unsure, g.host)
+	delete(l.unproven, g.host)
 	return false
 }
 

@@ -22,7 +22,7 @@ type lane struct {
 	places   map[placeKey]*place
 	ready    [priorities]ring[*group] // groups that may need a session
 	down     map[string]failure
-	unsure   map[string]refusals      // hosts that may have failed: see confirms
+	unproven map[string]refusals      // hosts that may have failed: see confirms
 	quick    map[string]time.Duration // hosts, and how long a reply takes at best: see unstick
 	heard    uint64                   // answers, ever
 	listed   bool                     // it rests for what a public blocklist says
@@ -64,18 +64,20 @@ type refusals struct {
 
 const (
 	failureLife = 30 * time.Second
-	maxMute     = 3
-	muteLife    = 10 * time.Minute
-	maxDown     = 1000 // hosts of one lane remembered as down
-	minBackoff  = time.Second
-	maxBackoff  = 5 * time.Minute
+	// unprovenLife is how long a refusal waits to be proved by another: longer than any back-off between the two.
+	unprovenLife = 2 * maxBackoff
+	maxMute      = 3
+	muteLife     = 10 * time.Minute
+	maxDown      = 1000 // hosts of one lane remembered as down
+	minBackoff   = time.Second
+	maxBackoff   = 5 * time.Minute
 )
 
 func newLane(p *Prober, k laneKey, provider *engine.Provider, e *egress, now time.Time) *lane {
 	l := &lane{
 		prober: p, key: k, provider: provider, egress: e, notBefore: p.quietUntil(provider.Limits),
 		groups: map[string]*group{}, places: map[placeKey]*place{}, down: map[string]failure{}, mute: map[string]int{}, quick: map[string]time.Duration{},
-		unsure: map[string]refusals{},
+		unproven: map[string]refusals{},
 	}
 	table := p.table.Load()
 	l.shared = provider.ID == table.Unknown.ID

@@ -46,14 +46,18 @@ func (e *egress) missed(route *engine.Route, domain string, now time.Time) {
 	}
 }
 
-// namedBy notes who refused the source as listed, once for each route. Bounded as votes are.
+// namedBy notes who refused the source as listed, once for each route: receivers that the table knows come first. Bounded as votes are.
 func (e *egress) namedBy(who errand) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if who.domain == "" || len(e.named) >= maxVotes || slices.ContainsFunc(e.named, func(o errand) bool { return o.route.Key == who.route.Key }) {
 		return
 	}
-	e.named = append(e.named, who)
+	at := len(e.named)
+	if who.route.Key == who.route.Provider.ID {
+		at = 0
+	}
+	e.named = slices.Insert(e.named, at, who)
 }
 
 // errand is some place of the group. The mutex is held.
@@ -68,9 +72,8 @@ func (e *egress) nextErrand() errand {
 	if e.miss.domain == "" || len(e.named) == 0 {
 		return e.miss
 	}
-	i := max(0, slices.IndexFunc(e.named, func(o errand) bool { return o.route.Key == o.route.Provider.ID }))
-	to := e.named[i]
-	e.named = append(slices.Delete(e.named, i, i+1), to)
+	to := e.named[0]
+	e.named = append(e.named[1:], to)
 	return to
 }
 
@@ -116,11 +119,11 @@ func (p *Prober) lookAfter(e *egress) {
 	}
 	p.spawn(func(soft, _ context.Context) {
 		for at := e.canaryAt(time.Now()); !at.IsZero(); at = e.canaryAt(time.Now()) {
-			if !sleep(soft, time.Until(at)) {
-				return
-			}
-			if time.Now().Before(e.canaryAt(time.Now())) {
-				continue // a row has gone
+			if wait := time.Until(at); wait > 0 {
+				if !sleep(soft, wait) {
+					return
+				}
+				continue // a row may have gone, or the source be well: asked at one place alone, since the answer may end this care
 			}
 			to := e.nextErrand()
 			for to.domain != "" && p.forbids(&to) {

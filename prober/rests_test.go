@@ -126,6 +126,7 @@ func TestNoKnockWhereTheSourceRests(t *testing.T) {
 		require.True(t, b.prober.knock(l.egress, to))
 		time.Sleep(time.Minute)
 		dialed := len(h.saw().dialed)
+		l = b.prober.laneOf(&to.route, l.egress, time.Now()) // an idle one may have been forgotten
 		l.mu.Lock()
 		l.pace.rest = time.Now().Add(time.Hour)
 		l.mu.Unlock()

@@ -50,13 +50,13 @@ func TestSickSourcesSendCanaries(t *testing.T) {
 	}
 	require.True(t, h.connected(false, "0", now))
 	require.True(t, h.isSick())
-	require.Equal(t, now.Add(canaryEvery), h.lets(false, now))
+	require.Equal(t, now.Add(canaryEvery), h.tryAt(false, now))
 	later := now.Add(canaryEvery)
-	require.Zero(t, h.lets(false, later), "the canary goes")
-	require.Equal(t, later.Add(canaryEvery), h.lets(false, later), "and no other with it")
+	require.Zero(t, h.tryAt(false, later), "the canary goes")
+	require.Equal(t, later.Add(canaryEvery), h.tryAt(false, later), "and no other with it")
 	require.True(t, h.connected(true, "9", later))
 	require.False(t, h.isSick())
-	require.Zero(t, h.lets(false, later))
+	require.Zero(t, h.tryAt(false, later))
 
 	few := health{}
 	for range 10 * sickFails {

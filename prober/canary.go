@@ -56,8 +56,8 @@ func (h *health) firstCanary(now time.Time) time.Time {
 	return now
 }
 
-// lets is when a connection may be tried, if not now. While sick, who is let go is the canary, and the next comes later.
-func (h *health) lets(knocks bool, now time.Time) time.Time {
+// tryAt is when a connection may be tried, if not now. While sick, who is let go is the canary, and the next comes later.
+func (h *health) tryAt(knocks bool, now time.Time) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := h.canary
@@ -156,5 +156,5 @@ func (p *Prober) knock(e *egress, k knock) bool {
 	if now.Before(l.pace.rest) {
 		return false // its receiver wants nothing of this source
 	}
-	return !l.dead && l.start(&group{key: hostSet(k.host, k.hosts), host: k.host, domain: k.domain, canary: true}, bulk, now)
+	return !l.dead && l.start(&group{key: hostSet(k.host, k.hosts), host: k.host, domain: k.domain, knock: true}, bulk, now)
 }

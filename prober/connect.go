@@ -105,7 +105,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fau
 	switch {
 	case !f.None():
 		s.lane.prober.watch(s.from)
-	case s.group.canary:
+	case s.group.knock:
 		s.from.health.answered(now)
 	}
 	return conn, f
@@ -191,7 +191,7 @@ func (s *session) classify(r engine.Reply) engine.Finding {
 // fail tells the lane that no recipient could be named on this connection. What a knock meets is expected while the source reaches
 // nobody, and blames no host; what it is told is told to the lane as to any other.
 func (s *session) fail(f smtp.Fault) {
-	if s.group.canary && f.Event != engine.EventReply {
+	if s.group.knock && f.Event != engine.EventReply {
 		return
 	}
 	l, now := s.lane, time.Now()
@@ -206,7 +206,7 @@ func (s *session) fail(f smtp.Fault) {
 // host's, and all who wait for the host see it. The mutex is held.
 func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []ended) []ended {
 	g := s.group
-	if real := l.groups[g.key]; g.canary && real != nil {
+	if real := l.groups[g.key]; g.knock && real != nil {
 		g = real // whoever waits for the host hears what the knock has heard
 	}
 	switch {

@@ -9,6 +9,12 @@
 // address of a host, whose budget is shared by all the routes of nobody's provider that lead there. A flight is one address
 // being verified; all who ask for it meanwhile share it. A run is one caller with its rows.
 //
+// Of a source, which is an egress identity at work: it is uneasy while several receivers in a row cannot be reached, and sick while
+// many cannot (health.go); it rests at a receiver that sent it away, and everywhere once blocklists name it, when it is listed
+// (rests.go). A canary is the one connection in a while that tries whether it is well. The canary of an uneasy source is a knock at the
+// host that it reached last, without a word about anybody (canary.go); that of a listed one is a row, or an errand: a question about
+// a decoy where it was refused (listed.go). A host's mood is cool, warm or hot: how likely it has stopped refusing (doubt.go).
+//
 // Invariants:
 //  1. Budgets are laws (pace.go). A recipient is sent only after it was reserved as if refused, in the lane's budget and in the
 //     destination's; a connection is dialled only after it was reserved in both, and counts until the peer has closed.
@@ -30,7 +36,7 @@
 //     of sessions, as many connect or ask at one time as the processor keeps up with (turnstile.go).
 //  9. A node that is told to stand alone (SetAlone) opens no connection and begins no transaction until it is told otherwise,
 //     not even for a retry of its own. A source that cannot connect anywhere sends one canary in a while and nothing else: to whom
-//     it has reached last, if it may (canary.go). What may be our own outage costs jobs time, not verdicts: a host that refuses is
+//     it has reached last, if it may (canary.go): never where the suppress list or the table forbid. What may be our own outage costs jobs time, not verdicts: a host that refuses is
 //     tried again after a second, and rows whose failure is doubtful are put off by the schedule, twice at the most.
 //  10. A source that three routes refuse as listed rests everywhere, over a restart too, but for one canary an hour, which needs
 //     no row (listed.go); a wide provider

@@ -81,7 +81,7 @@ type group struct {
 	refusedAll, base, refusedNow uint64
 	doubted                      []*place // whose accepted probes wait for a refusal of anybody's
 	plain                        bool     // TLS failed here: speak in clear
-	canary                       bool     // nobody waits in it: see health.lets
+	knock                        bool     // nobody waits in it: see health.tryAt
 	blocked                      bool     // its destination has no room: in the lane's list until then
 	deny                         priority // the highest that is blocked
 	until                        time.Time

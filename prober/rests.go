@@ -65,13 +65,13 @@ func (e *egress) tries(again time.Duration, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// lets is when a connection may be tried, if not now. A source that rests is not asked whether it is well: its canary is for the
+// tryAt is when a connection may be tried, if not now. A source that rests is not asked whether it is well: its canary is for the
 // lists that name it, and no knock shall take its place; where it may not go yet, the canary of a sick one is not spent on it.
-func (e *egress) lets(knocks bool, again time.Duration, now time.Time) time.Time {
+func (e *egress) tryAt(knocks bool, again time.Duration, now time.Time) time.Time {
 	if rest := e.restsUntil(knocks, now); now.Before(rest) {
 		return rest
 	}
-	if wait := e.health.lets(knocks, now); now.Before(wait) {
+	if wait := e.health.tryAt(knocks, now); now.Before(wait) {
 		return wait
 	}
 	return e.tries(again, now)

@@ -72,11 +72,11 @@ func TestCanariesAreOfOneKind(t *testing.T) {
 		e.vote(r, now.Add(24*time.Hour), canaryRest, now)
 	}
 	later := now.Add(canaryRest)
-	require.Equal(t, later, e.lets(false, canaryRest, later.Add(-time.Second)))
-	require.Equal(t, now.Add(24*time.Hour), e.lets(true, canaryRest, later), "a knock proves nothing to lists")
-	require.Zero(t, e.lets(false, canaryRest, later))
-	require.Equal(t, later.Add(canaryRest), e.lets(false, canaryRest, later))
-	require.Zero(t, e.lets(true, canaryRest, now.Add(24*time.Hour)))
+	require.Equal(t, later, e.tryAt(false, canaryRest, later.Add(-time.Second)))
+	require.Equal(t, now.Add(24*time.Hour), e.tryAt(true, canaryRest, later), "a knock proves nothing to lists")
+	require.Zero(t, e.tryAt(false, canaryRest, later))
+	require.Equal(t, later.Add(canaryRest), e.tryAt(false, canaryRest, later))
+	require.Zero(t, e.tryAt(true, canaryRest, now.Add(24*time.Hour)))
 }
 
 // TestCanaryGoesWithoutRows: who was refused as listed is asked about a decoy each hour once rows were sent home, and not before.

@@ -64,6 +64,9 @@ func (f *Fleet) Lanes(ctx context.Context) (all []LaneReport, mute []string) {
 // Traces implements Sights.
 func (f *Fleet) Traces(ctx context.Context, q TraceQuery) (all []TraceReport, mute []string, err error) {
 	all = []TraceReport{}
+	if err := q.Check(); err != nil {
+		return nil, nil, err // of the query: no node is to blame
+	}
 	mute = f.each(ctx, func(ctx context.Context, m *member, put func(func())) error {
 		traces, err := m.client.Traces(ctx, q)
 		put(func() {

@@ -54,7 +54,7 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(), tls: newTLS(),
+	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(c.Cache.Keyer), tls: newTLS(),
 		dests: destinations{all: map[destinationKey]*destination{}}, lanes: map[laneKey]*lane{}, started: make(chan struct{}), stop: make(chan struct{})}
 	p.stile = newTurnstile(c.MaxSessions, &p.calls)
 	p.table.Store(c.Table)

@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,14 +22,15 @@ const (
 // recent remembers probes. What comes faster than its bounds is passed over without a lock.
 type recent struct {
 	well, ill gate
+	keyer     func() *cache.Keyer // what decoys are made with
 
 	mu       sync.Mutex // guards what follows
 	any      memory
 	unknowns memory
 }
 
-func newRecent() *recent {
-	return &recent{well: gate{most: seenEach}, ill: gate{most: unknownEach}, any: memory{size: maxRecent}, unknowns: memory{size: maxUnknowns}}
+func newRecent(keyer func() *cache.Keyer) *recent {
+	return &recent{keyer: keyer, well: gate{most: seenEach}, ill: gate{most: unknownEach}, any: memory{size: maxRecent}, unknowns: memory{size: maxUnknowns}}
 }
 
 // trace is one probe as it is remembered: no address, but a key that only this node can derive from one. Immutable.
@@ -43,7 +45,7 @@ func (r *recent) note(p *probe, o *outcome, egress string, now time.Time) {
 	if unknown && !r.ill.pass(now) || !unknown && !r.well.pass(now) {
 		return
 	}
-	t := traceOf(p, o, now)
+	t := r.traceOf(p, o, now)
 	t.Egress = egress
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +55,7 @@ func (r *recent) note(p *probe, o *outcome, egress string, now time.Time) {
 	}
 }
 
-func traceOf(p *probe, o *outcome, now time.Time) *trace {
+func (r *recent) traceOf(p *probe, o *outcome, now time.Time) *trace {
 	v := &o.verdict
 	t := &trace{key: p.key, Trace: wire.Trace{At: now, Provider: p.ev.Route.Provider.ID, Host: v.Details.Host, Rule: v.Rule, Status: v.Status.String(),
 		Reason: v.Reason.String(), Attempts: p.ev.Attempts + 1}}
@@ -68,7 +70,35 @@ func traceOf(p *probe, o *outcome, now time.Time) *trace {
 			t.Message = engine.Redact(s.Reply.Text(), p.ev.Address)
 		}
 	}
+	t.Decoy = r.decoyOf(p, t.Host)
 	return t
+}
+
+// decoyOf is what the decoy showed last at the host that decided; nil where it was not asked there.
+func (r *recent) decoyOf(p *probe, host string) *wire.Decoy {
+	for _, s := range slices.Backward(p.ev.Seen) {
+		if s.Subject != engine.SubjectDecoy || s.Host != host {
+			continue
+		}
+		d := &wire.Decoy{At: s.At, Event: s.Event.String()}
+		if s.Event == engine.EventReply {
+			d.Code, d.Enhanced, d.Meaning, d.Rule = s.Reply.Code, enhancedText(s.Reply.Enhanced), s.Finding.Meaning.String(), s.Finding.Rule
+			d.Message = r.redactDecoy(s.Reply.Text(), p.ev.Address, s.At)
+		}
+		return d
+	}
+	return nil
+}
+
+// redactDecoy takes the target and the decoy out of a reply to the decoy.
+func (r *recent) redactDecoy(text string, target engine.Address, at time.Time) string {
+	if text == "" {
+		return ""
+	}
+	if a, err := engine.Parse(decoyLocal(r.keyer(), target.Domain(), at) + "@" + target.Domain()); err == nil {
+		text = engine.Redact(text, a)
+	}
+	return engine.Redact(text, target)
 }
 
 // deciding is the sighting that a verdict rests on: the last reply that its details name, else what was seen last.

@@ -5,41 +5,78 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"probity/engine"
+	"probity/prober/wire"
 	"probity/store/cache"
 )
 
 // Recent shows probes that were made lately: some of each second, the newest first, and those that ended UNKNOWN for longer.
 // It answers with a table to who accepts HTML, else with lines of JSON. ?email=ADDRESS finds those of one address, if they are
-// remembered. No address is shown, and none is kept.
+// remembered; status, provider and limit choose as in wire.Query. Other parameters are a mistake. No address is shown, and none is kept.
 func (p *Prober) Recent() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		list := p.recent.all()
-		if email := r.FormValue("email"); email != "" {
-			a, err := engine.ParseTrimmed(email)
-			if err != nil {
-				http.Error(w, "email is no address", http.StatusBadRequest)
-				return
-			}
-			list = ofKey(list, p.cfg.Cache.Key(a))
+		q, err := p.readQuery(r.URL.RawQuery)
+		var list []wire.Trace
+		if err == nil {
+			list, err = p.traces(q)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
 		out := bufio.NewWriter(w)
 		defer out.Flush()
-		sources := p.sources()
 		if strings.Contains(r.Header.Get("Accept"), "text/html") {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			writeTable(out, list, sources)
+			writeTable(out, list)
 			return
 		}
 		w.Header().Set("Content-Type", "application/x-ndjson")
-		writeLines(out, list, sources)
+		writeLines(out, list)
 	})
+}
+
+// readQuery reads the parameters of the page; an error says which is wrong.
+func (p *Prober) readQuery(raw string) (q wire.Query, err error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return q, fmt.Errorf("the query cannot be read: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		v := values[name]
+		switch {
+		case len(v) > 1:
+			return q, fmt.Errorf("%s is given twice", name)
+		case v[0] == "":
+			return q, fmt.Errorf("%s is empty; leave it out to see all", name)
+		}
+		switch name {
+		case "email":
+			q.Email = v[0]
+		case "status":
+			q.Status = strings.ToUpper(v[0])
+		case "provider":
+			if q.Provider = v[0]; p.table.Load().Provider(q.Provider) == nil {
+				return q, fmt.Errorf("provider %.40q is no id of the table; probity providers show lists them", q.Provider)
+			}
+		case "limit":
+			if q.Limit, err = strconv.Atoi(v[0]); err != nil || q.Limit < 1 {
+				return q, fmt.Errorf("limit %.40q is no number from 1", v[0])
+			}
+		default:
+			return q, fmt.Errorf("there is no parameter %.40q: email, status, provider and limit choose among the probes", name)
+		}
+	}
+	return q, nil
 }
 
 func ofKey(list []*trace, k cache.Key) (own []*trace) {
@@ -67,31 +104,42 @@ func (p *Prober) sources() map[string]string {
 	return from
 }
 
-func writeLines(out *bufio.Writer, list []*trace, sources map[string]string) {
+func writeLines(out *bufio.Writer, list []wire.Trace) {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	for _, t := range list {
-		line := t.Trace
-		line.Source = sources[t.Rule]
-		if enc.Encode(&line) != nil {
+	for i := range list {
+		if enc.Encode(&list[i]) != nil {
 			return // who asked has gone
 		}
 	}
 }
 
-func writeTable(out *bufio.Writer, list []*trace, sources map[string]string) {
+func writeTable(out *bufio.Writer, list []wire.Trace) {
 	_, _ = out.WriteString("<!DOCTYPE html><title>Recent probes</title><table border=1><tr>")
-	for _, name := range strings.Fields("time provider mx stage event code enhanced meaning rule source status reason message attempts egress") {
+	for _, name := range strings.Fields("time provider mx stage event code enhanced meaning rule source status reason message attempts egress decoy decoy-meaning decoy-rule decoy-source decoy-message") {
 		_, _ = out.WriteString("<th>" + name)
 	}
-	for _, t := range list {
+	for i := range list {
+		t, d := &list[i], list[i].Decoy
+		if d == nil {
+			d = &wire.Decoy{}
+		}
 		_, _ = out.WriteString("\n<tr>")
 		for _, cell := range [...]string{t.At.UTC().Format(time.RFC3339Nano), t.Provider, t.Host, t.Stage, t.Event, numberText(t.Code), t.Enhanced,
-			t.Meaning, t.Rule, sources[t.Rule], t.Status, t.Reason, t.Message, strconv.Itoa(t.Attempts), t.Egress} {
+			t.Meaning, t.Rule, t.Source, t.Status, t.Reason, t.Message, strconv.Itoa(t.Attempts), t.Egress,
+			decoyText(d), d.Meaning, d.Rule, d.Source, d.Message} {
 			_, _ = out.WriteString("<td>" + html.EscapeString(cell))
 		}
 	}
 	_, _ = out.WriteString("\n</table>\n")
+}
+
+// decoyText is what a decoy showed, in short.
+func decoyText(d *wire.Decoy) string {
+	if d.Code == 0 {
+		return d.Event
+	}
+	return strings.TrimSpace(strconv.Itoa(d.Code) + " " + d.Enhanced)
 }
 
 func numberText(n int) string {

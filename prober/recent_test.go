@@ -55,8 +55,70 @@ func TestRecentProbesShowNoAddress(t *testing.T) {
 	})
 }
 
+// TestRecentExplainsAValid: a VALID rests on two replies, and both are shown, each with its rule and the rule's source.
+func TestRecentExplainsAValid(t *testing.T) {
+	var decoy string
+	h := &host{rcpt: func(local string) string {
+		if local == "ann" || local == "bob" {
+			return "250 2.1.5 ok"
+		}
+		decoy = local
+		return "550 5.1.1 there is no " + local + " at ours"
+	}}
+	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		require.Equal(t, "VALID", spell(b.single(time.Minute, mxa, "ann@a.example")))
+		asked := time.Now()
+		time.Sleep(time.Hour)
+		require.Equal(t, "VALID", spell(b.single(time.Minute, mxa, "bob@a.example")))
+		for who, message := range map[string]string{"ann": "5.1.1 there is no <address> at ours", "bob": ""} {
+			var got wire.Trace
+			require.NoError(t, json.Unmarshal([]byte(b.recent("?email="+who+"@a.example", "")), &got))
+			require.NotContains(t, got.Decoy.Message, decoy)
+			require.NotEmpty(t, got.Decoy.Source)
+			require.WithinDuration(t, asked, got.Decoy.At, time.Second, "asked once")
+			got.Decoy.At, got.Decoy.Source = time.Time{}, ""
+			require.Equal(t, &wire.Decoy{Event: "reply", Code: 550, Enhanced: "5.1.1", Meaning: "no_mailbox", Rule: got.Decoy.Rule, Message: message}, got.Decoy)
+			require.Contains(t, got.Decoy.Rule, "generic/")
+		}
+		require.Contains(t, b.recent("", "text/html"), "<td>550 5.1.1<td>no_mailbox<td>generic/")
+	})
+}
+
+// TestRecentRefusesBadQueries: what cannot be meant is told, and shows nothing.
+func TestRecentRefusesBadQueries(t *testing.T) {
+	inLab(t, labTable, nil, map[string]*host{"mx.a.example": {rcpt: knows("ann")}}, func(b *lab) {
+		require.Equal(t, "VALID", spell(b.single(time.Minute, mxa, "ann@a.example")))
+		require.Equal(t, "INVALID mailbox_not_found", spell(b.single(time.Minute, mxa, "bob@a.example")))
+		for query, want := range map[string]string{
+			"?mail=x":                "there is no parameter \"mail\": email, status, provider and limit choose among the probes",
+			"?email=nobody":          "email is no address",
+			"?email=":                "email is empty; leave it out to see all",
+			"?status=GOOD":           "status \"GOOD\" is none of VALID, RISKY, INVALID, UNKNOWN, DEFERRED",
+			"?provider=nobody":       "provider \"nobody\" is no id of the table; probity providers show lists them",
+			"?limit=0":               "limit \"0\" is no number from 1",
+			"?limit=1&limit=2":       "limit is given twice",
+			"?email=%zz":             "the query cannot be read: invalid URL escape \"%zz\"",
+			"?status=valid":          "",
+			"?status=INVALID":        "",
+			"?limit=1":               "",
+			"?provider=big":          "",
+			"?email=ann%40a.example": "",
+		} {
+			r, w := httptest.NewRequest(http.MethodGet, "/debug/probes"+query, nil), httptest.NewRecorder()
+			b.prober.Recent().ServeHTTP(w, r)
+			if want != "" {
+				require.Equal(t, http.StatusBadRequest, w.Code, query)
+				require.Equal(t, want+"\n", w.Body.String())
+				continue
+			}
+			require.Equal(t, http.StatusOK, w.Code, query)
+			require.LessOrEqual(t, strings.Count(w.Body.String(), "\n"), 1, query)
+		}
+	})
+}
+
 func TestRecentIsBounded(t *testing.T) {
-	r, start := newRecent(), time.Unix(1_800_000_000, 0)
+	r, start := newRecent(nil), time.Unix(1_800_000_000, 0)
 	route := engine.Route{Provider: &engine.Provider{}}
 	put := func(s engine.Status, at time.Time) {
 		r.note(&probe{ev: engine.Evidence{Route: route}}, &outcome{verdict: engine.Verdict{Status: s}}, "e", at)

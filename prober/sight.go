@@ -1,7 +1,6 @@
 package prober
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -147,27 +146,41 @@ func (l *lane) release(now time.Time) bool {
 
 // Traces implements wire.Sight.
 func (p *Prober) Traces(q wire.Query) ([]wire.Trace, error) {
-	list := p.recent.all()
-	if q.Email != "" {
-		a, err := engine.ParseTrimmed(q.Email)
-		if err != nil {
-			return nil, errors.New("email is no address")
-		}
-		list = ofKey(list, p.cfg.Cache.Key(a))
-	}
 	if q.Limit <= 0 || q.Limit > wire.MaxSight {
 		q.Limit = wire.MaxSight
 	}
+	return p.traces(q)
+}
+
+// traces are the probes that a query takes, the newest first, with the sources of their rules. A limit of 0 takes all.
+func (p *Prober) traces(q wire.Query) ([]wire.Trace, error) {
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	list := p.recent.all()
+	if a, err := engine.ParseTrimmed(q.Email); err == nil {
+		list = ofKey(list, p.cfg.Cache.Key(a))
+	}
 	sources, found := p.sources(), []wire.Trace{}
 	for _, t := range list {
-		if len(found) == q.Limit {
+		if q.Limit > 0 && len(found) == q.Limit {
 			break
 		}
 		if (q.Status == "" || q.Status == t.Status) && (q.Provider == "" || q.Provider == t.Provider) {
-			one := t.Trace
-			one.Source = sources[t.Rule]
-			found = append(found, one)
+			found = append(found, t.shown(sources))
 		}
 	}
 	return found, nil
+}
+
+// shown is a copy with the sources of the rules.
+func (t *trace) shown(sources map[string]string) wire.Trace {
+	one := t.Trace
+	one.Source = sources[one.Rule]
+	if t.Decoy != nil {
+		decoy := *t.Decoy
+		decoy.Source = sources[decoy.Rule]
+		one.Decoy = &decoy
+	}
+	return one
 }

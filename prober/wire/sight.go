@@ -12,6 +12,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"probity/engine"
 )
 
 // Lane is a lane of a node as people see it: what of its budgets is used, and what holds it back.
@@ -65,6 +67,19 @@ type Trace struct {
 	Message  string    `json:"message,omitempty"` // redacted
 	Attempts int       `json:"attempts"`          // this one included
 	Egress   string    `json:"egress"`
+	Decoy    *Decoy    `json:"decoy,omitempty"` // what the verdict rests on beside the reply; nil where none was asked
+}
+
+// Decoy is what the decoy of a probe's domain has shown at its host, at the time or up to a week before. There is no address in it.
+type Decoy struct {
+	At       time.Time `json:"time"`
+	Event    string    `json:"event"`
+	Code     int       `json:"code,omitempty"`
+	Enhanced string    `json:"enhanced,omitempty"`
+	Meaning  string    `json:"meaning,omitempty"`
+	Rule     string    `json:"rule,omitempty"`
+	Source   string    `json:"source,omitempty"`  // of the rule; found when it is shown
+	Message  string    `json:"message,omitempty"` // redacted; "" for one that was kept from before
 }
 
 // Query says which traces are wanted. Empty fields take all.
@@ -73,6 +88,22 @@ type Query struct {
 	Status   string // VALID, RISKY, INVALID, UNKNOWN or DEFERRED
 	Provider string // id
 	Limit    int    // at most MaxSight
+}
+
+// outcomes are the words of Query.Status.
+var outcomes = [...]string{"VALID", "RISKY", "INVALID", "UNKNOWN", "DEFERRED"}
+
+// Check says what is wrong with a query.
+func (q *Query) Check() error {
+	if q.Email != "" {
+		if _, err := engine.ParseTrimmed(q.Email); err != nil {
+			return errors.New("email is no address")
+		}
+	}
+	if q.Status != "" && !slices.Contains(outcomes[:], q.Status) {
+		return fmt.Errorf("status %.40q is none of %s", q.Status, strings.Join(outcomes[:], ", "))
+	}
+	return nil
 }
 
 // MaxSight bounds the lanes and the traces of one answer.

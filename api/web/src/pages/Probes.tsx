@@ -161,6 +161,12 @@ function Reply({ trace: p }: { trace: Trace }) {
           {p.meaning && `: ${p.meaning.replaceAll("_", " ")}`}
         </Note>
       )}
+      {p.decoy && (
+        <Note>
+          decoy: {p.decoy.code ? `${p.decoy.code} ${p.decoy.message ?? p.decoy.enhanced ?? ""}` : p.decoy.event}
+          {p.decoy.meaning && `, ${p.decoy.meaning.replaceAll("_", " ")}`}
+        </Note>
+      )}
     </>
   );
 }
@@ -170,6 +176,12 @@ function Rule({ trace: p }: { trace: Trace }) {
     <>
       <span className="mono">{p.rule ? <Name text={p.rule} /> : "—"}</span>
       {p.source && <Note>{p.source}</Note>}
+      {p.decoy?.rule && (
+        <Note>
+          decoy: <Name text={p.decoy.rule} />
+          {p.decoy.source && `, ${p.decoy.source}`}
+        </Note>
+      )}
     </>
   );
 }

@@ -116,16 +116,38 @@ func (a *Asker) quotedBy(lines []string) bool {
 
 // quotes reports name in line, case ignored, not as part of a longer name. Names of under four bytes say nothing, and so
 // does a name inside a link: some receivers put the client's address into the link of their help page in every refusal.
+// It looks for the name's first sign, which few lines have many of.
 func quotes(line, name string) bool {
 	if len(name) < 4 {
 		return false
 	}
-	for i := 0; i+len(name) <= len(line); i++ {
-		if line[i]|0x20 == name[0]|0x20 && strings.EqualFold(line[i:i+len(name)], name) && !joins(line, i-1) && !joins(line, i+len(name)) && !inLink(line[:i]) {
+	sign := max(0, strings.IndexAny(name, ".@:-"))
+	for i := 0; ; i++ {
+		i = indexFold(line, name[sign], i+sign) - sign
+		if i < 0 || i+len(name) > len(line) {
+			return false
+		}
+		if strings.EqualFold(line[i:i+len(name)], name) && !joins(line, i-1) && !joins(line, i+len(name)) && !inLink(line[:i]) {
 			return true
 		}
 	}
-	return false
+}
+
+// indexFold finds a byte, or the same letter in the other case, at from or behind; -1 without one.
+func indexFold(line string, c byte, from int) int {
+	if from > len(line) {
+		return -1
+	}
+	i := strings.IndexByte(line[from:], c)
+	if isLetter(c) {
+		if j := strings.IndexByte(line[from:], c^0x20); i < 0 || 0 <= j && j < i {
+			i = j
+		}
+	}
+	if i < 0 {
+		return -1
+	}
+	return from + i
 }
 
 // inLink reports text that ends inside a link.

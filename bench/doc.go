@@ -8,13 +8,15 @@
 //   - Floor: the least work that could give the same traffic, measured in the same run against the same servers: a bare
 //     pipelined SMTP client, a bare client on one shared DNS socket, a bare HTTP handler, parsing and zstd of the same bytes.
 //   - Trial: one scenario at work. It starts processes, samples them, and fills in the Report.
+//   - Talk: our conversation with mail servers without what stands around it, given from outside, for what a bare SMTP client
+//     can be compared with: sessions, replies, verdicts.
 //   - Fleet: a coordinator and probers as processes, each prober with a loopback address of its own.
 //   - Report: metrics with units, bars with what was wanted, and what the page plots. Reports are written as JSON, as a
 //     table, as one self-contained page, and are compared with older ones.
 //
 // # What it refuses
 //
-// It imports none of our rooms but the pretend internet: what it measures is what a user gets. It talks to loopback
+// It imports none of our rooms but the pretend internet: what it measures is what a user gets, and a Talk. It talks to loopback
 // only. It starts processes and ends only those, each by its own handle.
 //
 // # Invariants
@@ -26,11 +28,13 @@
 //  3. CPU time is what the system accounted to the process, user and system together; peak memory is the resident
 //     high-water mark (VmHWM) as last sampled: every sampleEvery, in long runs every power of two of it.
 //  4. A result that does not agree with the truth fails its bar, however fast it came.
-//  5. What is kept in memory by row: the recipients of a floor, at most maxRecipients of them, and four bytes a name of
+//  5. A conversation runs within this process, as its floor does, over as many connections at one time, on the same errands; who
+//     needs no asking (no address, settled by the provider's own rules) is left out of it before the clock starts.
+//  6. What is kept in memory by row: the recipients of a floor, at most maxRecipients of them, and four bytes a name of
 //     the dns scenario. Samples are at most maxSamples a process.
-//  6. On a machine that others use too, the report says how many cores they took. Floors of bytes, and uploads, are measured
+//  7. On a machine that others use too, the report says how many cores they took. Floors of bytes, and uploads, are measured
 //     three times, and the fastest counts: others can only slow them down.
-//  7. Every file lies in the directory of the options, and every process ends, before Run returns.
+//  8. Every file lies in the directory of the options, and every process ends, before Run returns.
 //
 // Other libraries are compared with in bench/peers, a module of its own.
 //

@@ -28,6 +28,7 @@ type floorCount struct {
 	Recipients  int // that got a reply
 	Accepted    int // of them
 	Lost        int // that got none
+	Judged      int // to their verdict; a bare client judges nobody
 	Connections int
 	Elapsed     time.Duration
 	CPU         time.Duration // of this process
@@ -37,6 +38,7 @@ func (c *floorCount) add(d floorCount) {
 	c.Recipients += d.Recipients
 	c.Accepted += d.Accepted
 	c.Lost += d.Lost
+	c.Judged += d.Judged
 	c.Connections += d.Connections
 	c.Elapsed += d.Elapsed
 	c.CPU += d.CPU
@@ -52,47 +54,57 @@ func (t *Trial) defaultFloor(in *internet) smtpFloor {
 		ehlo: "floor.bench.example", from: "floor@bench.example"}
 }
 
-// run goes on the errands, so many at one time.
-func (f smtpFloor) run(ctx context.Context, errands []errand) (total floorCount, err error) {
+// hands go on errands, so many at one time.
+type hands struct {
+	many int
+	goOn func(ctx context.Context, i int) floorCount // the i-th errand
+}
+
+func (f smtpFloor) hands(errands []errand) hands {
+	return hands{f.connections, func(ctx context.Context, i int) floorCount { return f.goOn(ctx, errands[i]) }}
+}
+
+// run goes on so many errands.
+func (h hands) run(ctx context.Context, errands int) (total floorCount, err error) {
 	began, before := time.Now(), ownCPU()
 	var (
 		workers sync.WaitGroup
 		mu      sync.Mutex // guards total
 	)
-	next := make(chan errand)
-	for range max(1, f.connections) {
+	next := make(chan int)
+	for range max(1, h.many) {
 		workers.Go(func() {
-			for e := range next {
-				count := f.goOn(ctx, e)
+			for i := range next {
+				count := h.goOn(ctx, i)
 				mu.Lock()
 				total.add(count)
 				mu.Unlock()
 			}
 		})
 	}
-	for _, e := range errands {
-		next <- e
+	for i := range errands {
+		next <- i
 	}
 	close(next)
 	workers.Wait()
 	total.Elapsed, total.CPU = time.Since(began), ownCPU()-before
-	if total.Recipients == 0 && len(errands) > 0 {
-		return total, errors.Join(errors.New("the bare SMTP client got no reply at all"), ctx.Err())
+	if total.Recipients == 0 && errands > 0 {
+		return total, errors.Join(errors.New("no reply came to any recipient"), ctx.Err())
 	}
 	return total, ctx.Err()
 }
 
-// A floor of less than enoughTime is run again, mostRounds times at most: a few milliseconds measure little.
+// Errands that take less than enoughTime are gone on again, mostRounds times at most: a few milliseconds measure little.
 const (
 	enoughTime = 500 * time.Millisecond
 	mostRounds = 20
 )
 
 // repeat goes on the errands until there is enough to measure.
-func (f smtpFloor) repeat(ctx context.Context, errands []errand) (total floorCount, err error) {
+func (h hands) repeat(ctx context.Context, errands int) (total floorCount, err error) {
 	for round := 0; round < mostRounds && total.Elapsed < enoughTime && err == nil; round++ {
 		var count floorCount
-		count, err = f.run(ctx, errands)
+		count, err = h.run(ctx, errands)
 		total.add(count)
 	}
 	return total, err

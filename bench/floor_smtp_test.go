@@ -46,7 +46,7 @@ func TestFloorAsksEveryRecipient(t *testing.T) {
 		want += e.recipients()
 	}
 	f := smtpFloor{dial: network.Dial, port: server.World.Config().SMTPPort, connections: 8, timeout: 5 * time.Second, ehlo: "floor.example", from: "floor@floor.example"}
-	count, err := f.run(t.Context(), errands)
+	count, err := f.hands(errands).run(t.Context(), len(errands))
 	require.NoError(t, err)
 	require.Equal(t, want, count.Recipients+count.Lost)
 	require.Less(t, count.Lost, want/50)
@@ -60,7 +60,7 @@ func TestFloorAsksEveryRecipient(t *testing.T) {
 func TestFloorFailsWhenNobodyAnswers(t *testing.T) {
 	refused := func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }
 	f := smtpFloor{dial: refused, port: 25, connections: 2, timeout: time.Second, ehlo: "a.example", from: "a@a.example"}
-	count, err := f.run(t.Context(), []errand{{host: netip.MustParseAddr("127.0.0.1"), transactions: [][]string{{"b@b.example"}}}})
+	count, err := f.hands([]errand{{host: netip.MustParseAddr("127.0.0.1"), transactions: [][]string{{"b@b.example"}}}}).run(t.Context(), 1)
 	require.Error(t, err)
 	require.Equal(t, 1, count.Lost)
 }

@@ -20,6 +20,7 @@ const maxRecipients = 1_000_000
 
 // errand is what a bare client asks one host for.
 type errand struct {
+	name         string // of the host that the first domain names
 	host         netip.Addr
 	transactions [][]string // recipients; those of one transaction are of one domain
 }
@@ -34,6 +35,7 @@ func (e errand) recipients() (n int) {
 
 // site is where the mail of a domain goes, as far as a bare client cares.
 type site struct {
+	name string
 	host netip.Addr
 	most int // recipients in one transaction
 }
@@ -130,9 +132,9 @@ func (p *planner) siteOf(ctx context.Context, domain string) site {
 		return site{}
 	}
 	if d.Persona.Limits.RcptsPerTransaction == 1 {
-		return site{host: host, most: 1}
+		return site{name: d.MX[0].Host, host: host, most: 1}
 	}
-	return site{host: host, most: perTransaction}
+	return site{name: d.MX[0].Host, host: host, most: perTransaction}
 }
 
 // cut makes errands of at most perErrand recipients, the same for the same list.
@@ -143,7 +145,7 @@ func (p *planner) cut() (errands []errand) {
 		for locals := range slices.Chunk(p.asked[domain], s.most) {
 			e := open[s.host]
 			if e == nil {
-				e = &errand{host: s.host}
+				e = &errand{name: s.name, host: s.host}
 				open[s.host] = e
 			}
 			for i, local := range locals {

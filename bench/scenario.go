@@ -24,6 +24,7 @@ type Options struct {
 	Timeout time.Duration // of one scenario; 0 is none
 	Load    time.Duration // of each load of the single scenario; 0 is defaultLoad
 	Dial    Dial          // how floors connect
+	Talk    Talk          // how our own conversation is held, without what stands around it; nil leaves it out
 	Log     io.Writer
 }
 

@@ -122,17 +122,27 @@ func (in *internet) pulse(ctx context.Context, p *process) Series {
 
 // measureFloor runs the bare SMTP client over the list's recipients and notes what it took.
 func (t *Trial) measureFloor(ctx context.Context, in *internet, list string, p *planner) (floorCount, error) {
-	t.say("floor: a bare pipelined SMTP client")
+	errands, err := t.plan(ctx, in, list, p)
+	if err != nil {
+		return floorCount{}, err
+	}
+	return t.goBare(ctx, in, errands)
+}
+
+// plan cuts the list's recipients into errands.
+func (t *Trial) plan(ctx context.Context, in *internet, list string, p *planner) ([]errand, error) {
 	if p == nil {
 		p = &planner{}
 	}
 	book := hostBook{dial: t.Dial, server: in.dns}
 	p.world, p.ask = in.world, book.find
-	errands, err := p.plan(ctx, list)
-	if err != nil {
-		return floorCount{}, err
-	}
-	count, err := t.defaultFloor(in).repeat(ctx, errands)
+	return p.plan(ctx, list)
+}
+
+// goBare has the bare SMTP client go on the errands and notes what it took.
+func (t *Trial) goBare(ctx context.Context, in *internet, errands []errand) (floorCount, error) {
+	t.say("floor: a bare pipelined SMTP client")
+	count, err := t.defaultFloor(in).hands(errands).repeat(ctx, len(errands))
 	if err != nil {
 		return count, fmt.Errorf("floor: %w", err)
 	}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/bench"
+	"probity/bench/sim"
+	"probity/engine"
+	"probity/engine/lists"
+)
+
+// The conversation that bench measures ends in verdicts, and they are true.
+func TestBenchTalkJudgesTruly(t *testing.T) {
+	network := sim.NewMemNet()
+	internet, err := sim.Start(t.Context(), sim.Config{Seed: 3}, network)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, internet.Close()) }()
+	known, err := lists.Default()
+	require.NoError(t, err)
+	hosts := map[string]netip.Addr{}
+	for _, h := range internet.World.Hosts() { // by persona: all of its hosts know all of its domains
+		hosts[h.Persona.Name] = h.Addrs[0]
+	}
+	for _, persona := range []string{"google", "microsoft365", "icloud"} {
+		e := bench.Errand{}
+		for _, a := range internet.World.Addresses(persona, 400) {
+			_, domain, _ := strings.Cut(a, "@")
+			d, ok := internet.World.Domain(domain)
+			require.True(t, ok, a)
+			e.Host = d.MX[0].Host
+			e.Recipients = append(e.Recipients, []string{a})
+		}
+		e.At = netip.AddrPortFrom(hosts[persona], uint16(internet.World.Config().SMTPPort))
+		c, verdicts := newConversation(network.Dial), map[engine.Status]int{}
+		c.told = func(a engine.Address, v *engine.Verdict) {
+			verdicts[v.Status]++
+			if known.Flags(a) != 0 {
+				return // what the lists say of an address is not part of a conversation
+			}
+			require.True(t, slices.ContainsFunc(internet.World.Truth(a.String()), func(o sim.Outcome) bool {
+				return o.Status == v.Status.String()
+			}), "%s is not %s (%s)", a, v.Status, v.Rule)
+		}
+		heard := c.about([]bench.Errand{e})(t.Context(), 0)
+		require.Equal(t, heard.Recipients, heard.Judged, persona)
+		require.Zero(t, heard.Lost, persona)
+		require.Positive(t, heard.Accepted, persona)
+		require.Positive(t, verdicts[engine.Invalid], persona)
+		require.Equal(t, 1, heard.Connections, persona)
+	}
+}

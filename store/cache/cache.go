@@ -20,8 +20,8 @@ import (
 type Config struct {
 	FS         vfs.FS
 	Dir        string
-	BlockCache int64        // bytes of blocks in memory, less those of memtables: filters must find room; default 24 MiB
-	MemTable   uint64       // bytes of one memtable, of which there are two under load; default 4 MiB
+	BlockCache int64        // bytes of blocks in memory, less those of memtables: filters must find room; default 48 MiB
+	MemTable   uint64       // bytes of one memtable, of which there are two under load; default 16 MiB
 	MaxBytes   uint64       // size on disk above which the sweep shortens lifetimes; default 8 GiB
 	Log        *slog.Logger // default: none
 }
@@ -56,9 +56,18 @@ func Open(c Config) (*Cache, error) {
 	return cache, nil
 }
 
+// Of what a database of five million verdicts costs, most is that they are written again and again on their way down: keys are as
+// good as chance, so each compaction of the upper levels rewrites all of the next. Hence few, large tables there: filters keep
+// a look-up from reading more than one of them (BenchmarkLists).
+const (
+	upperTables = 8  // that overlap, before they are compacted
+	mostTables  = 24 // before writers wait
+)
+
 func options(c Config) *pebble.Options {
 	o := &pebble.Options{
-		FS: c.FS, Cache: pebble.NewCache(or(c.BlockCache, 24<<20)), MemTableSize: or(c.MemTable, 4<<20),
+		FS: c.FS, Cache: pebble.NewCache(or(c.BlockCache, 48<<20)), MemTableSize: or(c.MemTable, 16<<20),
+		L0CompactionThreshold: upperTables, L0StopWritesThreshold: mostTables,
 		FormatMajorVersion: pebble.FormatNewest, Logger: quiet{c.Log},
 	}
 	for i := range o.Levels {
@@ -148,9 +157,10 @@ func (c *Cache) expired(v *engine.Verdict, now time.Time) bool {
 }
 
 // GetBatch calls found for every key that has a verdict which may be served at now. The keys must ascend: one iterator then
-// passes over them, at a third of what Get costs.
+// passes over them, at a third of what Get costs. Most rows of a list are new, so the filters of the lowest level, which hold
+// most keys, are worth their room: without them each row read a block in vain.
 func (c *Cache) GetBatch(keys []Key, now time.Time, found func(i int, v engine.Verdict)) error {
-	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableResult}, UpperBound: []byte{tableResult + 1}})
+	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableResult}, UpperBound: []byte{tableResult + 1}, UseL6Filters: true})
 	if err != nil {
 		return fmt.Errorf("cache read: %w", err)
 	}

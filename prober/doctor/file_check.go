@@ -2,10 +2,8 @@ package doctor
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/BurntSushi/toml"
 
@@ -58,16 +56,15 @@ func mistakes(shipped *engine.Table, data []byte, whole error) []Remark {
 	}
 	c := &fileCheck{shipped: shipped, data: string(data)}
 	c.blocks = blockOf(statements(c.data))
-	remarks := c.each()
+	remarks := c.each(c.alone())
 	if len(remarks) == 0 { // a mistake that is in no block
 		remarks = []Remark{{Level: Fail, What: whole.Error()}}
 	}
 	return remarks
 }
 
-// each finds one mistake after the other: what is found wrong is left out of the next try.
-func (c *fileCheck) each() []Remark {
-	var remarks []Remark
+// each adds one mistake after the other to those found: what is found wrong is left out of the next try.
+func (c *fileCheck) each(remarks []Remark) []Remark {
 	for len(remarks) < maxMistakes && c.try(c.blocks) != nil {
 		i := sort.Search(len(c.blocks), func(i int) bool { return c.try(c.blocks[:i+1]) != nil })
 		if i == len(c.blocks) {
@@ -76,8 +73,7 @@ func (c *fileCheck) each() []Remark {
 		err := c.try(c.blocks[:i+1])
 		wrong := c.culprit(i, err)
 		at := wrong[0]
-		what := strings.TrimPrefix(err.Error(), fmt.Sprintf("line %d: ", at.line))
-		remarks = append(remarks, Remark{Line: at.line, Key: at.path(), Level: Fail, What: what})
+		remarks = append(remarks, Remark{Line: at.line, Key: at.path(), Level: Fail, What: brief(err.Error(), at.path())})
 		c.blocks[i] = without(c.blocks[i], wrong)
 	}
 	sort.SliceStable(remarks, func(i, j int) bool { return remarks[i].Line < remarks[j].Line })
@@ -103,8 +99,9 @@ func (c *fileCheck) culprit(i int, err error) []statement {
 	if other != nil {
 		return other
 	}
-	for _, table := range tablesOf(block) {
-		if c.tryWithout(i, table) == nil {
+	for _, table := range tablesOf(block)[1:] { // the first is the block's head
+		upTo := block[:slices.Index(block, table[0])+len(table)]
+		if c.try(append(slices.Clone(c.blocks[:i]), upTo)) != nil {
 			return table
 		}
 	}

@@ -36,14 +36,37 @@ func TestAProviderFile(t *testing.T) {
 		{"misspelt in the second of two", "[[provider]]\nid = \"yahoo\"\nprobe = \"off\"\n[[provider]]\nid = \"google\"\nprobes = \"off\"\n",
 			[]string{`fail 6 provider.probes: unknown key`}},
 		{"bad values, each at its line", "retry_schedule = [\n  \"soon\",\n]\n[[provider]]\nid = \"google\"\nprobe = \"perhaps\"\n[provider.limits]\nconnections = -1\nrefusals_per_hour = 9000000\n",
-			[]string{"fail 1 retry_schedule: retry_schedule: \"soon\"", "fail 6 provider.probe: ", "fail 8 provider.limits.connections: ", "fail 9 provider.limits.refusals_per_hour: "}},
+			[]string{"fail 1 retry_schedule: \"soon\"", "fail 6 provider.probe: ", "fail 8 provider.limits.connections: -1: from 0", "fail 9 provider.limits.refusals_per_hour: 9000000: from 0"}},
 		{"wrong type", "[[provider]]\nid = \"google\"\n[provider.limits]\nconnections = \"many\"\n", []string{"fail 4 provider.limits.connections: "}},
-		{"a new one without mx", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\n", []string{`fail 1 provider: provider "mine": mx is missing`}},
-		{"an mx of another", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\nmx = [\".google.com\"]\n", []string{`fail 1 provider: provider "mine": mx ".google.com" belongs to`}},
+		{"a new one without mx", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\n", []string{`fail 1 provider: "mine": mx is missing`}},
+		{"an mx of another", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\nmx = [\".google.com\"]\n", []string{`fail 1 provider: "mine": mx ".google.com" belongs to`}},
 		{"a rule without an id", "[[provider]]\nid = \"google\"\n[[provider.rule]]\nmeaning = \"blocked\"\n", []string{"fail 3 provider.rule: "}},
-		{"a rule with a bad meaning", "[[rule]]\nid = \"x\"\n# why\nmeaning = \"dead\"\ntext = '''a # \" b'''\n", []string{"fail 1 rule: "}},
+		{"a rule with a bad meaning", "[[rule]]\nid = \"x\"\n# why\nmeaning = \"dead\"\ntext = '''a # \" b'''\n", []string{`fail 4 rule.meaning: "dead": one of `}},
 		{"a rule with a bad action", "[[rule]]\nid = \"x\"\nmeaning = \"blocked\"\naction = \"run\"\n", []string{"fail 4 rule.action: "}},
-		{"given twice", "[[provider]]\nid = \"google\"\n[[provider]]\nid = \"google\"\n", []string{`fail 3 provider: provider "google": given twice`}},
+		{"given twice", "[[provider]]\nid = \"google\"\n[[provider]]\nid = \"google\"\n", []string{`fail 3 provider: "google": given twice`}},
+		{"all of one provider", `[[provider]]
+id = "google"
+probe = "maybe"
+wide = 3
+foo = 1
+[provider.limits]
+recipients_per_minute = "many"
+connections = -1
+[[provider.rule]]
+id = "a"
+meaning = "nonsense"
+text = ["x"]
+[[provider.rule]]
+id = "b"
+meaning = "no_mailbox"
+[[provider.rule]]
+id = "c"
+meaning = "blocked"
+action = "slow"
+`, []string{`fail 3 provider.probe: ["maybe"]: on or off`, "fail 4 provider.wide: incompatible types", "fail 5 provider.foo: unknown key", "fail 7 provider.limits.recipients_per_minute: incompatible types",
+			"fail 8 provider.limits.connections: -1: from 0", `fail 11 provider.rule.meaning: "nonsense": one of`, `fail 12 provider.rule.text: "x": fewer than two letters`,
+			"fail 13 provider.rule: provider \"google\": rule \"google/b\": no_mailbox needs an enhanced code or a text", "fail 19 provider.rule.action: provider \"google\": rule \"google/c\": action slow needs a duration"}},
+		{"a shipped provider's own mx", "[[provider]]\nid = \"google\"\nmx = [\".google.com\", \".googlemail.com\"]\n", nil},
 
 		{"looser", "[[provider]]\nid = \"google\"\n[provider.limits]\nconnections = 50\nrefusals_per_hour = 0\n",
 			[]string{"warn 4 provider.limits.connections: google: connections = 50 is looser than 5", "warn 5 provider.limits.refusals_per_hour: google: refusals_per_hour = 0 (no limit) is looser than 200"}},

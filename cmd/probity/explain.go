@@ -122,33 +122,64 @@ type replyFacts struct {
 	Action  string  `json:"action"`
 }
 
-// Run judges each line as the only reply seen at its stage.
+// maxBadLines is how many bad lines are told one by one.
+const maxBadLines = 20
+
+// Run judges each line as the only reply seen at its stage. Lines that cannot be read are told by their numbers, and fail at the end.
 func (c explainReplyCmd) Run(con *console) error {
 	if c.Table {
 		return printMeanings(con)
 	}
-	table := engine.DefaultTable()
+	table, strangers := engine.DefaultTable(), map[string]bool{}
 	out := newLineWriter(con.out)
+	n, bad := 0, 0
 	err := eachLine(nil, con.in, func(line string) error {
-		facts, err := explainReply(table, strings.TrimSuffix(line, "\r"))
+		n++
+		line = strings.TrimSuffix(line, "\r")
+		facts, err := explainReply(table, line)
 		if err != nil {
-			return err
+			if bad++; bad <= maxBadLines {
+				fmt.Fprintf(con.err, "line %d: %v\n", n, err)
+			}
+			return nil
+		}
+		if who := stranger(table, line); who != "" && len(strangers) < maxBadLines && !strangers[who] {
+			strangers[who] = true
+			fmt.Fprintf(con.err, "line %d: nobody is known as %.40q: judged by the rules for everybody\n", n, who)
 		}
 		return out.encode(facts)
 	})
+	if err == nil && bad > 0 {
+		err = fmt.Errorf("%w: %s of %d cannot be read", errUsage, counted(bad, "line"), n)
+	}
 	return errors.Join(err, out.Flush())
+}
+
+// stranger is the provider of a line that nobody is known by, unless it may be a host: hosts of nobody's are many.
+func stranger(table *engine.Table, line string) string {
+	_, rest, _ := strings.Cut(line, "\t")
+	who, _, _ := strings.Cut(rest, "\t")
+	if who == "" || strings.Contains(who, ".") || table.ProviderOfHint(who) != table.Unknown {
+		return ""
+	}
+	return who
 }
 
 func explainReply(table *engine.Table, line string) (replyFacts, error) {
 	fields := strings.SplitN(line, "\t", 3)
 	if len(fields) != 3 {
-		return replyFacts{}, fmt.Errorf("%w: %.80q is not 'stage<TAB>provider<TAB>reply-text'; leave the provider empty if it is not known", errUsage, line)
+		return replyFacts{}, fmt.Errorf("%.80q is not 'stage<TAB>provider<TAB>reply-text'; leave the provider empty if it is not known", line)
 	}
 	stage, ok := engine.StageNamed(fields[0])
 	if !ok {
-		return replyFacts{}, fmt.Errorf("%w: stage %.40q; use one of %s", errUsage, fields[0], strings.Join(engine.StageNames(), ", "))
+		return replyFacts{}, fmt.Errorf("stage %.40q; use one of %s", fields[0], strings.Join(engine.StageNames(), ", "))
 	}
 	provider := table.ProviderOfHint(fields[1])
+	if provider == table.Unknown && len(fields[1]) > 3 {
+		if near := nearNames(table, fields[1], 1); len(near) > 0 {
+			return replyFacts{}, fmt.Errorf("nobody is known as %.40q%s", fields[1], orNear(near))
+		}
+	}
 	finding := engine.Finding{Meaning: engine.ProtocolFault, Blame: engine.BlameSite, Rule: "generic/not-a-reply"}
 	reply, err := engine.ParseReply(stage, strings.ReplaceAll(fields[2], `\n`, "\n"))
 	if err == nil {

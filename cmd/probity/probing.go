@@ -26,7 +26,7 @@ type probingFlags struct {
 	Providers           string          `help:"Overrides of the provider table, TOML." type:"existingfile" placeholder:"FILE"`
 	Concurrency         int             `help:"SMTP sessions at one time; default: from the file limit." placeholder:"N"`
 	AllowPrivateTargets bool            `help:"Connect to mail servers on private, loopback or link-local addresses too."`
-	SOCKS5              string          `name:"socks5" help:"Connect through this SOCKS5 proxy." placeholder:"HOST:PORT"`
+	SOCKS5              string          `name:"socks5" env:"PROBITY_SOCKS5" help:"Connect through this SOCKS5 proxy." placeholder:"HOST:PORT"`
 }
 
 // Validate is called by the parser.

@@ -14,7 +14,7 @@ import (
 
 type providersCmd struct {
 	Check providersCheckCmd `cmd:"" help:"Check a file of overrides: mistakes by key and line, and what is looser than shipped."`
-	Show  providersShowCmd  `cmd:"" help:"Show the provider table, or one provider, with the source and date of each rule."`
+	Show  providersShowCmd  `cmd:"" help:"Show the provider table, one provider or one rule, with the source and date of each rule."`
 }
 
 type providersCheckCmd struct {
@@ -71,7 +71,7 @@ func (c providersCheckCmd) print(w io.Writer, remarks []doctor.Remark) error {
 }
 
 type providersShowCmd struct {
-	ID        string `arg:"" optional:"" help:"A provider: its id, name, a domain or an MX host; 'generic' for what holds for all."`
+	ID        string `arg:"" optional:"" help:"A provider: its id, name, a domain or an MX host; 'generic' for what holds for all; or a rule by its id, as in google/no-such-user."`
 	Providers string `help:"Overrides to show laid over the shipped table." type:"existingfile" placeholder:"FILE"`
 	JSON      bool   `name:"json" help:"One JSON object."`
 }

@@ -18,7 +18,7 @@ func (v tableView) print(w io.Writer, detail bool) error {
 			printProvider(w, p)
 		}
 	}
-	if len(v.Providers) == 0 || !detail {
+	if len(v.Providers) == 0 && len(v.Rules) > 1 || !detail {
 		fmt.Fprintf(w, "retries after %s; table %s\n\n", strings.Join(v.RetrySchedule, ", "), v.Hash)
 	}
 	if !detail {

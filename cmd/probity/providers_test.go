@@ -73,8 +73,18 @@ func TestProvidersShow(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out, "microsoft365/edge-blocked\n  means   no_mailbox, blame recipient, action none\n  when    code 550\n  when    enhanced 5.4.1\n  when    text access denied\n  source  ")
 
-	_, err = runCommand(t, &providersCmd{}, "show", "nobody-knows")
-	require.ErrorContains(t, err, "no provider is known")
+	out, err = runCommand(t, &providersCmd{}, "show", "microsoft365/edge-blocked")
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(out, "microsoft365/edge-blocked\n  means   no_mailbox"), out)
+	require.Equal(t, 1, strings.Count(out, "  means "))
+	require.Contains(t, out, "\n  source  ")
+
+	for asked, told := range map[string]string{"nobody-knows": `no provider is known as "nobody-knows"; see`, "gogle": "did you mean google?",
+		"google/no-such-usr": "did you mean google/no-such-user?", "session/timeout": "the program's own"} {
+		_, err = runCommand(t, &providersCmd{}, "show", asked)
+		require.ErrorIs(t, err, errUsage)
+		require.ErrorContains(t, err, told)
+	}
 }
 
 func TestProvidersShowJSONIsTheWholeTable(t *testing.T) {

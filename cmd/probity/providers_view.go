@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"probity/engine"
@@ -121,8 +122,11 @@ func limitMap(l engine.Limits) map[string]int {
 	return m
 }
 
-// only narrows the view to one provider.
+// only narrows the view to one provider, or to one rule.
 func (v tableView) only(t *engine.Table, id string) (tableView, error) {
+	if strings.Contains(id, "/") {
+		return v.onlyRule(id)
+	}
 	if id == "generic" {
 		v.Providers = nil
 		return v, nil
@@ -132,9 +136,30 @@ func (v tableView) only(t *engine.Table, id string) (tableView, error) {
 		p = t.ProviderOfHint(id)
 	}
 	if p == t.Unknown {
-		return v, fmt.Errorf("no provider is known as %q; see probity providers show", id)
+		return v, fmt.Errorf("%w: no provider is known as %q%s; see probity providers show", errUsage, id, orNear(nearNames(t, id, 2)))
 	}
 	v.Providers = slices.DeleteFunc(v.Providers, func(other providerView) bool { return other.ID != p.ID })
 	v.Rules = nil
 	return v, nil
+}
+
+// onlyRule narrows the view to the rule of an id, as a verdict names it.
+func (v tableView) onlyRule(id string) (tableView, error) {
+	rules := v.Rules
+	for _, p := range v.Providers {
+		rules = append(p.Rules, rules...)
+	}
+	v.Providers = nil
+	i := slices.IndexFunc(rules, func(r ruleView) bool { return r.ID == id })
+	if i >= 0 {
+		v.Rules = rules[i : i+1]
+		return v, nil
+	}
+	var near []string
+	for _, r := range rules {
+		if slipsBetween(id, r.ID) <= 2 && len(near) < maxNear {
+			near = append(near, r.ID)
+		}
+	}
+	return v, fmt.Errorf("%w: no rule of the table is %q%s; what begins with session/, dns/, policy/ or coordinator/ is the program's own", errUsage, id, orNear(near))
 }

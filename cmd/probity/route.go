@@ -19,7 +19,9 @@ type routeFacts struct {
 	Provider  string         `json:"provider"`
 	Wide      bool           `json:"wide"`
 	AcceptAll bool           `json:"accept_all"`
-	Probe     bool           `json:"probe"`
+	Probe     bool           `json:"probe"` // the table's word
+	Asked     bool           `json:"asked"` // by this node, as it is configured
+	WhyNot    string         `json:"not_asked_because"`
 	Owner     string         `json:"owner"`
 	Limits    map[string]int `json:"limits"`
 	Source    string         `json:"source"`
@@ -54,6 +56,8 @@ func explainRoute(ctx context.Context, con *console, c *explainRouteCmd) error {
 		return err
 	}
 	facts := factsOf(domain, route)
+	facts.WhyNot = c.whyNotAsked(&route)
+	facts.Asked = facts.WhyNot == ""
 	if len(ids) == 1 {
 		facts.Owner = ids[0].Name()
 	}
@@ -81,6 +85,28 @@ func factsOf(domain string, r engine.Route) routeFacts {
 	return f
 }
 
+// whyNotAsked is why no mail server would be asked about an address of the domain; "" where one would be.
+func (c *explainRouteCmd) whyNotAsked(r *engine.Route) string {
+	switch p := r.Provider; {
+	case !r.Fact.Routable():
+		return "DNS says " + r.Fact.String() + ": there is nobody to ask"
+	case !p.Probe:
+		return "the provider table says probe = off"
+	case p.AcceptAll:
+		return "it accepts anything: an answer would prove nothing"
+	case c.Admin == "" && !c.AllowPrivateTargets && (c.MailFrom == "" || len(c.Egress) == 0):
+		return "public mail servers are asked with --egress and --mail-from only; give those of your node, or --admin"
+	}
+	return ""
+}
+
+func (f *routeFacts) asked() string {
+	if f.Asked {
+		return "yes"
+	}
+	return "no: " + f.WhyNot
+}
+
 func printRoute(con *console, f *routeFacts) error {
 	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
 	l := f.limits
@@ -89,7 +115,7 @@ func printRoute(con *console, f *routeFacts) error {
 		value any
 	}{
 		{"domain", f.Domain}, {"DNS says", f.Fact}, {"mail hosts", orDash(strings.Join(f.MX, " "))}, {"route", orDash(f.Key)},
-		{"provider", orDash(f.Provider)}, {"spread over all identities", f.Wide}, {"accepts anything", f.AcceptAll}, {"asked at all", f.Probe},
+		{"provider", orDash(f.Provider)}, {"spread over all identities", f.Wide}, {"accepts anything", f.AcceptAll}, {"asked at all", f.asked()},
 		{"asked from", orDash(f.Owner)},
 		{"connections", l.Connections}, {"connections a minute", l.ConnectionsPerMinute}, {"recipients a minute", l.RecipientsPerMinute},
 		{"recipients a transaction", l.RecipientsPerTransaction}, {"recipients a connection", l.RecipientsPerConnection},

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+)
+
+func TestSlipsBetween(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"google", "google", 0}, {"gogle", "google", 1}, {"googel", "google", 1}, {"yahoo", "yaho", 1}, {"orange", "oragne", 1}, {"", "abc", 3}, {"é", "e", 1}, {"mail", "yandex", 5}} {
+		require.Equal(t, c.want, slipsBetween(c.a, c.b), "%s %s", c.a, c.b)
+		require.Equal(t, c.want, slipsBetween(c.b, c.a), "%s %s", c.b, c.a)
+	}
+}
+
+// TestExplainRouteSaysWhoIsNotAsked: that a provider may be asked does not mean that anybody is.
+func TestExplainRouteSaysWhoIsNotAsked(t *testing.T) {
+	asks := explainRouteCmd{probingFlags: probingFlags{MailFrom: "probe@us.example", Egress: []string{"192.0.2.1=mx.us.example"}}}
+	nobody := explainRouteCmd{}
+	known := func(p engine.Provider) engine.Route { return engine.Route{Fact: engine.FactMX, Provider: &p} }
+	for _, c := range []struct {
+		cmd   explainRouteCmd
+		route engine.Route
+		want  string
+	}{
+		{asks, known(engine.Provider{Probe: true}), "yes"},
+		{asks, known(engine.Provider{}), "no: the provider table says probe = off"},
+		{asks, known(engine.Provider{Probe: true, AcceptAll: true}), "no: it accepts anything"},
+		{asks, engine.Route{Fact: engine.FactServFail, Provider: &engine.Provider{Probe: true}}, "no: DNS says servfail"},
+		{asks, engine.Route{Fact: engine.FactNullMX, Provider: &engine.Provider{Probe: true}}, "no: DNS says null_mx"},
+		{nobody, known(engine.Provider{Probe: true}), "no: public mail servers are asked with --egress and --mail-from only"},
+		{explainRouteCmd{Admin: "127.0.0.1:9090"}, known(engine.Provider{Probe: true}), "yes"},
+		{explainRouteCmd{probingFlags: probingFlags{AllowPrivateTargets: true}}, known(engine.Provider{Probe: true}), "yes"},
+	} {
+		why := c.cmd.whyNotAsked(&c.route)
+		facts := routeFacts{Asked: why == "", WhyNot: why}
+		require.True(t, strings.HasPrefix(facts.asked(), c.want), "%s, want %s", facts.asked(), c.want)
+		var out bytes.Buffer
+		require.NoError(t, printRoute(&console{out: &out}, &facts))
+		require.Regexp(t, `(?m)^asked at all +`+c.want, out.String())
+	}
+}
+
+func TestTheProxyHasAPlainVariable(t *testing.T) {
+	t.Setenv("PROBITY_SOCKS5", "proxy.example:1080")
+	var flags probingFlags
+	k, err := kong.New(&flags, kong.DefaultEnvars("PROBITY"))
+	require.NoError(t, err)
+	_, err = k.Parse(nil)
+	require.NoError(t, err)
+	require.Equal(t, "proxy.example:1080", flags.SOCKS5)
+}

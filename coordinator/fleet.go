@@ -71,6 +71,7 @@ type Fleet struct {
 	mu      sync.Mutex // guards what follows
 	members map[string]*member
 	settled time.Time                    // until then narrow routes wait
+	away    []string                     // the nodes that the log says are waited for
 	parts   map[*part]context.CancelFunc // under way: bounded by the flights of the desk and the identities
 }
 
@@ -219,6 +220,7 @@ func (f *Fleet) publish(view *cluster.View, now time.Time) {
 	next.settled = f.settled
 	f.roster.Store(next)
 	close(old.replaced)
+	f.tellWaits(old, next, now)
 	if slices.Equal(old.set.All(), next.set.All()) {
 		return
 	}

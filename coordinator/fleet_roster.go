@@ -182,11 +182,8 @@ func (r *roster) awaited() (until time.Time) {
 			until = f.until
 		}
 	}
-	for i := range r.view.Nodes {
-		n := &r.view.Nodes[i]
-		if at := n.Since.Add(cluster.KeepShare + handover); n.State == cluster.Suspect && !n.Usable && at.After(until) {
-			until = at
-		}
+	if _, at := r.away(); at.After(until) {
+		until = at
 	}
 	return until
 }

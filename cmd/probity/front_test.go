@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/engine"
 )
 
 // paper writes a server's certificate for 127.0.0.1, of an authority that is made for it, and gives who trusts it.
@@ -71,6 +73,12 @@ func TestFrontIsRenewed(t *testing.T) {
 	renewed := paper(t, cert, key, time.Hour)
 	hangUp("msg=reloaded")
 	require.NotEqual(t, first, serial(t, address, renewed))
+	require.True(t, s.has("the provider table is as it was"), s.said())
+	mine := []byte("[[provider]]\nid = \"google\"\nprobe = \"off\"\n")
+	require.NoError(t, os.WriteFile(overrides, mine, 0o600))
+	table, err := engine.DefaultTable().Override(mine)
+	require.NoError(t, err)
+	hangUp(`now="` + tableName(table) + `"`)
 
 	_, err = http.Get("http://" + address + "/healthz")
 	require.Error(t, err, "nothing is answered in clear")

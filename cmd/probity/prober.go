@@ -207,6 +207,7 @@ func (w *worker) reload() error {
 	if err := w.cmd.rekey(w.cluster); err != nil {
 		return err
 	}
+	sayTable(w.log, w.table.Load(), table)
 	w.table.Store(table)
 	w.resolver.SetTable(table)
 	w.prober.SetTable(table)

@@ -330,26 +330,6 @@ func (s *service) shown() any {
 	return s.cmd
 }
 
-// reload reads the provider table, the public certificate and the gossip keys again, and takes them over if they are right.
-func (s *service) reload() error {
-	table, err := s.cmd.table()
-	if err != nil {
-		return err
-	}
-	pair, err := s.front.next()
-	if err != nil {
-		return err
-	}
-	if s.members != nil {
-		if err := s.members.rekey(s.node.fleet.cluster); err != nil {
-			return err
-		}
-	}
-	s.node.setTable(table)
-	s.front.take(pair)
-	return nil
-}
-
 // keepStore writes what is written lazily each minute, and sweeps what is over each hour.
 func (s *service) keepStore(ctx context.Context) {
 	minute, hour := time.NewTicker(time.Minute), time.NewTicker(time.Hour)

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"probity/engine"
+)
+
+// reload reads the provider table, the public certificate and the gossip keys again, and takes them over if they are right.
+func (s *service) reload() error {
+	table, err := s.cmd.table()
+	if err != nil {
+		return err
+	}
+	pair, err := s.front.next()
+	if err != nil {
+		return err
+	}
+	if s.members != nil {
+		if err := s.members.rekey(s.node.fleet.cluster); err != nil {
+			return err
+		}
+	}
+	sayTable(s.log, s.node.current.Load(), table)
+	s.node.setTable(table)
+	s.front.take(pair)
+	return nil
+}
+
+// sayTable logs which provider table was in force and which is now, so that whoever reloads sees that his file was read.
+func sayTable(log *slog.Logger, was, now *engine.Table) {
+	if was.Hash() == now.Hash() {
+		log.Info("the provider table is as it was", "table", tableName(now))
+		return
+	}
+	log.Info("a provider table is in force", "was", tableName(was), "now", tableName(now))
+}
+
+// tableName is a table's hash, as providers show prints it, with the day of its newest fact: a table has no other version.
+func tableName(t *engine.Table) string {
+	hash, newest := t.Hash(), ""
+	see := func(date string, rules []engine.Rule) {
+		newest = max(newest, date)
+		for i := range rules {
+			newest = max(newest, rules[i].Date)
+		}
+	}
+	see("", t.Generic)
+	for _, p := range t.Providers {
+		see(p.Date, p.Rules)
+	}
+	return fmt.Sprintf("%x of %s", hash[:], newest)
+}

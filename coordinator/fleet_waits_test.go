@@ -1,0 +1,37 @@
+package coordinator
+
+import (
+	"bytes"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/coordinator/cluster"
+)
+
+// TestAQuietMinuteIsExplained: the log says once whom lists wait for, that they do no more, and which routes rest.
+func TestAQuietMinuteIsExplained(t *testing.T) {
+	var log bytes.Buffer
+	f := &Fleet{cfg: FleetConfig{Log: slog.New(slog.NewTextHandler(&log, nil))}, members: membersOf("p1", "p2")}
+	f.roster.Store(newRoster(&cluster.View{}, nil, nil, time.Time{}))
+	told := func(view *cluster.View, now time.Time) string {
+		log.Reset()
+		f.publish(view, now)
+		return log.String()
+	}
+	missing := viewOf(false, "p1", "p2")
+	missing.Nodes = []cluster.Node{{Name: "p1", State: cluster.Suspect, Since: rosterNow}, {Name: "p2", State: cluster.Alive, Usable: true}}
+	require.Contains(t, told(missing, rosterNow), `msg="lists wait for nodes that are away, with the routes that they own" nodes=[p1] until=2026-03-01T12:01:10.000Z`)
+	require.NotContains(t, told(missing, rosterNow), "lists", "once")
+	there := viewOf(true, "p1", "p2")
+	said := told(there, rosterNow.Add(time.Second))
+	require.Contains(t, said, "lists wait for no node any more")
+	require.NotContains(t, said, "rest")
+	for _, m := range f.members {
+		m.worked.Store(rosterNow.UnixNano())
+	}
+	require.Contains(t, told(viewOf(true, "p2"), rosterNow.Add(2*time.Second)), `msg="lists let the routes rest that have another owner now" until=2026-03-01T12:01:02.000Z`)
+	require.NotContains(t, told(viewOf(true, "p2"), rosterNow.Add(3*time.Second)), "rest")
+}

@@ -56,7 +56,7 @@ func (s *Server) acts(cursor string, limit int, wanted func(actJSON) bool) ([]ac
 			if name := email(by); name != "" {
 				by = name
 			}
-			shown := actJSON{stamp(a.At), by, a.From, a.Act, a.Target, email(subject(a)), a.Note}
+			shown := actJSON{stamp(a.At), by, a.From, a.Act, a.Target, email(Subject(a)), a.Note}
 			if !wanted(shown) {
 				continue
 			}
@@ -71,8 +71,8 @@ func (s *Server) acts(cursor string, limit int, wanted func(actJSON) bool) ([]ac
 	return acts, cursor, nil
 }
 
-// subject is the account that an act was done to: that of a key stands before its name.
-func subject(a store.Act) string {
+// Subject is the account that an act was done to: that of a key stands before its name.
+func Subject(a store.Act) string {
 	if strings.HasPrefix(a.Act, "key ") {
 		owner, _, _ := strings.Cut(a.Note, " ")
 		return owner

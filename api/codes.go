@@ -69,9 +69,9 @@ func (r *refusal) Error() string { return r.detail }
 func (r *refusal) Unwrap() error { return r.cause }
 func (r *refusal) status() int   { return kindStatus[r.kind] }
 
-func (r *refusal) retryAfter() string {
-	return strconv.Itoa(max(1, int(math.Ceil(r.retry.Seconds()))))
-}
+func (r *refusal) retryAfter() string { return strconv.FormatInt(r.retrySeconds(), 10) }
+
+func (r *refusal) retrySeconds() int64 { return max(1, int64(math.Ceil(r.retry.Seconds()))) }
 
 func refuse(kind refusalKind, format string, args ...any) *refusal {
 	return &refusal{kind: kind, detail: fmt.Sprintf(format, args...)}
@@ -168,7 +168,7 @@ var storeRefusals = []struct {
 
 func refusalOfStore(err error) *refusal {
 	if e, ok := errors.AsType[*store.ErrInsufficientCredits](err); ok {
-		return refuse(paymentRequired, "%d credits are available and this needs %d: add credits and try again.", e.Balance, e.Needed)
+		return refuse(paymentRequired, "%s available and this needs %d: add credits and try again.", areOf(e.Balance, "credit"), e.Needed)
 	}
 	if errors.Is(err, store.ErrInFlight) {
 		r := refuse(conflict, "A request with this Idempotency-Key is still under way: repeat this one after it was answered.")
@@ -186,6 +186,22 @@ func refusalOfStore(err error) *refusal {
 	return nil
 }
 
+// some is a number with its noun: 1 credit, 2 credits.
+func some(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.FormatInt(n, 10) + " " + noun
+}
+
+// areOf is that with its verb.
+func areOf(n int64, noun string) string {
+	if n == 1 {
+		return some(n, noun) + " is"
+	}
+	return some(n, noun) + " are"
+}
+
 // busy is a refusal of what would be done at another time.
 func busy(why string) *refusal {
 	r := refuse(unavailable, "%s: try again after Retry-After seconds.", why)
@@ -199,7 +215,7 @@ func overLimit(d store.Decision) *refusal {
 	if r.retry <= 0 {
 		r.retry = time.Second
 	}
-	r.detail = fmt.Sprintf("The limit of %d requests is reached: wait %s seconds (Retry-After).", d.Limit, r.retryAfter())
+	r.detail = fmt.Sprintf("The limit of %s is reached: wait %s (Retry-After).", some(int64(d.Limit), "request"), some(r.retrySeconds(), "second"))
 	return r
 }
 

@@ -45,7 +45,7 @@ type office interface {
 	Unsuppress(ctx context.Context, kind, name string) error
 	Erase(ctx context.Context, address string) (api.Erased, error)
 	Backup(ctx context.Context, dir string, jobs bool) error
-	Acts(ctx context.Context, cursor string, limit int) (views []actView, next string, err error) // newest first
+	Acts(ctx context.Context, cursor string, limit int, wanted actFilter) (views []actView, next string, err error) // newest first
 	Close() error
 }
 

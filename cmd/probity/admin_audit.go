@@ -1,16 +1,30 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+
+	"probity/api"
 )
 
 // auditCmd reads the audit log.
 type auditCmd struct {
 	listFlags
-	Limit int `help:"How many, from the newest." default:"50"`
+	Limit int    `help:"How many, from the newest." default:"50"`
+	By    string `help:"Only what was done by those whose name or address has these letters."`
+	Act   string `help:"Only this act, in the words of the log: 'key create'."`
+}
+
+// actFilter says which acts are wanted; empty fields take all.
+type actFilter struct{ by, act string }
+
+// wants is the server's own rule.
+func (f actFilter) wants(a *actView) bool {
+	return (f.act == "" || a.Act == f.act) && strings.Contains(strings.ToLower(a.By), strings.ToLower(f.by))
 }
 
 // actView is a line of the audit log, as the server's JSON has it.
@@ -20,6 +34,7 @@ type actView struct {
 	From   string    `json:"from"`
 	Act    string    `json:"act"`
 	Target string    `json:"target"`
+	About  string    `json:"about"` // e-mail address of the account that it was done to, or whose key it is
 	Note   string    `json:"note"`
 }
 
@@ -32,7 +47,7 @@ func (c *auditCmd) Run(ctx context.Context, con *console) error {
 		var acts []actView
 		cursor := ""
 		for len(acts) < c.Limit {
-			page, next, err := o.Acts(ctx, cursor, min(auditPage, c.Limit-len(acts)))
+			page, next, err := o.Acts(ctx, cursor, min(auditPage, c.Limit-len(acts)), actFilter{c.By, c.Act})
 			if err != nil {
 				return err
 			}
@@ -41,35 +56,48 @@ func (c *auditCmd) Run(ctx context.Context, con *console) error {
 				break
 			}
 		}
-		return printRows(con, c.JSON, "WHEN\tWHO\tFROM\tACT\tTARGET\tNOTE", acts, func(a actView) []string {
-			return []string{moment(a.At), a.By, a.From, a.Act, a.Target, a.Note}
+		return printRows(con, c.JSON, "WHEN\tWHO\tFROM\tACT\tTARGET\tABOUT\tNOTE", acts, func(a actView) []string {
+			return []string{moment(a.At), a.By, a.From, a.Act, a.Target, a.About, a.Note}
 		})
 	})
 }
 
-// Acts is the log of the store at hand.
-func (r *localOffice) Acts(_ context.Context, cursor string, limit int) (views []actView, next string, err error) {
-	acts, err := r.store.Acts(cursor, limit)
-	for _, a := range acts {
-		by := a.By
-		if u, err := r.store.User(by); err == nil {
-			by = u.Email
+// Acts is the log of the store at hand. It reads until a page of wanted acts is found, or the log's end.
+func (r *localOffice) Acts(_ context.Context, cursor string, limit int, wanted actFilter) (views []actView, next string, err error) {
+	email := func(account string) string {
+		if u, err := r.store.User(account); err == nil {
+			return u.Email
 		}
-		views = append(views, actView{At: second(a.At), By: by, From: a.From, Act: a.Act, Target: a.Target, Note: a.Note})
-		next = a.Cursor
+		return ""
 	}
-	if len(acts) < limit {
-		next = ""
+	for len(views) < limit {
+		acts, err := r.store.Acts(cursor, auditPage)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, a := range acts {
+			cursor = a.Cursor
+			v := actView{At: second(a.At), By: cmp.Or(email(a.By), a.By), From: a.From, Act: a.Act, Target: a.Target, About: email(api.Subject(a)), Note: a.Note}
+			if !wanted.wants(&v) {
+				continue
+			}
+			if views = append(views, v); len(views) == limit {
+				return views, cursor, nil
+			}
+		}
+		if len(acts) < auditPage {
+			break
+		}
 	}
-	return views, next, err
+	return views, "", nil
 }
 
 // Acts is the server's log.
-func (r *remoteOffice) Acts(ctx context.Context, cursor string, limit int) ([]actView, string, error) {
+func (r *remoteOffice) Acts(ctx context.Context, cursor string, limit int, wanted actFilter) ([]actView, string, error) {
 	var v struct {
 		Acts []actView
 		Next string `json:"next_cursor"`
 	}
-	err := r.ask(ctx, http.MethodGet, withQuery("audit", "limit", strconv.Itoa(limit), "cursor", cursor), nil, &v)
+	err := r.ask(ctx, http.MethodGet, withQuery("audit", "limit", strconv.Itoa(limit), "cursor", cursor, "by", wanted.by, "act", wanted.act), nil, &v)
 	return v.Acts, v.Next, err
 }

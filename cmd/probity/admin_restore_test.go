@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,4 +69,18 @@ func (w *adminWorld) audit() {
 		require.NotContains(t, a["note"], "gone@shop.example", "it may not outlast its erasure")
 	}
 	require.Len(t, w.rows("audit", "--limit", "3"), 3)
+	about := 0
+	for _, a := range w.rows("audit", "--limit", "500", "--act", "user add") {
+		require.Equal(t, "user add", a["act"])
+		if a["about"] != "" {
+			require.Contains(t, a["about"], "@")
+			about++
+		}
+	}
+	require.Positive(t, about)
+	for _, a := range w.rows("audit", "--limit", "2", "--by", strings.ToUpper(acts[len(acts)-1]["by"].(string))) {
+		require.Equal(t, acts[len(acts)-1]["by"], a["by"])
+	}
+	require.Len(t, w.rows("audit", "--limit", "1", "--act", acts[len(acts)-1]["act"].(string)), 1)
+	require.Empty(t, w.rows("audit", "--by", "nobody-at-all"))
 }

@@ -19,11 +19,12 @@ func dnsScenario() Scenario {
 	}
 }
 
-// The rate of questions is that between the first and the last of them, as the name server saw it: what the command does
-// before and after is no matter of the DNS, and is in rows_per_second.
-//
 // runDNS measures a list that is nothing but DNS. A name server of ours stands in for the pretend internet, because that
 // one has a few thousand domains only.
+//
+// The rate of questions is that between the first and the last of them, as the name server saw it: what the command does
+// before and after is no matter of the DNS, and is in rows_per_second. Within that time it does more than ask: it reads the
+// sheet, judges each row and keeps its verdict.
 func runDNS(ctx context.Context, t *Trial) (err error) {
 	server, err := startNameServer(t.rows)
 	if err != nil {

@@ -52,7 +52,7 @@ type domains struct {
 func newDomains(ctx context.Context, r Resolver, lookups int) *domains {
 	return &domains{
 		ctx: ctx, resolver: r, young: map[string]*domain{}, lookups: lookups,
-		line: make(chan *domain, waitingDomains), known: make(chan *domain, waitingDomains),
+		old: map[string]*domain{}, line: make(chan *domain, waitingDomains), known: make(chan *domain, waitingDomains),
 	}
 }
 
@@ -70,7 +70,8 @@ func (d *domains) get(name string) *domain {
 
 func (d *domains) keep(x *domain) {
 	if len(d.young) >= domainsKept {
-		d.old, d.young = d.young, map[string]*domain{}
+		d.old, d.young = d.young, d.old
+		clear(d.young)
 	}
 	d.young[x.name] = x
 }
@@ -102,8 +103,8 @@ func (d *domains) lookUp() {
 
 // next is a domain whose route has become known; nil when there is none, and none comes within wait.
 func (d *domains) next(wait time.Duration) (*domain, error) {
-	for until := time.Now().Add(wait); ; {
-		now := time.Now()
+	now := time.Now()
+	for until := now.Add(wait); ; now = time.Now() {
 		d.askAgain(now)
 		idle := wait > 0 && d.asking == d.doubts.held()
 		if x := d.doubts.release(idle, now); x != nil {
@@ -116,7 +117,10 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 			}
 			continue
 		}
-		if d.takes(x, time.Now()) {
+		if x.canary || unresolved(x) {
+			now = time.Now()
+		}
+		if d.takes(x, now) {
 			return d.learn(x), d.ctx.Err()
 		}
 	}

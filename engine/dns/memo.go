@@ -20,7 +20,7 @@ const memoShards = 32
 // became old goes at once. (To look for the least worthy entry each time was a twentieth of the work on a domain.)
 type memoShard[V any] struct {
 	mu         sync.Mutex // guards all below
-	young, old map[string]keptValue[V]
+	young, old map[string]*keptValue[V]
 	flights    map[string]*flight[V] // at most one a caller
 }
 
@@ -31,7 +31,7 @@ type keptValue[V any] struct {
 
 // flight is a value being made. Its maker sets value and ok, then closes done.
 type flight[V any] struct {
-	done  chan struct{}
+	done  chan struct{} // made by the first who waits; guarded by the shard's mutex
 	value V
 	ok    bool // false: the maker's own time was up, and nobody else's
 }
@@ -39,7 +39,7 @@ type flight[V any] struct {
 func newMemo[V any](size int) *memo[V] {
 	m := &memo[V]{seed: maphash.MakeSeed(), bound: max(size/memoShards/2, 1)}
 	for i := range m.shards {
-		m.shards[i].young, m.shards[i].old = map[string]keptValue[V]{}, map[string]keptValue[V]{}
+		m.shards[i].young, m.shards[i].old = map[string]*keptValue[V]{}, map[string]*keptValue[V]{}
 		m.shards[i].flights = map[string]*flight[V]{}
 	}
 	return m
@@ -55,20 +55,24 @@ func (m *memo[V]) get(ctx context.Context, key string, ask func() (V, time.Durat
 	s := m.shard(key)
 	for {
 		s.mu.Lock()
-		if k, ok := s.find(key, m.bound); ok && time.Now().Before(k.until) {
+		if k := s.find(key, m.bound); k != nil && time.Now().Before(k.until) {
 			s.mu.Unlock()
 			return k.value, true
 		}
 		f, ok := s.flights[key]
 		if !ok {
-			f = &flight[V]{done: make(chan struct{})}
+			f = &flight[V]{}
 			s.flights[key] = f
 			s.mu.Unlock()
 			return m.lead(ctx, s, key, f, ask)
 		}
+		if f.done == nil {
+			f.done = make(chan struct{})
+		}
+		done := f.done
 		s.mu.Unlock()
 		select {
-		case <-f.done:
+		case <-done:
 			if f.ok {
 				return f.value, true
 			}
@@ -84,33 +88,35 @@ func (m *memo[V]) lead(ctx context.Context, s *memoShard[V], key string, f *flig
 	var ttl time.Duration
 	defer func() {
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		delete(s.flights, key)
 		if f.ok && ttl > 0 {
-			s.keep(key, keptValue[V]{f.value, time.Now().Add(ttl)}, m.bound)
+			s.keep(key, &keptValue[V]{f.value, time.Now().Add(ttl)}, m.bound) // what lies in the old one is out of date, and never seen again
 		}
-		s.mu.Unlock()
-		close(f.done)
+		if f.done != nil {
+			close(f.done)
+		}
 	}()
 	f.value, ttl = ask()
 	f.ok = ctx.Err() == nil
 	return f.value, f.ok
 }
 
-// find is what is kept of a key; from now on it is young. s.mu is held.
-func (s *memoShard[V]) find(key string, bound int) (keptValue[V], bool) {
-	if k, ok := s.young[key]; ok {
-		return k, true
+// find is what is kept of a key, nil for nothing; from now on it is young. s.mu is held.
+func (s *memoShard[V]) find(key string, bound int) *keptValue[V] {
+	if k := s.young[key]; k != nil {
+		return k
 	}
-	k, ok := s.old[key]
-	if ok {
+	k := s.old[key]
+	if k != nil {
+		delete(s.old, key)
 		s.keep(key, k, bound)
 	}
-	return k, ok
+	return k
 }
 
-// keep keeps a value, at most bound in each generation. s.mu is held.
-func (s *memoShard[V]) keep(key string, k keptValue[V], bound int) {
-	delete(s.old, key)
+// keep keeps a value as young, at most bound in each generation. s.mu is held.
+func (s *memoShard[V]) keep(key string, k *keptValue[V], bound int) {
 	if len(s.young) >= bound {
 		s.young, s.old = s.old, s.young
 		clear(s.young)

@@ -27,7 +27,7 @@ func newServer(addr netip.AddrPort) *server {
 }
 
 // saw notes whether the server spoke at all. SERVFAIL for one domain is no illness of the server.
-func (s *server) saw(spoke bool, now time.Time) {
+func (s *server) saw(spoke bool) {
 	if spoke {
 		if s.silent.Load() != 0 {
 			s.silent.Store(0)
@@ -36,7 +36,7 @@ func (s *server) saw(spoke bool, now time.Time) {
 		return
 	}
 	if s.silent.Add(1) >= sickAfter {
-		s.rested.Store(now.Add(restFor).UnixNano())
+		s.rested.Store(time.Now().Add(restFor).UnixNano())
 	}
 }
 
@@ -44,8 +44,12 @@ func (s *server) healthy(now time.Time) bool { return s.rested.Load() <= now.Uni
 
 // order fills dst with the servers as configured, those that rest behind the others, and says how many there are.
 // A server that rests is still asked when the others fail, and again first when its rest is over: that is the canary.
-func (r *Resolver) order(dst *[maxServers]*server, now time.Time) int {
-	n := 0
+func (r *Resolver) order(dst *[maxServers]*server) int {
+	if len(r.servers) == 1 {
+		dst[0] = r.servers[0]
+		return 1
+	}
+	n, now := 0, time.Now()
 	for _, well := range [2]bool{true, false} {
 		for _, s := range r.servers {
 			if s.healthy(now) == well && n < maxServers {

@@ -2,38 +2,27 @@ package dns
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"time"
 )
 
-// pending is a query on the wire.
-type pending struct {
-	question
-	server *server
-	id     uint16
-	done   chan answer // takes one answer without waiting
-	timer  *time.Timer // ends the try
-}
-
-// addrPortConn is what *net.UDPConn adds to a net.PacketConn: datagrams without an allocation each.
-type addrPortConn interface {
-	ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error)
-	WriteToUDPAddrPort(b []byte, addr netip.AddrPort) (int, error)
-}
-
-// socket is one shared UDP socket.
+// socket is one shared UDP socket. Its reader hands answers out; its writer sends what askers put into the outbox.
 type socket struct {
-	conn net.PacketConn
-	fast addrPortConn // conn itself where it can, else nil
+	packets *packets
+	timeout time.Duration // of a try
+	wake    chan struct{} // for the writer; has room
+	quit    chan struct{} // closed with the socket
 
 	mu      sync.Mutex // guards what follows
-	waiting map[uint16]*pending
+	waiting queries
+	out     outbox
+	woken   bool // the writer will look into the outbox
 	closed  bool
 }
 
@@ -41,74 +30,106 @@ type socket struct {
 // buffer a few hundred small datagrams find room, and each one lost costs its domain a timeout.
 const readBuffer = 1 << 20
 
-func newSocket(conn net.PacketConn) *socket {
-	fast, _ := conn.(addrPortConn)
+func newSocket(conn net.PacketConn, timeout time.Duration) *socket {
 	if b, ok := conn.(interface{ SetReadBuffer(bytes int) error }); ok {
 		_ = b.SetReadBuffer(readBuffer) // a smaller one will do, with more lost
 	}
-	return &socket{conn: conn, fast: fast, waiting: map[uint16]*pending{}}
+	return &socket{packets: newPackets(conn), timeout: timeout, waiting: queries{byID: map[uint16]*pending{}},
+		wake: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
-// idTries bounds the search for a free id; MaxInFlight keeps three quarters of them free.
-const idTries = 32
-
-// send registers a query under a random free id and sends it. It reports false when the query cannot leave.
+// send registers a query under a random free id and has it sent. It reports false when there is none, or the socket is closed. A
+// query that cannot leave is answered as one that timed out.
 func (s *socket) send(p *pending, edns bool) bool {
-	if !s.register(p) {
+	p.until = time.Now().Add(s.timeout)
+	s.mu.Lock()
+	if s.closed || !s.waiting.add(p) {
+		s.mu.Unlock()
 		return false
 	}
-	var buf [headerLen + maxName + 2 + 4 + 11]byte
-	msg := appendQuery(buf[:0], p.id, p.question, edns)
-	var err error
-	if s.fast != nil {
-		_, err = s.fast.WriteToUDPAddrPort(msg, p.server.addr)
-	} else {
-		_, err = s.conn.WriteTo(append([]byte(nil), msg...), p.server.udp) // the message may outlive an in-memory write
-	}
-	if err != nil {
-		s.forget(p)
-		return false
+	s.out.add(p, edns)
+	wake := !s.woken
+	s.woken = true
+	s.mu.Unlock()
+	if wake {
+		s.wake <- struct{}{}
 	}
 	return true
 }
 
-func (s *socket) register(p *pending) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for range idTries {
-		if s.closed {
-			return false
-		}
-		p.id = uint16(rand.Uint32())
-		if _, taken := s.waiting[p.id]; !taken {
-			s.waiting[p.id] = p
-			return true
+// write sends what is in the outbox, and ends the tries whose time is up, until the socket is closed.
+func (s *socket) write() {
+	var out outbox
+	var armed bool
+	timer := time.NewTimer(s.timeout)
+	timer.Stop()
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.wake:
+			runtime.Gosched() // who else has a question now puts it beside this one: a system call costs more than a query
+			s.mu.Lock()
+			out, s.out, s.woken = s.out, out, false
+			s.mu.Unlock()
+			s.packets.send(&out, s.fail)
+			out.reset()
+			if !armed {
+				armed = true
+				timer.Reset(s.timeout)
+			}
+		case <-timer.C:
+			wait, more := s.expire(time.Now())
+			if armed = more; armed {
+				timer.Reset(wait)
+			}
+		case <-s.quit:
+			return
 		}
 	}
-	return false
 }
 
+// expire answers the queries whose time is up, and says how long the next one has.
+func (s *socket) expire(now time.Time) (wait time.Duration, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := s.waiting.first; p != nil; p = s.waiting.first {
+		if now.Before(p.until) {
+			return p.until.Sub(now), true
+		}
+		s.waiting.remove(p)
+		p.late = true
+		p.done <- answer{outcome: timedOut}
+	}
+	return 0, false
+}
+
+// fail answers a query that could not leave.
+func (s *socket) fail(g *outgoing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting.byID[g.id] == g.p {
+		s.waiting.remove(g.p)
+		g.p.done <- answer{outcome: timedOut}
+	}
+}
+
+// forget drops a query that nobody waits for any more.
 func (s *socket) forget(p *pending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting[p.id] == p {
-		delete(s.waiting, p.id)
+	if s.waiting.byID[p.id] == p {
+		s.waiting.remove(p)
 	}
 }
 
-// claim takes the query that msg answers off the list: id, server and question must all be its own.
-// What matches nothing is dropped, and the true answer is waited for still.
+// claim takes the query that msg answers off the list. What matches nothing is dropped, and the true answer is waited for still.
 func (s *socket) claim(msg []byte, from netip.AddrPort) *pending {
-	if len(msg) < headerLen {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.waiting[binary.BigEndian.Uint16(msg)]
-	if p == nil || p.server.addr != from || !answers(msg, p.question) {
-		return nil
+	p := s.waiting.answered(msg, from)
+	if p != nil {
+		s.waiting.remove(p)
 	}
-	delete(s.waiting, p.id)
 	return p
 }
 
@@ -117,36 +138,26 @@ const maxReadErrors = 64
 
 // read delivers answers until the socket is closed or broken.
 func (s *socket) read() error {
-	buf := make([]byte, 4096)
 	failures := 0
 	for {
-		n, from, err := s.receive(buf)
+		err := s.packets.receive(s.deliver)
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return nil
-		case err != nil:
+		case err == nil:
+			failures = 0
+		default:
 			if failures++; failures >= maxReadErrors {
 				return fmt.Errorf("dns: read answers: %w", err)
 			}
-			continue
-		}
-		failures = 0
-		if p := s.claim(buf[:n], from); p != nil {
-			p.done <- parse(buf[:n], p.question)
 		}
 	}
 }
 
-func (s *socket) receive(buf []byte) (int, netip.AddrPort, error) {
-	if s.fast != nil {
-		n, from, err := s.fast.ReadFromUDPAddrPort(buf)
-		return n, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), err
+func (s *socket) deliver(msg []byte, from net.Addr) {
+	if p := s.claim(msg, addrPortOf(from)); p != nil {
+		p.done <- parse(msg, p.question)
 	}
-	n, addr, err := s.conn.ReadFrom(buf)
-	if err != nil {
-		return 0, netip.AddrPort{}, err
-	}
-	return n, addrPortOf(addr), nil
 }
 
 // addrPortOf is where a datagram came from; the zero value, which no server has, where that is not an address.
@@ -174,8 +185,10 @@ func (r *Resolver) Run(ctx context.Context) error {
 		return err
 	}
 	ended := make(chan error, len(r.sockets))
+	var writers sync.WaitGroup
 	for _, s := range r.sockets {
 		go func() { ended <- s.read() }()
+		writers.Go(s.write)
 	}
 	r.ready.Store(true)
 	close(r.open)
@@ -190,6 +203,7 @@ func (r *Resolver) Run(ctx context.Context) error {
 	for ; left > 0; left-- {
 		err = errors.Join(err, <-ended)
 	}
+	writers.Wait()
 	return err
 }
 
@@ -200,7 +214,7 @@ func (r *Resolver) listen(ctx context.Context) error {
 			r.closeAll()
 			return fmt.Errorf("dns: open a socket: %w", err)
 		}
-		r.sockets = append(r.sockets, newSocket(conn))
+		r.sockets = append(r.sockets, newSocket(conn, r.cfg.Timeout))
 	}
 	return nil
 }
@@ -208,7 +222,7 @@ func (r *Resolver) listen(ctx context.Context) error {
 // closeAll closes the sockets. Nothing was promised to anybody through a socket, so a failure to close it loses nothing.
 func (r *Resolver) closeAll() {
 	for _, s := range r.sockets {
-		_ = s.conn.Close()
+		_ = s.packets.conn.Close()
 		s.abandon()
 	}
 }
@@ -218,8 +232,9 @@ func (s *socket) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for id, p := range s.waiting {
-		delete(s.waiting, id)
+	close(s.quit)
+	for p := s.waiting.first; p != nil; p = s.waiting.first {
+		s.waiting.remove(p)
 		p.done <- answer{outcome: timedOut} // has room: whoever takes a query off the list answers it, once
 	}
 }

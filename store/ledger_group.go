@@ -3,7 +3,6 @@ package store
 import (
 	"math/bits"
 	"sync"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -29,11 +28,11 @@ type group struct {
 	waiting  []*single // guarded by mu: in no group yet, the leader not among them
 	leading  bool      // guarded by mu: somebody leads
 	settling int       // guarded by mu: calls that have joined and not been told
+	underWay int       // guarded by mu: groups that were taken and not told
 	broken   bool      // guarded by mu: the disk has failed
+	told     sync.Cond // of mu: a group was told; the leader alone waits for it
 
-	// The leader's.
-	scribe scribe
-	began  time.Time // its group, or the one before
+	scribe scribe // the leader's
 }
 
 const groupLost = Lost("a settlement was lost")
@@ -88,22 +87,20 @@ func (g *group) join(one *single) (leads bool) {
 	return false
 }
 
-// A group of this many is worth its sync, and so is one that begins so long after the one before.
-const (
-	worthSyncing = 32
-	gatherTime   = 500 * time.Microsecond
-)
+// mostUnderWay is how many groups may be on their way to the disk: one that it writes, and one that it finds when it is done with
+// that, whoever of us has the processor then.
+const mostUnderWay = 2
 
-// take is the leader's group: all that wait. Where groups follow each other closely it sleeps a little first, that more may
-// come: an idle disk costs a single nothing, a busy one a fraction of what its sync does. It must not ask the scheduler to let
-// others run instead: beside a list that was tens of milliseconds.
+// take is the leader's group: all that wait. While enough groups are under way, more may come: on an idle disk a single waits for
+// nobody, on a busy one groups grow with what a sync takes. The leader must neither ask the scheduler to let others run instead,
+// which beside a list was tens of milliseconds, nor sleep for less than the scheduler's timers can tell.
 func (g *group) take(leader *single) []*single {
-	if wait := gatherTime - time.Since(g.began); wait > 0 && g.queued() < worthSyncing {
-		time.Sleep(min(wait, gatherTime)) // should the clock have been set back
-	}
-	g.began = time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	for g.underWay >= mostUnderWay && !g.broken {
+		g.told.Wait()
+	}
+	g.underWay++
 	if g.broken {
 		panic(groupLost)
 	}
@@ -111,12 +108,6 @@ func (g *group) take(leader *single) []*single {
 	all := append(append(make([]*single, 0, n+1), leader), g.waiting[:n]...)
 	g.waiting = append([]*single(nil), g.waiting[n:]...)
 	return all
-}
-
-func (g *group) queued() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.waiting)
 }
 
 // pass gives the lead on.
@@ -139,6 +130,8 @@ func (g *group) tell(all []*single, end turn) {
 		g.waiting = nil
 	}
 	g.settling -= 1 + len(told)
+	g.underWay--
+	g.told.Signal()
 	g.mu.Unlock()
 	for _, one := range told {
 		one.turn <- end

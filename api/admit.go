@@ -13,9 +13,11 @@ import (
 // on, whatever its answer.
 func (x *exchange) admit() error {
 	var err error
-	uri := x.ctx.Request.URI()
-	if x.route, x.param, err = x.srv.find(string(x.ctx.Method()), string(uri.PathOriginal())); err != nil {
-		return err
+	method, path := x.ctx.Method(), x.ctx.Request.URI().PathOriginal()
+	if x.route = x.srv.findFixed(method, path); x.route == nil {
+		if x.route, x.param, err = x.srv.find(string(method), string(path)); err != nil {
+			return err
+		}
 	}
 	if x.srv.draining.Load() && !x.route.always {
 		return busy("The server is shutting down")
@@ -94,7 +96,7 @@ func (x *exchange) count() error {
 	if err != nil {
 		return err
 	}
-	x.limit = &d
+	x.allowed, x.limit = d, &x.allowed
 	if !d.OK {
 		return overLimit(d)
 	}

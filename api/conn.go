@@ -128,13 +128,43 @@ type clientConn struct {
 	spoke atomic.Bool
 	// until is the deadline of writes. Writes do not overlap.
 	until time.Time
+	// late is the deadline of reads, and watched the one that the connection has: never after it. Reads do not overlap.
+	late, watched time.Time
 }
 
 // A deadline of writes is moved when it has come closer by this part of itself, not with each write.
 const deadlineGrain = 16
 
+// SetReadDeadline moves the deadline of reads. The server does so twice for each request, mostly to later, and hardly ever does
+// one pass: one that is watched already stays, and Read finds out that there is more time.
+func (c *clientConn) SetReadDeadline(at time.Time) error {
+	c.late = at
+	if !c.watched.IsZero() && (at.IsZero() || !c.watched.After(at)) {
+		return nil
+	}
+	return c.watchReads()
+}
+
+func (c *clientConn) watchReads() error {
+	c.watched = c.late
+	return c.Conn.SetReadDeadline(c.late)
+}
+
+// readInTime reads, and goes on where the deadline that passed is not the one that was set last.
+func (c *clientConn) readInTime(b []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(b)
+		if err == nil || n > 0 || c.watched.Equal(c.late) || !isTimeout(err) {
+			return n, err
+		}
+		if err := c.watchReads(); err != nil {
+			return 0, err
+		}
+	}
+}
+
 func (c *clientConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
+	n, err := c.readInTime(b)
 	if err == io.EOF {
 		c.heard.Store(true)
 	}

@@ -18,8 +18,8 @@ type deadline struct {
 	ended  bool
 }
 
-func newDeadline(parent context.Context, d time.Duration) *deadline {
-	return &deadline{parent: parent, at: time.Now().Add(d)}
+func newDeadline(parent context.Context, at time.Time) *deadline {
+	return &deadline{parent: parent, at: at}
 }
 
 func (d *deadline) Deadline() (time.Time, bool) { return d.at, true }

@@ -17,6 +17,7 @@ const maxDepth = 32
 // all others: a client may know a newer interface than we do.
 type document struct {
 	members []member
+	few     [4]member // what members begins with room for
 }
 
 // member is one name and its value as it was sent.
@@ -33,6 +34,14 @@ var (
 
 // parseDocument reads a body that must be one JSON object.
 func parseDocument(b []byte) (*document, error) {
+	if d := plainDocument(b); d != nil {
+		return d, nil
+	}
+	return fullDocument(b)
+}
+
+// fullDocument is parseDocument for any body.
+func fullDocument(b []byte) (*document, error) {
 	if !utf8.Valid(b) {
 		return nil, errNotUTF8
 	}

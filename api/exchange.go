@@ -17,18 +17,20 @@ import (
 
 // exchange is one request and its answer.
 type exchange struct {
-	srv    *Server
-	ctx    *fasthttp.RequestCtx
-	id     string // X-Request-Id, and the ledger's name of a single verification
-	begun  time.Time
-	at     time.Time // when it is judged: begun, by the clock of limits and ledgers
-	route  *route    // nil when there is none
-	param  string
-	who    store.Identity
-	visit  *visit          // the session that let the request in; nil for a key
-	limit  *store.Decision // of the window that this request counted in
-	body   body
-	denied error // what admit found
+	srv   *Server
+	ctx   *fasthttp.RequestCtx
+	id    string // X-Request-Id, and the ledger's name of a single verification
+	begun time.Time
+	at    time.Time // when it is judged: begun, by the clock of limits and ledgers
+	route *route    // nil when there is none
+	param string
+	who   store.Identity
+	visit *visit          // the session that let the request in; nil for a key
+	limit *store.Decision // of the window that this request counted in: allowed, or nil
+	body  body
+
+	allowed store.Decision
+	denied  error // what admit found
 
 	scratch [32]byte // for what is appended and copied at once
 }
@@ -41,7 +43,8 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 	if x, ok := ctx.UserValue(exchangeKey).(*exchange); ok {
 		return x
 	}
-	x := &exchange{srv: s, ctx: ctx, id: s.rooms.Store.NewRequest(), begun: time.Now(), at: s.now()}
+	x := &exchange{srv: s, ctx: ctx, id: s.rooms.Store.NewRequest(), begun: time.Now()}
+	x.at = s.clock(x.begun)
 	x.denied = x.admit()
 	return x
 }

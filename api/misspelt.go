@@ -84,7 +84,11 @@ func (x *exchange) onlyQuery(known ...string) error {
 // refuseMisspelt refuses a body whose members look like known ones and are not.
 func (d *document) refuseMisspelt(known []string) error {
 	for i := range d.members {
-		if err := misspelt(string(d.members[i].name), known); err != nil {
+		name := d.members[i].name
+		if slices.ContainsFunc(known, func(k string) bool { return k == string(name) }) {
+			continue
+		}
+		if err := misspelt(string(name), known); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ func (x *exchange) verifyPublic() error {
 		return overLimit(decision)
 	}
 	q := singleRequest{email: email, checkSMTP: true, timeout: defaultTimeout * time.Second, maxAge: coordinator.DefaultMaxAge}
-	a, err := x.verify(q, coordinator.Request{Email: email, MaxAge: q.maxAge, Low: true})
+	a, err := x.verify(q, time.Now(), coordinator.Request{Email: email, MaxAge: q.maxAge, Low: true})
 	if err != nil {
 		return err
 	}

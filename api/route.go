@@ -145,10 +145,8 @@ func (s *Server) find(method, path string) (*route, string, error) {
 	if method == "HEAD" {
 		method = "GET"
 	}
-	for _, r := range s.fixed[path] {
-		if r.method == method {
-			return r, "", nil
-		}
+	if r := s.findFixed([]byte(method), []byte(path)); r != nil {
+		return r, "", nil
 	}
 	var allow []string
 	for _, r := range s.table {
@@ -169,6 +167,16 @@ func (s *Server) find(method, path string) (*route, string, error) {
 	no := refuse(wrongMethod, "This path does not take this method: use %s.", strings.Join(allow, ", "))
 	no.allow = strings.Join(allow, ", ")
 	return nil, "", no
+}
+
+// findFixed is the route of a path that has no parameter; nil when there is none of just that method and path.
+func (s *Server) findFixed(method, path []byte) *route {
+	for _, r := range s.fixed[string(path)] {
+		if r.method == string(method) {
+			return r
+		}
+	}
+	return nil
 }
 
 // matches compares a path segment by segment. A parameter is one segment, which alone may be percent-encoded.

@@ -100,6 +100,14 @@ func New(cfg Config, rooms Rooms) (*Server, error) {
 	return s, nil
 }
 
+// clock is the time of limits and ledgers, that is now by the machine's clock.
+func (s *Server) clock(now time.Time) time.Time {
+	if s.rooms.Now == nil {
+		return now
+	}
+	return s.rooms.Now()
+}
+
 // newWeb sets the HTTP server up. Its own limits of body, connections per address and write time are not used: the
 // first is off while it streams, the second knows no trusted proxy, and the third spans a whole download.
 func (s *Server) newWeb() *fasthttp.Server {
@@ -119,6 +127,7 @@ func (s *Server) newWeb() *fasthttp.Server {
 		CloseOnShutdown:              true,
 		NoDefaultContentType:         true,
 		NoDefaultDate:                s.cfg.NoDate,
+		LazyRequestTime:              !s.cfg.NoDate, // it needs what keeps the date
 		SecureErrorLogMessage:        true,
 		Logger:                       quiet{},
 	}

@@ -92,59 +92,57 @@ func (x *exchange) verifySingle() error {
 // answerSingle verifies between reservation and settlement. The answer to a request with an Idempotency-Key is kept in
 // the commit that charges for it.
 func (x *exchange) answerSingle(q singleRequest, keep *store.Request) error {
-	if err := x.reserve(); err != nil {
+	ref := store.WithKey(x.id, x.who.Key)
+	if err := x.reserve(ref); err != nil {
 		return err
 	}
-	a, err := x.verify(q, coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: x.who.Test, Brief: !q.details})
+	began := time.Now()
+	a, err := x.verify(q, began, coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: x.who.Test, Brief: !q.details})
 	if err != nil {
-		return errors.Join(err, x.settle(0, nil))
+		return errors.Join(err, x.settle(ref, 0, x.srv.now(), nil))
 	}
 	if !x.who.Test {
 		a.Credits = coordinator.Cost(a.Verdict.Status)
 	}
 	x.saw(a)
-	now := x.srv.now()
+	now := x.srv.clock(began.Add(a.Took))
 	res := &x.ctx.Response
 	body := a.AppendJSON(res.SwapBody(nil)[:0], now) // into the buffer of the connection's last answer
 	var parts []store.Part
 	if keep != nil && a.Verdict.Status != engine.Unknown {
 		parts = append(parts, store.KeepAnswer(*keep, store.Answer{Status: statusOK, Body: body}, now))
 	}
-	if err := x.settle(a.Credits, parts); err != nil {
-		return errors.Join(err, x.settle(0, nil)) // a failure costs nothing
+	if err := x.settle(ref, a.Credits, now, parts); err != nil {
+		return errors.Join(err, x.settle(ref, 0, x.srv.now(), nil)) // a failure costs nothing
 	}
 	res.SwapBody(body)
 	res.Header.SetContentType("application/json")
 	return nil
 }
 
-// reserve sets the price of a verification aside before any work.
-func (x *exchange) reserve() error {
+// reserve sets the price of a verification aside before any work. ref is the ledger's name of it.
+func (x *exchange) reserve(ref string) error {
 	if x.who.Test {
 		return nil
 	}
-	return x.srv.rooms.Store.ReserveSingle(x.who.User.ID, x.reference(), 1, x.at)
+	return x.srv.rooms.Store.ReserveSingle(x.who.User.ID, ref, 1, x.at)
 }
 
-// reference is the ledger's name of a single verification.
-func (x *exchange) reference() string { return store.WithKey(x.id, x.who.Key) }
-
 // settle charges what was used and gives the rest back.
-func (x *exchange) settle(used int64, parts []store.Part) error {
+func (x *exchange) settle(ref string, used int64, now time.Time, parts []store.Part) error {
 	if x.who.Test {
 		if len(parts) == 0 {
 			return nil
 		}
 		return x.srv.rooms.Store.Commit(x.who.User.ID, parts...)
 	}
-	return x.srv.rooms.Store.SettleSingle(x.who.User.ID, x.reference(), used, x.srv.now(), parts...)
+	return x.srv.rooms.Store.SettleSingle(x.who.User.ID, ref, used, now, parts...)
 }
 
 // verify asks the coordinator. A deadline that passed on the way is a timeout like any other.
-func (x *exchange) verify(q singleRequest, r coordinator.Request) (*coordinator.Result, error) {
-	ctx := newDeadline(x.srv.ending, q.timeout)
+func (x *exchange) verify(q singleRequest, began time.Time, r coordinator.Request) (*coordinator.Result, error) {
+	ctx := newDeadline(x.srv.ending, began.Add(q.timeout))
 	defer ctx.end()
-	begun := time.Now()
 	got, err := x.srv.rooms.Coordinator.Single(ctx, r)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		got, err = coordinator.Answer{Verdict: engine.Sure(engine.ReasonTimeout, "request/deadline", 0, x.srv.now())}, nil
@@ -153,7 +151,7 @@ func (x *exchange) verify(q singleRequest, r coordinator.Request) (*coordinator.
 	if err != nil {
 		return nil, fmt.Errorf("single verification: %w", err)
 	}
-	a := &coordinator.Result{Email: q.email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(begun), Details: q.details}
+	a := &coordinator.Result{Email: q.email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(began), Details: q.details}
 	if !got.Address.IsZero() {
 		a.Normalized = got.Address.Folded()
 	}

@@ -37,12 +37,11 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (Answer, error) {
 }
 
 func (c *Coordinator) single(ctx context.Context, q Request) (Answer, error) {
-	now := time.Now()
 	policy := engine.Policy{Schedule: c.table.Load().Schedule, Details: true}
 	addr, err := engine.ParseTrimmed(q.Email)
 	if err != nil {
 		guess, _ := engine.Guess(q.Email)
-		return Answer{Verdict: engine.Judge(&engine.Evidence{SyntaxBad: true}, policy, now), Suggestion: guess}, nil
+		return Answer{Verdict: engine.Judge(&engine.Evidence{SyntaxBad: true}, policy, time.Now()), Suggestion: guess}, nil
 	}
 	out := Answer{Address: addr}
 	if !q.Brief {
@@ -55,12 +54,12 @@ func (c *Coordinator) single(ctx context.Context, q Request) (Answer, error) {
 		out.Verdict.Flags |= flags
 		return out, nil
 	case c.cfg.Suppress != nil && c.cfg.Suppress(addr):
-		out.Verdict = engine.Sure(engine.ReasonSMTPNotChecked, ruleSuppressed, flags, now)
+		out.Verdict = engine.Sure(engine.ReasonSMTPNotChecked, ruleSuppressed, flags, time.Now())
 		return out, nil
 	}
 	route := c.cfg.Resolver.Route(ctx, addr.Domain())
 	ev := engine.Evidence{Address: addr, Flags: flags, Route: route}
-	if now = time.Now(); engine.Next(&ev, policy, now).Kind != engine.StepAsk {
+	if now := time.Now(); engine.Next(&ev, policy, now).Kind != engine.StepAsk {
 		out.Verdict = engine.Judge(&ev, policy, now)
 		return out, nil
 	}

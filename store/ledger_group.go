@@ -3,6 +3,7 @@ package store
 import (
 	"math/bits"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -25,14 +26,15 @@ const (
 // are under way: each waits for its own.
 type group struct {
 	mu       sync.Mutex
-	waiting  []*single // guarded by mu: in no group yet, the leader not among them
-	leading  bool      // guarded by mu: somebody leads
-	settling int       // guarded by mu: calls that have joined and not been told
-	underWay int       // guarded by mu: groups that were taken and not told
-	broken   bool      // guarded by mu: the disk has failed
-	told     sync.Cond // of mu: a group was told; the leader alone waits for it
+	waiting  []*single     // guarded by mu: in no group yet, the leader not among them
+	full     chan struct{} // guarded by mu: closed when enough wait; nil when the leader does not wait for that
+	leading  bool          // guarded by mu: somebody leads
+	settling int           // guarded by mu: calls that have joined and not been told
+	broken   bool          // guarded by mu: the disk has failed
 
-	scribe scribe // the leader's
+	// The leader's.
+	scribe scribe
+	began  time.Time // its group, or the one before
 }
 
 const groupLost = Lost("a settlement was lost")
@@ -84,30 +86,63 @@ func (g *group) join(one *single) (leads bool) {
 	}
 	one.turn = make(chan turn, 1)
 	g.waiting = append(g.waiting, one)
+	if g.full != nil && len(g.waiting) >= worthSyncing {
+		close(g.full)
+		g.full = nil
+	}
 	return false
 }
 
-// mostUnderWay is how many groups may be on their way to the disk: one that it writes, and one that it finds when it is done with
-// that, whoever of us has the processor then.
-const mostUnderWay = 2
+// A group of this many is worth its sync, and so is one that begins so long after the one before.
+const (
+	worthSyncing = 32
+	gatherTime   = 500 * time.Microsecond
+)
 
-// take is the leader's group: all that wait. While enough groups are under way, more may come: on an idle disk a single waits for
-// nobody, on a busy one groups grow with what a sync takes. The leader must neither ask the scheduler to let others run instead,
-// which beside a list was tens of milliseconds, nor sleep for less than the scheduler's timers can tell.
+// take is the leader's group: all that wait. Where groups follow each other closely it waits a little first, that more may
+// come: an idle disk costs a single nothing, a busy one a fraction of what its sync does. It must not ask the scheduler to let
+// others run instead: beside a list that was tens of milliseconds.
 func (g *group) take(leader *single) []*single {
+	if wait := gatherTime - time.Since(g.began); wait > 0 {
+		g.gather(min(wait, gatherTime)) // should the clock have been set back
+	}
+	g.began = time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for g.underWay >= mostUnderWay && !g.broken {
-		g.told.Wait()
-	}
-	g.underWay++
 	if g.broken {
 		panic(groupLost)
 	}
+	g.full = nil
 	n := min(len(g.waiting), maxGroup-1)
 	all := append(append(make([]*single, 0, n+1), leader), g.waiting[:n]...)
 	g.waiting = append([]*single(nil), g.waiting[n:]...)
 	return all
+}
+
+// gather returns when enough wait, and after d at the latest. Timers are late by up to a millisecond: as long as many come, it
+// must be one of them who ends the wait, or the processor has nothing to do until the timer is heard.
+func (g *group) gather(d time.Duration) {
+	full := g.whenFull()
+	if full == nil {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-full:
+	case <-t.C:
+	}
+}
+
+// whenFull is closed when enough wait; nil if they do.
+func (g *group) whenFull() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.waiting) >= worthSyncing {
+		return nil
+	}
+	g.full = make(chan struct{})
+	return g.full
 }
 
 // pass gives the lead on.
@@ -130,8 +165,6 @@ func (g *group) tell(all []*single, end turn) {
 		g.waiting = nil
 	}
 	g.settling -= 1 + len(told)
-	g.underWay--
-	g.told.Signal()
 	g.mu.Unlock()
 	for _, one := range told {
 		one.turn <- end

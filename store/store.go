@@ -44,7 +44,6 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 		return nil, fmt.Errorf("state store %s: %w", dir, err)
 	}
 	s := &Store{db: db, live: newLive(), seed: maphash.MakeSeed()}
-	s.group.told.L = &s.group.mu
 	if err := s.begin(); err != nil {
 		return nil, errors.Join(fmt.Errorf("state store %s: %w", dir, err), db.Close())
 	}

@@ -79,6 +79,7 @@ type Coordinator struct {
 
 	desk   *desk
 	meters meters
+	press  pressure // of singles
 
 	mu       sync.Mutex // guards all below
 	runners  map[string]*runner

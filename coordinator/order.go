@@ -3,17 +3,8 @@ package coordinator
 import (
 	"errors"
 	"io"
-	"runtime"
 	"sync"
 )
-
-// breathe lets others have their turn every hundred rows or so. Left to the scheduler, work on rows has ten milliseconds at a
-// time, and a single that finds a few of such before it waits for all of them.
-func breathe(row int) {
-	if row%128 == 127 {
-		runtime.Gosched()
-	}
-}
 
 // inOrder runs a pipeline: fill makes items one after another until io.EOF, workers work on them side by side, take
 // gets them in the order they were made. Items are reused: their number is workers+2, and that bounds the memory.

@@ -42,8 +42,9 @@ func (p *page) make() error {
 	if err := p.fr.read(a.spool, &a.dialect, p.index); err != nil {
 		return err
 	}
+	breath := a.c.newBreather()
 	for i := range p.fr.block.Rows {
-		breathe(i)
+		breath.row(i)
 		if err := p.row(i); err != nil {
 			return err
 		}

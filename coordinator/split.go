@@ -118,8 +118,9 @@ func (s *splitter) readFrame(f *splitFrame) (err error) {
 		return fmt.Errorf("duplicates: %w", err)
 	}
 	f.rows = f.rows[:0]
+	breath := l.c.newBreather()
 	for i := range f.fr.block.Rows {
-		breathe(i)
+		breath.row(i)
 		n := meta.First + uint32(i)
 		if f.fr.block.Rows[i].Blank || f.dups[i] != 0 || l.answered.has(n) || l.taken.has(n) {
 			continue
@@ -140,7 +141,9 @@ func (l *live) readRow(n uint32, mail []byte) splitRow {
 }
 
 func (s *splitter) takeFrame(f *splitFrame) error {
+	breath := s.l.c.newBreather()
 	for i := range f.rows {
+		breath.row(i)
 		if err := s.takeRow(f.rows[i]); err != nil {
 			return err
 		}

@@ -29,6 +29,9 @@ type Answer struct {
 // Single answers one address before ctx ends. What DNS, syntax and lists decide ends here; the rest is the prober's.
 // Its error is a failure of ours, never a fact about the address.
 func (c *Coordinator) Single(ctx context.Context, q Request) (Answer, error) {
+	if !q.Low {
+		c.press.called(time.Now())
+	}
 	a, err := c.single(ctx, q)
 	if err == nil {
 		c.meters.singles[a.Verdict.Status].Add(1)

@@ -17,6 +17,10 @@ import (
 // The bound follows the number of goroutines that are ready and do not run: down by a quarter when they are many, up by a
 // quarter when they are few. While singles press, one that waits for a processor is many: a processor that always has something
 // to do looks at its sockets once in ten milliseconds. It is looked at when somebody comes or goes, and by a timer only while somebody waits.
+//
+// What waits outside of our scheduler, for the machine's or at a socket, it does not count. But a timer that is heard late tells of
+// that too: what a timer waits for, a single waits for. So while singles press there is always a timer, and after one that was late
+// nobody enters but a trickle, until one is in time again.
 type turnstile struct {
 	ready func() int // goroutines that are ready and do not run; for one caller at a time
 	procs int
@@ -28,7 +32,10 @@ type turnstile struct {
 	inside  int
 	waiting linked.List // of *turn, at most one a session
 	looked  time.Time
+	let     time.Time   // when somebody was let in last
 	timer   *time.Timer // nil when not armed
+	due     time.Time   // the timer
+	late    bool        // it was, the last time
 }
 
 // turn is a session that waits at the turnstile.
@@ -38,7 +45,9 @@ type turn struct {
 }
 
 const (
-	lookEvery = 5 * time.Millisecond // between two looks
+	lookEvery = 5 * time.Millisecond  // between two looks
+	tooLate   = 3 * time.Millisecond  // of a timer; up to one is usual
+	trickle   = 20 * time.Millisecond // between two sessions, however late timers are
 	// Of each processor:
 	firstInside = 32 // sessions, before anything is known
 	leastInside = 2  // sessions, at any load
@@ -67,15 +76,23 @@ func newReady() func() int {
 func (ts *turnstile) enter() *turn {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	ts.look(time.Now())
-	if ts.inside < ts.limit {
+	now := time.Now()
+	ts.look(now)
+	if ts.roomy(now) {
 		ts.inside++
+		ts.let = now
+		ts.arm(now)
 		return nil
 	}
 	t := &turn{in: make(chan struct{})}
 	t.at = ts.waiting.PushBack(t)
-	ts.arm()
+	ts.arm(now)
 	return t
+}
+
+// roomy reports that one more may be let in. The mutex is held.
+func (ts *turnstile) roomy(now time.Time) bool {
+	return ts.inside < ts.limit || ts.inside == 0 && now.Sub(ts.let) >= trickle
 }
 
 // leave makes room for the next.
@@ -83,8 +100,9 @@ func (ts *turnstile) leave() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.inside--
-	ts.look(time.Now())
-	ts.admit()
+	now := time.Now()
+	ts.look(now)
+	ts.admit(now)
 }
 
 // wait returns when the turn has come; false when ctx ended first.
@@ -111,24 +129,25 @@ func (ts *turnstile) hurry(t *turn) bool {
 	if t.at == nil {
 		return false
 	}
-	ts.let(t)
+	ts.admitOne(t, time.Now())
 	return true
 }
 
-// let lets a turn in that waits. The mutex is held.
-func (ts *turnstile) let(t *turn) {
+// admitOne lets a turn in that waits. The mutex is held.
+func (ts *turnstile) admitOne(t *turn, now time.Time) {
 	ts.waiting.Remove(t.at)
 	t.at = nil
 	ts.inside++
+	ts.let = now
 	close(t.in)
 }
 
 // admit lets in whom there is room for. The mutex is held.
-func (ts *turnstile) admit() {
-	for ts.waiting.Len() > 0 && ts.inside < ts.limit {
-		ts.let(ts.waiting.Front().Value.(*turn))
+func (ts *turnstile) admit(now time.Time) {
+	for ts.waiting.Len() > 0 && ts.roomy(now) {
+		ts.admitOne(ts.waiting.Front().Value.(*turn), now)
 	}
-	ts.arm()
+	ts.arm(now)
 }
 
 // look moves the bound, when the last look is not just now. The mutex is held.
@@ -140,6 +159,10 @@ func (ts *turnstile) look(now time.Time) {
 	many, few, least := manyReady*ts.procs, fewReady*ts.procs, leastInside*ts.procs
 	if ts.calls.press.on(now) {
 		many, few, least = ts.procs-1, 1, 1
+		if ts.late {
+			ts.limit = 0
+			return
+		}
 	}
 	switch n := ts.ready(); {
 	case n > many:
@@ -147,20 +170,25 @@ func (ts *turnstile) look(now time.Time) {
 	case n < few && ts.inside >= ts.limit*3/4:
 		ts.limit = min(ts.limit+ts.limit/4+1, ts.most)
 	}
+	ts.limit = max(ts.limit, min(least, ts.most)) // it may have been none
 }
 
-// arm sees to it that those who wait are thought of when nobody comes or goes. The mutex is held.
-func (ts *turnstile) arm() {
-	if ts.timer == nil && ts.waiting.Len() > 0 {
-		ts.timer = time.AfterFunc(lookEvery, ts.tick)
+// arm sees to it that those who wait are thought of when nobody comes or goes, and that lateness is known while singles press.
+// The mutex is held.
+func (ts *turnstile) arm(now time.Time) {
+	if ts.timer != nil || ts.waiting.Len() == 0 && (ts.inside == 0 || !ts.calls.press.on(now)) {
+		return
 	}
+	ts.due = now.Add(lookEvery)
+	ts.timer = time.AfterFunc(lookEvery, ts.tick)
 }
 
 // tick is the timer's call.
 func (ts *turnstile) tick() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	ts.timer = nil
-	ts.look(time.Now())
-	ts.admit()
+	now := time.Now()
+	ts.timer, ts.late = nil, now.Sub(ts.due) > tooLate
+	ts.look(now)
+	ts.admit(now)
 }

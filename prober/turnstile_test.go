@@ -89,6 +89,41 @@ func TestTurnstileYieldsToSingles(t *testing.T) {
 	})
 }
 
+// TestTurnstileLetsATrickleIn: after a timer that was late, while many singles come, and everybody again after one in time.
+func TestTurnstileLetsATrickleIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ready := 0
+		ts := busyWith(&ready, 1000)
+		late := func() {
+			ts.mu.Lock()
+			if ts.timer != nil {
+				ts.timer.Stop()
+			}
+			ts.due = time.Now().Add(-tooLate - 1)
+			ts.mu.Unlock()
+			ts.tick()
+		}
+		time.Sleep(trickle)
+		late()
+		require.Equal(t, 2*firstInside, ts.limit, "nobody asks for singles")
+		time.Sleep(lookEvery)
+		for range pressing {
+			ts.calls.called(time.Now())
+		}
+		late()
+		require.Zero(t, ts.limit)
+		require.Nil(t, ts.enter(), "one, if there was none for a while")
+		second := ts.enter()
+		require.NotNil(t, second)
+		ts.leave()
+		require.Zero(t, ts.inside, "not the next at once")
+		began := time.Now()
+		require.True(t, ts.wait(t.Context(), second))
+		require.LessOrEqual(t, time.Since(began), 2*lookEvery, "a timer was in time")
+		ts.leave()
+	})
+}
+
 func TestTurnstileLetsWhoIsHurriedThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready := 1000 // so that nobody is let in by time

@@ -87,12 +87,21 @@ func (p *Prober) begin(b *wire.Batch, emit func(wire.Results)) *verification {
 // breath is how many rows are admitted before others have their turn: about a tenth of a millisecond.
 const breath = 64
 
+// breathe lets others have their turn; while singles press, for longer than a breath takes.
+func (p *Prober) breathe() {
+	if p.calls.press.on(time.Now()) {
+		time.Sleep(time.Millisecond)
+	} else {
+		runtime.Gosched()
+	}
+}
+
 // admit answers what is known and queues the rest.
 func (v *verification) admit() {
 	known := v.known()
 	for i := range v.order {
 		if i%breath == breath-1 {
-			runtime.Gosched() // a single need not wait until a batch is through
+			v.p.breathe() // a single need not wait until a batch is through
 		}
 		o := &v.order[i]
 		row := &v.b.Rows[o.row]

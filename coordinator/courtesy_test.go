@@ -1,0 +1,33 @@
+package coordinator
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestRowsRestWhileSinglesPress: three parts of four of the time, but never for long, and not for a few singles.
+func TestRowsRestWhileSinglesPress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c Coordinator
+		took := func(work time.Duration, singles int) time.Duration {
+			time.Sleep(2 * pressSpan)
+			began, b := time.Now(), c.newBreather()
+			for range singles {
+				c.press.called(began)
+			}
+			for i := range 10 * breath {
+				if i%breath == breath-1 {
+					time.Sleep(work)
+				}
+				b.row(i)
+			}
+			return time.Since(began)
+		}
+		require.Equal(t, 10*time.Millisecond, took(time.Millisecond, pressing-1))
+		require.Equal(t, 10*(1+restTimes)*time.Millisecond, took(time.Millisecond, pressing))
+		require.Equal(t, 10*(4*time.Millisecond+longest), took(4*time.Millisecond, pressing))
+	})
+}

@@ -1,7 +1,10 @@
 package prober
 
 import (
+	"context"
 	"fmt"
+	"net"
+	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/wire"
 )
 
 // TestNoKnockOnceAtEase: a source that is at ease before its knock is due knocks nowhere.
@@ -101,4 +105,33 @@ func TestARefusalIsProvedByAnother(t *testing.T) {
 		require.Equal(t, "INVALID mailbox_not_found", spell(b.single(time.Minute, mxa, "bob@a.example")))
 		require.True(t, waits(), "it was reached meanwhile")
 	})
+}
+
+// TestARefusalIsProvedWhereNothingLasts: at speed-up 0 too the second refusal comes before the first is forgotten; who hangs up
+// before a greeting has refused.
+func TestARefusalIsProvedWhereNothingLasts(t *testing.T) {
+	for _, hangsUp := range []bool{false, true} {
+		t.Run(fmt.Sprintf("hangs up %v", hangsUp), func(t *testing.T) {
+			dials := 0
+			refuse := func(c *Config) {
+				inner := c.Dial
+				c.Dial = func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
+					dials++
+					time.Sleep(time.Millisecond)
+					if !hangsUp {
+						return inner(ctx, local, network, address)
+					}
+					ours, theirs := net.Pipe()
+					return ours, theirs.Close()
+				}
+			}
+			inLab(t, "speedup = 0\n"+labTable, refuse, map[string]*host{"mx.a.example": {down: true}}, func(b *lab) {
+				rows := b.rows(mxa, "ann@a.example")
+				got := b.verify(time.Minute, rows...)[rows[0].Number]
+				require.Equal(t, wire.Settled, got.Outcome)
+				require.Equal(t, "UNKNOWN connection_failed", spell(got.Verdict))
+				require.LessOrEqual(t, dials, 3)
+			})
+		})
+	}
 }

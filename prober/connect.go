@@ -33,7 +33,7 @@ func (s *session) connect(ctx context.Context) bool {
 	if f.None() {
 		s.conn, f = smtp.Open(ctx, conn, s.config(), s.group.host)
 	}
-	met := s.connected(conn != nil)
+	met := s.connected(conn != nil && f.Event != engine.EventConnectFailed) // who hangs up at once has refused
 	if !f.None() {
 		if ctx.Err() == nil {
 			s.fail(f)
@@ -238,7 +238,7 @@ func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.T
 // takes a while. Silence has taken its time already. The mutex is held.
 func (l *lane) confirms(s *session, seen *engine.Sighting, now time.Time) bool {
 	g := s.group
-	old := now.Add(-l.scaled(unprovenLife))
+	old := now.Add(-max(l.scaled(unprovenLife), unprovenLeast))
 	u := l.unproven[g.host]
 	if u.at.Before(old) {
 		u = refusals{} // a host that fails once a day fails for the first time each day

@@ -66,11 +66,14 @@ const (
 	failureLife = 30 * time.Second
 	// unprovenLife is how long a refusal waits to be proved by another: longer than any back-off between the two.
 	unprovenLife = 2 * maxBackoff
-	maxMute      = 3
-	muteLife     = 10 * time.Minute
-	maxDown      = 1000 // hosts of one lane remembered as down
-	minBackoff   = time.Second
-	maxBackoff   = 5 * time.Minute
+	// unprovenLeast is what a refusal lasts at any speed-up: connecting takes its time, and were the first refusal forgotten
+	// before the second came, a host that refuses would be tried for ever.
+	unprovenLeast = failureLife
+	maxMute       = 3
+	muteLife      = 10 * time.Minute
+	maxDown       = 1000 // hosts of one lane remembered as down
+	minBackoff    = time.Second
+	maxBackoff    = 5 * time.Minute
 )
 
 func newLane(p *Prober, k laneKey, provider *engine.Provider, e *egress, now time.Time) *lane {

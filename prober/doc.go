@@ -41,7 +41,7 @@
 //  10. A source that three routes refuse as listed rests everywhere, over a restart too, but for one canary an hour, which needs
 //     no row (listed.go); a wide provider
 //     is asked from the sources that it still wants. No row is settled as blocked while another source may ask it.
-//  11. Where half an hour's refusals were heard of a receiver that may stop refusing, an acceptance is believed only beside a later
+//  11. Where half an hour's refusals were heard of a receiver that may stop refusing, or may be under way to it, an acceptance is believed only beside a later
 //     refusal (doubt.go). A host that turns into a tarpit is left alone (sticky.go).
 //  12. The hour of a narrow route is the cluster's: what other sources have used of it (wire.Elsewhere), this one has not.
 //  13. When Run has returned, every session has taken its leave and no goroutine of this package is left.

@@ -13,8 +13,9 @@ import (
 // target, or a decoy, which is asked when several wait in vain, or nobody else is left to ask. After it means in the order of the
 // host: later in the same transaction, or in one that was sent when the acceptance had been heard. Two connections are heard in
 // any order: so where recipients under way may make up half of an hour's refusals, an acceptance waits until all that were sent
-// before it was heard have been heard too, and is doubted or believed then. What is under way over other routes to the same
-// address is not known here. A doubt stays when the hour is over: the refusals of the next prove nothing about the silence of the
+// before it was heard have been heard too, and is doubted or believed then. Of what is under way over other routes to the same
+// address nobody here knows when it comes: it counts as heard for an acceptance, though not for a decoy that nothing was known of, or
+// a busy catch-all host would never be called one. A doubt stays when the hour is over: the refusals of the next prove nothing about the silence of the
 // last.
 
 // doubtful reports a receiver that may accept silently: one that is known to, and any that nobody knows.
@@ -29,13 +30,14 @@ func (h *hearing) heat() {
 	if !l.doubtful() || limit == 0 {
 		return
 	}
-	heard := l.pace.refuse.heard(h.now)
+	heard, others := l.pace.refuse.heard(h.now), 0
 	if dest := h.s.dest; dest != nil {
 		dest.mu.Lock()
 		heard = max(heard, dest.pace.refuse.heard(h.now))
+		others = max(0, dest.pace.refuse.out-g.underWay())
 		dest.mu.Unlock()
 	}
-	g.hot, g.warm = heard >= limit, heard+g.underWay() >= limit
+	g.hot, g.near, g.warm = heard >= limit, heard+others >= limit, heard+others+g.underWay() >= limit
 	g.base = l.heard
 	for k, a := range h.s.seen {
 		if a.finding.Blame == engine.BlameRecipient && a.reply.Permanent() {
@@ -91,7 +93,7 @@ const (
 
 func (g *group) mood() mood {
 	switch {
-	case g.hot:
+	case g.near:
 		return hot
 	case g.warm && len(g.volleys) > 0:
 		return warm
@@ -118,7 +120,7 @@ func (l *lane) believes(p *probe, pl *place, now time.Time) bool {
 		return false
 	case g.refusedAll >= p.accepted || p.accepted > g.base && g.refusedNow > p.accepted:
 		return true
-	case g.hot:
+	case g.near:
 		p.mood = hot
 	case p.mood == warm && !g.unheard(p):
 		p.mood = cool
@@ -213,7 +215,8 @@ func silent() engine.Finding {
 // unmask judges a decoy that a hot host has accepted. Where it was refused before, the host has begun to accept everybody, and
 // is left alone until its hour is over; where nothing is known, who waits asks again when the host has cooled down.
 func (h *hearing) unmask(pl *place, seen *engine.Sighting) {
-	if !pl.group.hot || seen.Finding.Meaning != engine.Accepted {
+	g := pl.group
+	if !g.hot && !(g.near && pl.decoy.refused()) || seen.Finding.Meaning != engine.Accepted {
 		return
 	}
 	seen.Finding = silent()

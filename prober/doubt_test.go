@@ -3,6 +3,7 @@ package prober
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/wire"
 )
 
 // silentPast is an rcpt script of a host that knows ann alone, accepts everybody without a word once it has refused so many, and
@@ -28,6 +30,36 @@ func silentPast(past int64, seed uint64) func(string) string {
 		refused.Add(1)
 		time.Sleep(late)
 		return "550 5.1.1 User unknown"
+	}
+}
+
+// TestSilenceIsSeenOverOtherRoutes: a hoster counts who is unknown at its address, by whatever route he was asked for. What is under
+// way to it over another route may be what made it silent, though it is heard later.
+func TestSilenceIsSeenOverOtherRoutes(t *testing.T) {
+	table := strings.NewReplacer("connections = 2", "connections = 4", "recipients_per_transaction = 0", "recipients_per_transaction = 2", "refusals_per_hour = 0", "refusals_per_hour = 20").Replace(labTable)
+	for past := int64(10); past < 18; past++ {
+		for seed := range uint64(2) {
+			h := &host{rcpt: silentPast(past, seed), noPipe: true}
+			two := func(b *lab) []wire.Row {
+				var rows []wire.Row
+				for i := range 40 {
+					d := i % 2
+					rows = append(rows, b.rows([]string{fmt.Sprintf("mx%d.a.example", d)}, fmt.Sprintf("nobody%d@a%d.example", i, d))...)
+				}
+				return rows
+			}
+			inLab(t, table, nil, map[string]*host{"mx0.a.example": h, "mx1.a.example": {addr: aliasAddr, down: true}}, func(b *lab) {
+				b.moves = func(string) netip.Addr { return h.addr }
+				for d := range 2 {
+					for _, r := range b.verify(10*time.Minute, b.rows([]string{fmt.Sprintf("mx%d.a.example", d)}, fmt.Sprintf("ann@a%d.example", d))...) {
+						require.Equal(t, "VALID", spell(r.Verdict), "the decoys are refused")
+					}
+				}
+				for _, r := range b.verify(10*time.Minute, two(b)...) {
+					require.NotEqual(t, engine.Valid, r.Verdict.Status, "silent past %d, seed %d: %v", past, seed, h.saw().log)
+				}
+			})
+		}
 	}
 }
 

@@ -22,6 +22,13 @@ func (w *wish) config(c *Config) {
 	}
 }
 
+// lastMet is whom the source has reached last.
+func (h *health) lastMet() knock {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.known
+}
+
 // offTable is the lab's table when an operator has switched somebody off.
 func offTable(t *testing.T, mx string) *engine.Table {
 	off, err := engine.DefaultTable().Override([]byte(labTable + fmt.Sprintf("[[provider]]\nid = \"off\"\nname = \"Off\"\nmx = [%q]\nprobe = \"off\"\nsource = \"an operator\"\ndate = \"2026-01-01\"\n", mx)))
@@ -44,17 +51,17 @@ func TestNoKnockWhereNobodyIsToBeAsked(t *testing.T) {
 				require.Equal(t, "VALID", spell(b.single(time.Minute, mxa, "ann@a.example")))
 				e := b.prober.egress.list[0]
 				time.Sleep(time.Minute)
-				known := e.health.known
+				known := e.health.lastMet()
 				require.Equal(t, "a.example", known.domain)
 				require.True(t, b.prober.knock(e, known))
 				time.Sleep(time.Minute)
-				require.Equal(t, known, e.health.known, "a knock remembers for whom it was met")
+				require.Equal(t, known, e.health.lastMet(), "a knock remembers for whom it was met")
 				dialed := len(h.saw().dialed)
 				forbid(b, &w)
 				require.False(t, b.prober.knock(e, known))
 				time.Sleep(time.Minute)
 				require.Len(t, h.saw().dialed, dialed)
-				require.Empty(t, e.health.known.host, "others do not wait for that knock")
+				require.Empty(t, e.health.lastMet().host, "others do not wait for that knock")
 			})
 		})
 	}
@@ -102,7 +109,7 @@ func TestAKnockIsTold(t *testing.T) {
 				e := b.prober.egress.list[0]
 				time.Sleep(time.Minute)
 				h.note(func() { h.banner = x.banner })
-				require.True(t, b.prober.knock(e, e.health.known))
+				require.True(t, b.prober.knock(e, e.health.lastMet()))
 				time.Sleep(time.Second)
 				seen := b.prober.Lanes()
 				require.Len(t, seen, 1)

@@ -74,6 +74,7 @@ type group struct {
 	oneDomain bool       // learnt: recipients of one transaction share their domain
 	apart     bool       // learnt: a transaction is not taken before the one before it was answered
 	hot       bool       // its acceptances are doubted: see hearing.heat
+	near      bool       // they are doubted too, for what is under way over other routes
 	warm      bool       // they may be, when those who are under way have been heard
 	volleys   []volley   // who is under way
 	// By the lane's count of answers: acceptances up to refusedAll were heard before somebody was asked who was then refused; of

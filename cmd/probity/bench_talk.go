@@ -66,7 +66,6 @@ func (c *conversation) prepare(e bench.Errand) talkErrand {
 		}
 		if len(addrs) > 0 {
 			t.transactions = append(t.transactions, addrs)
-			t.many += len(addrs)
 		}
 	}
 	return t
@@ -78,12 +77,11 @@ type talkErrand struct {
 	at           netip.AddrPort
 	route        engine.Route
 	transactions [][]engine.Address
-	many         int // addresses in all
 }
 
 // goOn does an errand over as many connections as its host makes it take; two in a row that bring nothing end it.
 func (c *conversation) goOn(ctx context.Context, e *talkErrand) bench.Heard {
-	t := newTalking(c, e)
+	t := &talking{c: c, e: e, domains: map[string]*talkDomain{}}
 	for fruitless := 0; t.left() && fruitless < 2 && ctx.Err() == nil; {
 		before := t.heard.Recipients
 		t.heard.Connections++
@@ -120,7 +118,10 @@ type talking struct {
 	c       *conversation
 	e       *talkErrand
 	first   []*talkProbe // who is asked before the others: decoys, and those that went unanswered
-	rest    []talkProbe
+	turn    int          // of the errand's transactions, the one that is asked next
+	at      int          // its first recipient that has not been asked
+	domain  *talkDomain  // its domain
+	fresh   []talkProbe  // not used yet
 	domains map[string]*talkDomain
 	group   []*talkProbe
 	rcpts   []smtp.Rcpt
@@ -128,34 +129,39 @@ type talking struct {
 	heard   bench.Heard
 }
 
-func newTalking(c *conversation, e *talkErrand) *talking {
-	t := &talking{c: c, e: e, rest: make([]talkProbe, 0, e.many), domains: map[string]*talkDomain{}}
-	for _, addrs := range e.transactions {
-		d := t.domains[addrs[0].Domain()]
-		if d == nil {
-			d = &talkDomain{}
-			t.domains[addrs[0].Domain()] = d
-		}
-		for k, a := range addrs {
-			t.rest = append(t.rest, talkProbe{ev: engine.Evidence{Address: a, Route: e.route}, domain: d, begins: k == 0})
-		}
-	}
-	return t
-}
-
-func (t *talking) left() bool { return len(t.first)+len(t.rest) > 0 }
+func (t *talking) left() bool { return len(t.first) > 0 || t.turn < len(t.e.transactions) }
 
 // next takes who is to be asked next.
 func (t *talking) next() (p *talkProbe, ok bool) {
 	switch {
 	case len(t.first) > 0:
 		p, t.first = t.first[0], t.first[1:]
-	case len(t.rest) > 0:
-		p, t.rest = &t.rest[0], t.rest[1:]
-	default:
+		return p, true
+	case t.turn == len(t.e.transactions):
 		return nil, false
 	}
+	addrs := t.e.transactions[t.turn]
+	if len(t.fresh) == 0 {
+		t.fresh = make([]talkProbe, talkGroup)
+	}
+	p, t.fresh = &t.fresh[0], t.fresh[1:]
+	if p.begins = t.at == 0; p.begins {
+		t.domain = t.domainOf(addrs[0].Domain())
+	}
+	p.ev.Address, p.ev.Route, p.domain = addrs[t.at], t.e.route, t.domain
+	if t.at++; t.at == len(addrs) {
+		t.turn, t.at = t.turn+1, 0
+	}
 	return p, true
+}
+
+func (t *talking) domainOf(name string) *talkDomain {
+	d := t.domains[name]
+	if d == nil {
+		d = &talkDomain{}
+		t.domains[name] = d
+	}
+	return d
 }
 
 // talkGroup is how many recipients a group holds: as many as a lane's on a connection that has answered.

@@ -48,14 +48,15 @@ const (
 	EventInternal            // we failed
 )
 
-// Sighting is one thing that was seen on the way to an address. Immutable.
+// Sighting is one thing that was seen on the way to an address. Immutable. Its fields, those of Reply and those of Finding stand in the
+// order that takes the least room: two of them, a target and its decoy, are the greatest part of what a probe keeps.
 type Sighting struct {
-	Subject Subject
-	Event   Event
 	Host    string // MX host name
 	Reply   Reply
 	Finding Finding
 	At      time.Time
+	Subject Subject
+	Event   Event
 	// Vouched says that this connection had accepted another recipient of the domain:
 	// only then may a permanent reply that no rule knows mean that the mailbox is missing.
 	Vouched bool

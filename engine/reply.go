@@ -42,10 +42,10 @@ type Enhanced struct{ Class, Subject, Detail uint16 }
 // Reply is one SMTP reply as received. Lines hold the text after the code and its separator,
 // an enhanced code included as sent. Code is 200 to 599.
 type Reply struct {
-	Stage    Stage
+	Lines    []string
 	Code     int
 	Enhanced Enhanced
-	Lines    []string
+	Stage    Stage
 }
 
 // Text joins the lines of a reply with one space.
@@ -107,10 +107,10 @@ func (b Blame) String() string { return nameOf(blameNames[:], uint8(b)) }
 // Finding is the judgement of one reply: what it means, who is to blame, which rule said so,
 // and what the lane that met it must do.
 type Finding struct {
-	Meaning Meaning
-	Blame   Blame
 	Rule    string // id of the rule, e.g. "google/no-such-user" or "generic/5.1.1"
 	Action  Action
+	Meaning Meaning
+	Blame   Blame
 	// NamesUnknown marks a temporary refusal whose text names an unknown user (450 4.1.1).
 	NamesUnknown bool
 }

@@ -14,7 +14,9 @@ import (
 
 // connect finds, dials and greets the session's host. When that fails, it has told the lane why.
 func (s *session) connect(ctx context.Context) bool {
+	back := s.stepAway()
 	addr, event := s.find(ctx)
+	back()
 	if ctx.Err() != nil {
 		return false
 	}
@@ -31,7 +33,7 @@ func (s *session) connect(ctx context.Context) bool {
 	}
 	conn, f := s.dial(ctx, addr)
 	if f.None() {
-		s.conn, f = smtp.Open(ctx, conn, s.config(), s.group.host)
+		s.conn, f = smtp.Open(ctx, away{conn, s}, s.config(), s.group.host)
 	}
 	met := s.connected(conn != nil && f.Event != engine.EventConnectFailed) // who hangs up at once has refused
 	if !f.None() {
@@ -97,7 +99,9 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fau
 	defer cancel()
 	s.dialled, s.began = true, time.Now()
 	s.lane.prober.metrics.connections.Inc()
+	back := s.stepAway()
 	conn, f := d.DialContext(ctx, netip.AddrPortFrom(addr, cfg.Port))
+	back()
 	now := time.Now()
 	if s.from.health.connected(f.None(), s.lane.key.route, now) {
 		cfg.Log.Warn("a source cannot connect, or can again; while it cannot, one connection in a while tries", "egress", s.from.name, "connects", f.None())

@@ -33,7 +33,8 @@
 //     Where short jobs and long ones want the same lane, the short have three of four recipients and connections; neither starves.
 //  7. No lock is held across I/O. The order of locks is flight, lane, destination or turnstile; a run's lock is taken last and alone.
 //  8. Bounds: Config.MaxRows probes, Config.MaxLanes lanes, Config.MaxSessions sessions, Config.MaxRetries retries of singles;
-//     of sessions, as many connect or ask at one time as the processor keeps up with (turnstile.go).
+//     of sessions, as many connect or ask at one time as the processor keeps up with (turnstile.go);
+//     those that wait for a far host's reply are not among them (away.go).
 //  9. A node that is told to stand alone (SetAlone) opens no connection and begins no transaction until it is told otherwise,
 //     not even for a retry of its own. A source that cannot connect anywhere sends one canary in a while and nothing else: to whom
 //     it has reached last, if it may (canary.go): never where the suppress list or the table forbid. What may be our own outage costs jobs time, not verdicts: a host that refuses is

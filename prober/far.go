@@ -7,53 +7,69 @@ import "time"
 // near. The lane's mutex guards it.
 type distance struct {
 	setup time.Duration // the least that a connection took from the dial to the end of the greeting; 0 before the first
-	each  time.Duration // what a recipient takes, lately
+	each  time.Duration // what a recipient more takes, lately
+	least time.Duration // the same, of the n last transactions
+	n     int
 }
 
 const (
 	// farAway is a set-up that no busy processor explains, since the least of all counts: two round trips and more.
 	farAway = 50 * time.Millisecond
-	// lately is how many transactions an average is over, about.
+	// lately is how many transactions are looked at for what a recipient takes.
 	lately = 8
 	// firstTry is how many recipients a far host is asked for before it is known what one takes: without PIPELINING each is a
 	// round trip.
 	firstTry = 8
 	// farShare is the part of a node's connections that one far lane may have.
-	farShare = 4
+	farShare = 8
+	// farLinger is how many set-ups' time an idle session waits for more, and mostLinger the most that it does.
+	farLinger  = 4
+	mostLinger = 2 * time.Second
 	// groupTime is how long the replies to a group of transactions may take, beside two set-ups: a single may wait for them.
 	groupTime = 250 * time.Millisecond
 )
 
 // reached notes a connection that was greeted.
-func (l *lane) reached(took time.Duration) {
+func (l *lane) reached(took, echo time.Duration) {
+	l.prober.horizon.heard(echo)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.echoes.heard(echo)
 	if took = max(took, 1); l.far.setup == 0 || took < l.far.setup {
 		l.far.setup = took
 	}
 }
 
-// asked notes a transaction of n recipients.
+// away reports a far host.
+func (d *distance) away() bool { return d.setup >= farAway }
+
+// asked notes a transaction, and how long it took beyond the round trip that any takes. The least of the last counts, for a busy
+// processor makes nearly all of them long.
 func (d *distance) asked(took time.Duration, n int) {
 	if n == 0 {
 		return
 	}
-	each := took / time.Duration(n)
-	if d.each == 0 {
+	each := max(took/time.Duration(n), 1)
+	if d.n == 0 || each < d.least {
+		d.least = each
+	}
+	if d.each == 0 || each < d.each {
 		d.each = each
 	}
-	d.each += (each - d.each) / lately
+	if d.n++; d.n == lately {
+		d.each, d.n = d.least, 0
+	}
 }
 
-// worth is how many waiting recipients are worth one connection more, and as many go into a transaction: those that are asked
-// for in twice the time that it takes to set a connection up, for that costs a handshake of TLS, too. For near hosts it is a
-// number that others know.
+// worth is how many waiting recipients are worth one connection more: those that are asked for in twice the time that it takes to
+// set a connection up, for that costs a handshake of TLS, too. For near hosts, and until it is known what a recipient takes, it is
+// a number that others know.
 func (d *distance) worth(near int) int {
 	switch {
-	case d.setup < farAway:
+	case !d.away():
 		return near
 	case d.each <= 0:
-		return min(near, firstTry)
+		return near
 	}
 	return min(near, max(1, int(2*d.setup/d.each)))
 }
@@ -66,10 +82,31 @@ func (d *distance) group(most int) int {
 	return min(most, int((groupTime+2*d.setup)/d.each))
 }
 
-// cap is how many connections the lane may have at once, of all that the node may.
-func (d *distance) cap(near, all int) int {
-	if d.setup < farAway {
+// cap is how many connections the lane may have at once, of all that the node may, before one more is opened to a host of which
+// it has so many. A host without any gets one while the lane's share lasts: thousands of tenants have a host each.
+func (d *distance) cap(near, all, has int) int {
+	share := max(near, all/farShare)
+	switch {
+	case !d.away():
+		return near
+	case has == 0:
+		return share
+	}
+	return min(share, max(near, near*int(d.setup/(farAway/2))))
+}
+
+// transaction is how many recipients it may hold: as many as are worth a connection.
+func (d *distance) transaction() int {
+	if d.away() && d.each <= 0 {
+		return firstTry
+	}
+	return d.worth(maxTransaction)
+}
+
+// linger is how long an idle session waits for more, where near is what it waits at near hosts.
+func (d *distance) linger(near time.Duration) time.Duration {
+	if !d.away() {
 		return near
 	}
-	return max(near, min(near*int(d.setup/(farAway/2)), all/farShare))
+	return max(near, min(farLinger*d.setup, mostLinger))
 }

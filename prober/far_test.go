@@ -17,23 +17,45 @@ func TestDistanceDecidesHowManyConnectionsAreWorthTheirPrice(t *testing.T) {
 		worth, cap         int
 	}{
 		"nothing known":             {0, 0, 0, near, limit},
-		"far, nothing asked yet":    {100 * time.Millisecond, 0, 0, firstTry, 64},
+		"far, nothing asked yet":    {100 * time.Millisecond, 0, 0, near, 64},
 		"near":                      {time.Millisecond, time.Millisecond, 50, near, limit},
 		"near, processor busy":      {40 * time.Millisecond, 30 * time.Millisecond, 1, near, limit},
-		"far, pipelined":            {250 * time.Millisecond, 50 * time.Millisecond, 50, near, 160},
-		"far, one at a time":        {250 * time.Millisecond, 50 * time.Millisecond, 1, 10, 160},
+		"far, pipelined":            {250 * time.Millisecond, 50 * time.Millisecond, 50, near, all / farShare},
+		"far, one at a time":        {250 * time.Millisecond, 50 * time.Millisecond, 1, 10, all / farShare},
 		"far, slower than set-up":   {100 * time.Millisecond, time.Second, 1, 1, 64},
 		"farther than any share is": {10 * time.Second, time.Second, 1, 20, all / farShare},
 	} {
-		l := &lane{}
+		l := &lane{prober: &Prober{}}
 		if c.setup > 0 {
-			l.reached(2 * c.setup)
-			l.reached(c.setup)
-			l.reached(3 * c.setup)
+			l.reached(2*c.setup, 0)
+			l.reached(c.setup, 0)
+			l.reached(3*c.setup, 0)
 		}
 		l.far.asked(c.transaction, c.recipients)
 		require.Equal(t, c.worth, l.far.worth(near), what)
-		require.Equal(t, c.cap, l.far.cap(limit, all), what)
+		require.Equal(t, c.cap, l.far.cap(limit, all, 1), what)
+		if l.far.away() {
+			require.Equal(t, all/farShare, l.far.cap(limit, all, 0), what+": a host's first")
+		}
+	}
+}
+
+// TestNobodyIsTriedWithMuchAtFirst: without PIPELINING each recipient is a round trip.
+func TestNobodyIsTriedWithMuchAtFirst(t *testing.T) {
+	d := distance{setup: farAway - 1}
+	require.Equal(t, maxTransaction, d.transaction(), "near")
+	d.setup = farAway
+	require.Equal(t, firstTry, d.transaction(), "far")
+	d.asked(time.Millisecond, 10)
+	require.Equal(t, maxTransaction, d.transaction(), "known to be quick")
+}
+
+func TestFarSessionsLinger(t *testing.T) {
+	const near = 250 * time.Millisecond
+	for setup, want := range map[time.Duration]time.Duration{
+		0: near, farAway - 1: near, farAway: near, 100 * time.Millisecond: 400 * time.Millisecond, time.Second: mostLinger,
+	} {
+		require.Equal(t, want, (&distance{setup: setup}).linger(near), setup)
 	}
 }
 

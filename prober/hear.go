@@ -28,7 +28,7 @@ func (s *session) ask(ctx context.Context) bool {
 	h := hearing{s: s, l: l, o: &o, now: now, out: slices.Grow(s.out[:0], len(s.asks))}
 	h.all()
 	h.unstick(now.Sub(began))
-	l.far.asked(now.Sub(began), len(s.asks))
+	l.far.asked(now.Sub(began)-s.trip(), len(s.asks))
 	l.kick(now)
 	l.mu.Unlock()
 	l.prober.metrics.heard(len(s.asks), len(s.seen))
@@ -41,6 +41,14 @@ func (s *session) ask(ctx context.Context) bool {
 	clear(h.out)
 	s.out = h.out
 	return !s.conn.Botched() && !s.leave
+}
+
+// trip is the part of a transaction's time that more recipients would not add to: a round trip, where they go together.
+func (s *session) trip() time.Duration {
+	if g := s.group; g.apart || g.batch > 0 || !s.conn.Extensions().Pipelining {
+		return 0
+	}
+	return s.conn.Echo()
 }
 
 // hear keeps a reply, classified; positive ones vouch for the connection.

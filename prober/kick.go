@@ -88,16 +88,27 @@ func (g *group) needs(who priority, l *lane) bool {
 	return len(g.idle) > 0 || work > g.sessions*l.worth()
 }
 
-// worth is how many waiting probes are worth a connection of their own.
+// worth is how many waiting probes are worth a connection of their own. A far host that takes few a transaction is asked in groups
+// of them; what that takes of time, the distance knows.
 func (l *lane) worth() int {
-	n, lim := maxTransaction, &l.pace.limits
-	for _, limit := range [...]int{lim.RecipientsPerTransaction, lim.RefusalsPerConnection, lim.RecipientsPerConnection} {
+	lim := &l.pace.limits
+	n := within(maxTransaction, lim.RefusalsPerConnection, lim.RecipientsPerConnection)
+	switch few := within(n, lim.RecipientsPerTransaction); {
+	case lim.Connections > 0:
+		return few
+	case l.far.away():
+		return l.far.worth(4 * n)
+	default:
+		return 4 * few
+	}
+}
+
+// within is n, or the least limit that there is; 0 is none.
+func within(n int, limits ...int) int {
+	for _, limit := range limits {
 		if limit > 0 {
 			n = min(n, limit)
 		}
-	}
-	if lim.Connections == 0 {
-		return l.far.worth(4 * n)
 	}
 	return n
 }
@@ -140,7 +151,7 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 		l.arm(wait, now)
 		return false
 	}
-	if l.pace.limits.Connections == 0 && l.sessions >= l.far.cap(l.prober.cfg.LaneCap, l.prober.cfg.MaxSessions) {
+	if l.pace.limits.Connections == 0 && l.sessions >= l.far.cap(l.prober.cfg.LaneCap, l.prober.cfg.MaxSessions, g.sessions) {
 		if g.sessions == 0 {
 			l.starve(g)
 		}

@@ -35,6 +35,7 @@ type lane struct {
 	idlers   int  // sessions that wait for more
 	starved  bool // some group has no connection to be had: long sessions give way
 	far      distance
+	echoes   echoes
 
 	notBefore time.Time // nothing is sent before: a pause, or the minute after a restart
 	noConnect time.Time // no connection is opened before: back-off

@@ -30,6 +30,7 @@ type Prober struct {
 	tls     *tls.Config // of all sessions
 	tickets tickets
 	stile   *turnstile
+	horizon horizon
 	rows    atomic.Int64 // probes in memory
 	warned  sync.Once
 	quiet   time.Time     // budgets per minute are used up until then: what was used before the start is not known

@@ -40,6 +40,7 @@ type session struct {
 	wake   chan struct{}
 	leave  bool // the next take finds nothing
 	inside bool // of the turnstile
+	far    bool // its host is: it waits for replies outside (away.go)
 }
 
 func newSession(l *lane, g *group, who priority) *session {
@@ -53,11 +54,14 @@ func (s *session) run(soft, hard context.Context) {
 	if soft.Err() != nil || !s.pass(soft) {
 		return
 	}
+	s.lane.mu.Lock()
+	s.far = s.lane.isFar()
+	s.lane.mu.Unlock()
 	began := time.Now()
 	if !s.connect(hard) {
 		return
 	}
-	s.lane.reached(time.Since(began))
+	s.lane.reached(time.Since(began), s.conn.Echo())
 	for s.next(soft) {
 		ok := s.ask(hard)
 		s.stepOut()
@@ -119,6 +123,7 @@ func (s *session) next(ctx context.Context) bool {
 			s.lane.mu.Unlock()
 			return false
 		}
+		s.far = s.lane.isFar()
 		d := s.lane.take(s, now)
 		if len(s.asks) > 0 {
 			s.lane.mu.Unlock()
@@ -158,6 +163,9 @@ func (s *session) yields() bool {
 // patience is how long it pays to wait: for work the linger, for a budget a little longer.
 func (s *session) patience(d denial, now time.Time) time.Duration {
 	linger := s.lane.prober.cfg.Linger
+	if s.lane.pace.limits.Connections == 0 { // else somebody may wait for this one's end
+		linger = s.lane.far.linger(linger)
+	}
 	switch {
 	case s.lane.starved || s.lane.prober.slots.scarce():
 		return 0

@@ -177,7 +177,7 @@ func (s *session) room(who priority, now time.Time) (int, denial) {
 		n = min(n, g)
 	}
 	if s.lane.pace.limits.Connections == 0 {
-		n = min(n, s.lane.far.worth(maxTransaction))
+		n = min(n, s.lane.far.transaction())
 	}
 	if s.maxRcpt > 0 {
 		n = min(n, s.maxRcpt)

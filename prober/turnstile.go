@@ -12,7 +12,7 @@ import (
 // turnstile bounds how many sessions connect or ask at one time to what the processor keeps up with. Where receivers are far,
 // hundreds wait for replies and cost nothing; where they answer at once, each one more only stands in the scheduler's queue, and
 // with it everybody who has something short to do: a single, a heartbeat. No budget is touched: a session that waits here has
-// reserved nothing for what it will ask, and keeps its connection.
+// reserved nothing for what it will ask, and keeps its connection. Who waits for a far host's reply is outside (away.go).
 //
 // The bound follows the number of goroutines that are ready and do not run: down by a quarter when they are many, up by a
 // quarter when they are few. While singles press, one that waits for a processor is many: a processor that always has something
@@ -103,6 +103,13 @@ func (ts *turnstile) leave() {
 	now := time.Now()
 	ts.look(now)
 	ts.admit(now)
+}
+
+// comeBack is leave undone, at once and over the bound: who comes back finishes what was begun, before others begin.
+func (ts *turnstile) comeBack() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.inside++
 }
 
 // wait returns when the turn has come; false when ctx ended first.

@@ -78,7 +78,12 @@ func (s *Session) greetBack() Fault {
 
 func (s *Session) hail(verb string) (engine.Reply, Fault) {
 	s.out = append(append(append(s.out[:0], verb...), s.cfg.EHLO...), "\r\n"...)
-	return s.command(engine.StageEHLO, s.cfg.Timeouts.EHLO)
+	asked := time.Now()
+	r, f := s.command(engine.StageEHLO, s.cfg.Timeouts.EHLO)
+	if took := time.Since(asked); s.echo == 0 || took < s.echo {
+		s.echo = took
+	}
+	return r, f
 }
 
 func (s *Session) wantsTLS() bool {

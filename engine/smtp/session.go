@@ -21,6 +21,7 @@ type Session struct {
 	latest   time.Time       // no wait of the call in progress lasts longer; zero for no bound
 	banner   engine.Reply
 	hello    engine.Reply
+	echo     time.Duration // see Echo
 	offers   Extensions
 	secure   bool
 	botched  bool
@@ -49,6 +50,9 @@ func (s *Session) Banner() engine.Reply { return s.banner }
 
 // Hello is the reply to EHLO, or to HELO.
 func (s *Session) Hello() engine.Reply { return s.hello }
+
+// Echo is how long the server took to answer a command of the greeting, the quickest of them.
+func (s *Session) Echo() time.Duration { return s.echo }
 
 // Botched reports a session that must not be used again, but for Close and Quit.
 func (s *Session) Botched() bool { return s.botched }

@@ -13,7 +13,7 @@
 # make charts    renders deploy/helm anew; make deploycheck: Helm's linter, Kubernetes' types, Prometheus' parsers over deploy
 # make rehearse  the runbook in three network namespaces: break a prober, mend it, back up, restore; as root
 # make licences  docs/licences.md anew; make vulncheck: known holes in what is linked, where their database can be reached
-# make test-web  the tests of the dashboard alone
+# make test-web  the tests of the dashboard alone; make test-race, make test-calm: two more parts of make test
 GO ?= go
 RACE := ./coordinator/... ./engine/dns ./engine/smtp ./prober/... ./store/... ./bench/sim ./cmd/...
 # What is tried without the race detector: paces that are not its own; fleets and kills of processes, whose rooms it watches in
@@ -30,7 +30,7 @@ PEERS ?=
 
 PAGE := api/web/dist/.built
 
-.PHONY: demo fair fleet kills makespan test check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck
+.PHONY: demo fair fleet kills makespan test test-race test-calm check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck
 
 build: $(PAGE)
 	CGO_ENABLED=0 $(GO) build -o bin/probity ./cmd/probity
@@ -56,12 +56,18 @@ kills:
 fair:
 	PROBITY_FAIR_ROWS=$(FAIR) $(GO) test -v -count=1 -timeout 1h -run '^TestFleetIsFair$$' ./cmd/probity
 
+# What waits runs beside what computes; the output of each is printed whole when it ends.
 test: build
 	sh api/web/test.sh $(CURDIR)/bin/probity
 	$(GO) test $$($(GO) list ./... | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/)
-	$(GO) test -race -timeout 40m -skip '$(CALM)' $(RACE)
-	$(GO) test -timeout 40m -run '$(CALM)' ./cmd/probity
+	$(MAKE) --no-print-directory --output-sync=target -j2 test-race test-calm
 	sh tools/fuzz.sh $(FUZZTIME)
+
+test-race:
+	$(GO) test -race -timeout 40m -skip '$(CALM)' $(RACE)
+
+test-calm:
+	$(GO) test -timeout 40m -run '$(CALM)' ./cmd/probity
 
 # In virtual time: a million rows take days of that and minutes of ours.
 makespan:

@@ -27,6 +27,7 @@
 //     came, and crashes on the way, do not show in it.
 //  5. Memory is the same for any size of job: windows of about a million rows, 64 MB of open chunks, 131,072 rows under way.
 //     Jobs take turns; one with a quarter of the longest one's rows, or less, is short, and has the greater part of them.
+//     A class with rows for a day or more of its budgets says so, and its budgets are spent evenly (desk.steady).
 //     Of a job's classes, the one whose rows will take longest goes first; of each, no more is under way than its budgets take
 //     in about two minutes, so that no slow one has the room of others. Six jobs are split at one time, not counting those that
 //     only wait for the name servers of few rows.

@@ -75,7 +75,7 @@ func (f *flight) fly() error {
 	}
 	batch := &wire.Batch{
 		Job: l.job.ID, Chunk: f.chunk.Number, Epoch: f.epoch, Class: f.chunk.Class, Egress: f.chunk.Egress,
-		MaxAge: l.job.MaxAge, NoSMTP: l.job.NoSMTP, Short: l.c.desk.isShort(l), Started: l.job.StartedAt, Rows: f.rows.batch,
+		MaxAge: l.job.MaxAge, NoSMTP: l.job.NoSMTP, Short: l.c.desk.isShort(l), Steady: l.c.desk.steady(l, f.chunk.Class), Started: l.job.StartedAt, Rows: f.rows.batch,
 	}
 	err = l.c.cfg.Prober.Verify(l.ctx, batch, l.c.cfg.Hold, f.collect)
 	if err != nil && l.ctx.Err() == nil && !errors.Is(err, context.Canceled) {

@@ -51,3 +51,42 @@ func TestLongestGoesFirst(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{"mx.slow.example": 1, "godaddy": 1, "google": 2, "tail": 3}, went)
 }
+
+// TestLongBacklogIsSteady says of which classes the rows keep their budgets busy for a day, those of all jobs counted and of a
+// job that is still being split all that are to come.
+func TestLongBacklogIsSteady(t *testing.T) {
+	c := New(Config{Prober: eight{}, Table: engine.DefaultTable()})
+	job := func(unique int64, split bool, rows map[string]int) *live {
+		l := &live{c: c, job: &store.Job{Unique: unique}, queues: map[string]*queue{}}
+		l.split.Store(split)
+		for class, n := range rows {
+			l.queues[class] = &queue{class: class, rows: n / 2, asked: n - n/2}
+		}
+		return l
+	}
+	const outlook, narrow = 24 * 10 * 20 * 8, 24 * 10 * 20 // rows of a day
+	tests := []struct {
+		name  string
+		jobs  []*live
+		class string
+		want  bool
+	}{
+		{"a day", []*live{job(outlook, true, map[string]int{"outlook": outlook})}, "outlook", true},
+		{"less", []*live{job(outlook, true, map[string]int{"outlook": outlook - 1})}, "outlook", false},
+		{"of two jobs", []*live{job(9, true, map[string]int{"outlook": outlook / 2}), job(9, true, map[string]int{"outlook": outlook / 2})}, "outlook", true},
+		{"a narrow route has one source", []*live{job(narrow, true, map[string]int{"mx.slow.example": narrow})}, "mx.slow.example", true},
+		{"many routes", []*live{job(1e9, true, map[string]int{classTail: 1e9})}, classTail, false},
+		{"a tenth is split", []*live{job(10*outlook, false, map[string]int{"outlook": outlook / 10, classTail: outlook - outlook/10})}, "outlook", true},
+		{"a tenth is split, of less", []*live{job(9*outlook, false, map[string]int{"outlook": outlook / 10, classTail: outlook - outlook/10})}, "outlook", false},
+		{"many routes beside a day", []*live{job(outlook, true, map[string]int{"outlook": outlook, classTail: 1e9})}, classTail, true},
+		{"few rows beside a day", []*live{job(outlook, true, map[string]int{"outlook": outlook, "mx.slow.example": 20 * 23})}, "mx.slow.example", true},
+		{"more rows beside a day", []*live{job(outlook, true, map[string]int{"outlook": outlook, "mx.slow.example": 20 * 24})}, "mx.slow.example", false},
+		{"no row", []*live{job(outlook, true, map[string]int{"outlook": outlook})}, "google", false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c.desk.lives = test.jobs
+			require.Equal(t, test.want, c.desk.steady(test.jobs[0], test.class))
+		})
+	}
+}

@@ -26,18 +26,15 @@ func (g *group) cutOff() bool { return g.again.n+g.cutoff.n > 0 }
 func (g *group) decoys() int { return g.wanted.n + g.cutoff.n }
 
 // again fills the first transaction of a connection with those who were cut off on others. It reports one that goes alone.
-func (f *filler) again(roomy, tight int, now time.Time) (alone bool) {
+func (f *filler) again(rooms [priorities]int, now time.Time) (alone bool) {
 	g := f.s.group
 	if f.s.used.transactions > 0 {
 		return false
 	}
 	for g.again.n > 0 {
 		p := g.again.first
-		room, late := tight, p.cut >= aloneAfter
-		if p.who == single {
-			room = roomy
-		}
-		if len(f.s.asks) >= room || !f.fits(p.place.domain) || late && len(f.s.asks) > 0 {
+		late := p.cut >= aloneAfter
+		if len(f.s.asks) >= rooms[p.who] || !f.fits(p.place.domain) || late && len(f.s.asks) > 0 {
 			break
 		}
 		if f.probe(p); late {
@@ -50,7 +47,7 @@ func (f *filler) again(roomy, tight int, now time.Time) (alone bool) {
 			break
 		}
 		before := len(f.s.asks)
-		if f.decoys(&g.cutoff, 1, roomy, tight, now); late && len(f.s.asks) > before {
+		if f.decoys(&g.cutoff, 1, rooms, now); late && len(f.s.asks) > before {
 			return true
 		}
 	}

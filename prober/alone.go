@@ -120,7 +120,7 @@ func (l *lane) note(s *wire.IdentityStatus, now time.Time) {
 		}
 		return
 	}
-	if _, d := l.pace.room(&connPace{}, bulk, now); d.denied && !d.lease {
+	if _, d := l.pace.room(&connPace{}, short, now); d.denied && !d.lease {
 		s.Spent++
 	}
 }

@@ -83,8 +83,8 @@ func (l *lane) awaitDecoy(p *probe, pl *place) {
 	pl.decoy.waiting.push(p)
 	if !pl.decoy.state.busy() {
 		l.wantDecoy(pl)
-	} else if p.who == single {
-		l.ringGroup(pl.group, single)
+	} else if p.who != bulk {
+		l.ringGroup(pl.group, p.who)
 	}
 }
 
@@ -96,16 +96,16 @@ func (l *lane) wantDecoy(pl *place) {
 		pl.group.wanted.push(pl)
 	}
 	l.ringGroup(pl.group, pl.decoy.who())
+	l.ringGroup(pl.group, bulk) // who looks at the first of those who wait only
 }
 
-// who is the priority of a decoy: that of the first who waits.
+// who is the priority of a decoy: the highest of those who wait.
 func (d *decoy) who() priority {
-	for p := d.waiting.first; p != nil; p = p.next {
-		if p.who == single {
-			return single
-		}
+	who := bulk
+	for p := d.waiting.first; p != nil && who != single; p = p.next {
+		who = max(who, p.who)
 	}
-	return bulk
+	return who
 }
 
 // decoyLocal is the local part of a domain's decoy: natural-looking, and beyond guessing by anyone who has not this node's

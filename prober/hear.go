@@ -114,16 +114,21 @@ func (h *hearing) book() {
 			unsent-- // the one that was not answered
 		}
 	}
-	accepted, mild := 0, 0
+	accepted, mild, spared := 0, 0, 0 // spared are those of long jobs
 	for _, a := range h.s.seen {
 		switch {
 		case a.reply.Positive():
 			accepted++
 		case !a.reply.Permanent() && !a.finding.NamesUnknown:
 			mild++
+		default:
+			continue
 		}
+		spared += long(h.s.asks[a.i : a.i+1])
 	}
 	h.s.settle(n, unsent, accepted, mild, h.now)
+	longs := long(h.s.asks)
+	h.l.pace.spend(longs, max(0, longs-spared-unsent), h.now)
 }
 
 // mailRefused tells a refused MAIL. The first of a connection speaks about us at this host (RFC 5321 section 3.3); a later

@@ -24,10 +24,16 @@ func (l *lane) kick(now time.Time) {
 		}
 		n += more
 	}
+	l.heedShort(now)
+	shut := false // to long jobs
 	for n := l.ready[short].n + l.ready[bulk].n; n > 0; n-- {
-		both := l.ready[short].n > 0 && l.ready[bulk].n > 0
+		both := l.ready[short].n > 0 && l.ready[bulk].n > 0 && !shut
 		who, sessions := l.opened.whose(both, l.ready[short].n > 0), l.sessions
 		ok, more := l.serve(who, now)
+		if !ok && who == bulk && l.ready[short].n > 0 && !shut {
+			shut = true // their pace need not be that of short ones
+			continue
+		}
 		if !ok {
 			break
 		}
@@ -71,21 +77,26 @@ func (g *group) needs(who priority, l *lane) bool {
 	work := g.waiting()
 	switch who {
 	case short:
-		if g.queued[short] == 0 {
+		if g.queued[short]+g.decoysFor(short) == 0 {
 			return false // the others have their own ring
 		}
 	case single:
-		work = g.queued[single]
-		for _, r := range [...]*ring[*place]{&g.cutoff, &g.wanted} {
-			if r.n > 0 && r.peek().decoy.who() == single {
-				work++
-			}
-		}
+		work = g.queued[single] + g.decoysFor(single)
 	}
 	if work == 0 || g.blocked && who <= g.deny {
 		return false
 	}
 	return len(g.idle) > 0 || work > g.sessions*l.worth()
+}
+
+// decoysFor counts the lists of decoys whose first is for somebody of a priority.
+func (g *group) decoysFor(who priority) (n int) {
+	for _, r := range [...]*ring[*place]{&g.cutoff, &g.wanted} {
+		if r.n > 0 && r.peek().decoy.who() == who {
+			n++
+		}
+	}
+	return n
 }
 
 // worth is how many waiting probes are worth a connection of their own. A far host that takes few a transaction is asked in groups

@@ -181,6 +181,20 @@ func (l *lane) add(probes []*probe, now time.Time) bool {
 	return true
 }
 
+// steady takes the coordinator's word that rows for many hours of the lane's budget wait.
+func (l *lane) steady(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pace.even.until = now.Add(steadyFor)
+}
+
+// heedShort has the long jobs' pace heed short ones that wait. The mutex is held.
+func (l *lane) heedShort(now time.Time) {
+	if l.queued[short] > 0 {
+		l.pace.even.shorn = now.Add(shortLinger)
+	}
+}
+
 // promote moves a queued probe to the singles.
 func (l *lane) promote(p *probe, now time.Time) {
 	l.mu.Lock()

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// later is when the lane's budgets allow more, for rows that go home undone; the zero time where no budget says so, and the
+// later is when the lane's budgets allow more to jobs of a priority, for rows that go home undone; the zero time where no budget says so, and the
 // rows may come again at once.
-func (l *lane) later(now time.Time) time.Time {
+func (l *lane) later(who priority, now time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var due time.Time
@@ -15,14 +15,14 @@ func (l *lane) later(now time.Time) time.Time {
 			due = t
 		}
 	}
-	if _, d := l.pace.room(&connPace{}, bulk, now); d.denied {
+	if _, d := l.pace.room(&connPace{}, who, now); d.denied {
 		put(d.until)
 	}
 	if l.sessions > 0 {
 		return due
 	}
 	put(l.opens())
-	put(l.pace.mayConnect(bulk, now).until)
+	put(l.pace.mayConnect(who, now).until)
 	put(l.egress.health.canaryAt())
 	put(l.destinationsAt())
 	return due

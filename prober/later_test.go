@@ -16,7 +16,7 @@ func TestLaterIsABudgetsWord(t *testing.T) {
 		row := b.rows(mxa, "ann@a.example")[0]
 		now := time.Now()
 		l := b.prober.laneOf(row.Route, b.prober.egress.list[0], now)
-		require.Zero(t, l.later(now))
+		require.Zero(t, l.later(bulk, now))
 		l.mu.Lock()
 		g := l.placeOf(&(&probe{}).ev, "mx.a.example").group
 		l.mu.Unlock()
@@ -28,13 +28,13 @@ func TestLaterIsABudgetsWord(t *testing.T) {
 			l.mu.Lock()
 			l.block(g, bulk, x.until, now)
 			l.mu.Unlock()
-			require.Equal(t, x.want, l.later(now))
+			require.Equal(t, x.want, l.later(bulk, now))
 		}
 		l.mu.Lock()
 		l.free(g)
 		l.pause(now.Add(time.Minute))
 		l.mu.Unlock()
-		require.Equal(t, now.Add(time.Minute), l.later(now))
+		require.Equal(t, now.Add(time.Minute), l.later(bulk, now))
 	})
 }
 

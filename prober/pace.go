@@ -45,6 +45,7 @@ type pace struct {
 	lease     lease
 	calls     *calls    // of singles; nil where they always come
 	elsewhere elsewhere // used of the hour by other sources of the cluster
+	even      even
 	slow      time.Time // until then, half of every budget
 	rest      time.Time // until then, nothing: the receiver has quarantined this source
 }
@@ -156,19 +157,46 @@ func (p *pace) room(c *connPace, who priority, now time.Time) (int, denial) {
 	return min(n, c.room(&p.limits, who)), d
 }
 
+// anHour is what who may use now of the hour's refusals. Short jobs leave singles half of what long ones leave them: so they find
+// something even where a long one has used all that it may.
+func (p *pace) anHour(who priority, now time.Time) int {
+	l := p.limits.RefusalsPerHour
+	limit := p.allowed(who, l, now)
+	if who == short && p.calls.come(now) {
+		limit += kept(p.usable(l, now)) / 2
+	}
+	return limit - p.elsewhere.now(now)
+}
+
+// apart reports that short jobs may have more than long ones.
+func (p *pace) apart(now time.Time) bool { return p.even.on(now) || p.calls.come(now) }
+
+// spend settles n recipients of long jobs, of which `refused` count in the hour.
+func (p *pace) spend(n, refused int, now time.Time) {
+	if p.limits.RefusalsPerHour > 0 {
+		p.even.settle(n, refused, p.anHour(bulk, now), now)
+	}
+}
+
 // hourly is room in the refusal budget.
 func (p *pace) hourly(who priority, now time.Time) (int, denial) {
 	l := p.limits.RefusalsPerHour
 	if l == 0 {
 		return maxTransaction, denial{}
 	}
-	limit := p.allowed(who, l, now) - p.elsewhere.now(now)
+	limit := p.anHour(who, now)
 	n := p.refuse.room(limit, now)
 	if n == 0 && limit <= 0 {
 		return 0, denial{denied: true, until: p.elsewhere.until}
 	}
 	if n == 0 {
 		return 0, denial{denied: true, until: p.refuse.next(limit, now)}
+	}
+	if who == bulk && p.even.on(now) {
+		m, d := p.even.room(limit, now)
+		if n = min(n, m); d.denied {
+			return 0, d
+		}
 	}
 	if p.lease.needed {
 		if p.lease.left <= 0 || !now.Before(p.lease.until) {

@@ -84,7 +84,7 @@ func (w *window) use(limit int, now time.Time) wire.Use {
 
 // stateNow is what holds the lane back, and until when where that is known. The mutex is held.
 func (l *lane) stateNow(now time.Time) (string, time.Time) {
-	_, d := l.pace.room(&connPace{}, bulk, now)
+	_, d := l.pace.room(&connPace{}, short, now)
 	switch {
 	case now.Before(l.pace.rest):
 		return "quarantined", l.pace.rest

@@ -10,6 +10,7 @@ import (
 type ask struct {
 	p     *probe
 	place *place
+	long  bool // for a row of a long job
 }
 
 // take fills the session's next transaction and reserves its budgets: singles first, then decoys, then jobs. When there is
@@ -20,14 +21,16 @@ func (l *lane) take(s *session, now time.Time) denial {
 	if now.Before(l.notBefore) {
 		return denial{denied: true, until: l.notBefore}
 	}
-	roomy, d1 := s.room(single, now)
-	tight, d0 := s.room(bulk, now)
-	if l.fill(s, roomy, tight, now) {
+	l.heedShort(now)
+	rooms, denials := s.rooms(now)
+	if l.fill(s, rooms, now) {
 		s.sent = l.heard
 		for more := s.together(); more > 0; more = s.together() {
-			roomy, _ := s.room(single, now)
-			tight, _ := s.room(bulk, now)
-			if !l.fill(s, min(roomy, more), min(tight, more), now) {
+			rooms, _ := s.rooms(now)
+			for who := range rooms {
+				rooms[who] = min(rooms[who], more)
+			}
+			if !l.fill(s, rooms, now) {
 				break
 			}
 		}
@@ -36,10 +39,12 @@ func (l *lane) take(s *session, now time.Time) denial {
 	}
 	g := s.group
 	switch {
-	case roomy == 0 && g.waiting() > 0:
-		return s.spent(d1)
-	case tight == 0 && g.waiting() > g.queued[single]:
-		return s.spent(d0)
+	case rooms[single] == 0 && g.waiting() > 0:
+		return s.spent(denials[single])
+	case rooms[short] == 0 && g.waiting() > g.queued[single]:
+		return s.spent(denials[short])
+	case rooms[bulk] == 0 && g.waiting() > g.queued[single]+g.queued[short]:
+		return s.spent(denials[bulk])
 	case g.cutOff() && s.used.transactions > 0:
 		s.leave = true // what there is wants a new connection
 	}
@@ -47,14 +52,16 @@ func (l *lane) take(s *session, now time.Time) denial {
 }
 
 // fill adds a transaction to the group, of so many recipients at most, and reserves its budgets. False when it would be empty.
-func (l *lane) fill(s *session, roomy, tight int, now time.Time) bool {
+func (l *lane) fill(s *session, rooms [priorities]int, now time.Time) bool {
 	g, from := s.group, len(s.asks)
 	f := filler{l: l, s: s, oneDomain: l.provider.OneDomain || s.oneDomain || g.oneDomain}
-	roomy, tight = from+roomy, from+tight
-	if !f.again(roomy, tight, now) {
-		f.probes(&g.rings[single], single, roomy)
-		f.decoys(&g.wanted, g.wanted.n, roomy, tight, now)
-		f.jobs(tight)
+	for who := range rooms {
+		rooms[who] += from
+	}
+	if !f.again(rooms, now) {
+		f.probes(&g.rings[single], single, rooms[single])
+		f.decoys(&g.wanted, g.wanted.n, rooms, now)
+		f.jobs(rooms)
 	}
 	n := len(s.asks) - from
 	if n == 0 {
@@ -91,7 +98,13 @@ func (f *filler) fits(domain string) bool {
 func (f *filler) put(p *probe, pl *place) {
 	f.domain = pl.domain
 	pl.flying++
-	f.s.asks = append(f.s.asks, ask{p, pl})
+	who := bulk
+	if p != nil {
+		who = p.who
+	} else {
+		who = pl.decoy.who()
+	}
+	f.s.asks = append(f.s.asks, ask{p, pl, who == bulk})
 	if p != nil {
 		f.s.rcpts = append(f.s.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: pl.domain})
 	}
@@ -123,7 +136,7 @@ func (f *filler) probes(r *ring[*place], who priority, room int) {
 }
 
 // jobs takes rows of jobs: first of those whose turn it is, and of the others what room is left.
-func (f *filler) jobs(room int) {
+func (f *filler) jobs(rooms [priorities]int) {
 	l, g := f.l, f.s.group
 	both := l.queued[short] > 0 && l.queued[bulk] > 0
 	first, then := short, bulk
@@ -132,7 +145,7 @@ func (f *filler) jobs(room int) {
 	}
 	for _, who := range [...]priority{first, then} {
 		before := len(f.s.asks)
-		f.probes(&g.rings[who], who, room)
+		f.probes(&g.rings[who], who, rooms[who])
 		if both {
 			l.served.took(who, len(f.s.asks)-before)
 		}
@@ -140,15 +153,15 @@ func (f *filler) jobs(room int) {
 }
 
 // decoys takes the decoys that are wanted, looking at so many at most.
-func (f *filler) decoys(r *ring[*place], look, roomy, tight int, now time.Time) {
-	for looked := min(look, r.n); looked > 0 && len(f.s.asks) < roomy; looked-- {
+func (f *filler) decoys(r *ring[*place], look int, rooms [priorities]int, now time.Time) {
+	for looked := min(look, r.n); looked > 0 && len(f.s.asks) < rooms[single]; looked-- {
 		pl := r.pop()
 		if pl.decoy.waiting.n == 0 { // those who wanted it have gone
 			pl.decoy.state = decoyUnknown
 			f.l.tidy(pl)
 			continue
 		}
-		if !f.fits(pl.domain) || len(f.s.asks) >= tight && pl.decoy.who().isBulk() {
+		if !f.fits(pl.domain) || len(f.s.asks) >= rooms[pl.decoy.who()] {
 			r.push(pl)
 			continue
 		}
@@ -157,6 +170,16 @@ func (f *filler) decoys(r *ring[*place], look, roomy, tight int, now time.Time) 
 		f.put(nil, pl)
 		f.s.rcpts = append(f.s.rcpts, smtp.Rcpt{Local: decoyLocal(f.s.keyer, pl.domain, now), Domain: pl.domain})
 	}
+}
+
+// rooms is room for each priority, and why there is none.
+func (s *session) rooms(now time.Time) (rooms [priorities]int, denials [priorities]denial) {
+	rooms[single], denials[single] = s.room(single, now)
+	rooms[bulk], denials[bulk] = s.room(bulk, now)
+	if rooms[short], denials[short] = rooms[bulk], denials[bulk]; s.lane.pace.apart(now) {
+		rooms[short], denials[short] = s.room(short, now)
+	}
+	return rooms, denials
 }
 
 // room is how many recipients may be sent now, by the lane, the destination, the server's own word and what was learnt of it.
@@ -191,12 +214,23 @@ func (s *session) room(who priority, now time.Time) (int, denial) {
 // reserve takes n recipients and a transaction from all budgets.
 func (s *session) reserve(n int) {
 	s.lane.pace.reserve(&s.used, n)
+	s.lane.pace.even.out += long(s.asks[len(s.asks)-n:])
 	s.used.transactions++
 	if dest := s.dest; dest != nil {
 		dest.mu.Lock()
 		dest.pace.reserve(&s.destUsed, n)
 		dest.mu.Unlock()
 	}
+}
+
+// long is how many of the asked are for rows of long jobs.
+func long(asks []ask) (n int) {
+	for i := range asks {
+		if asks[i].long {
+			n++
+		}
+	}
+	return n
 }
 
 // settle returns to all budgets what a transaction of n recipients has not used: `unsent` were never sent, `accepted` were

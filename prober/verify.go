@@ -194,6 +194,9 @@ func (v *verification) route(row *wire.Row) {
 		if e, ok := v.b.Elsewhere[row.Route.Key]; ok {
 			s.lane.told(e, v.now)
 		}
+		if v.b.Steady {
+			s.lane.steady(v.now)
+		}
 		s.away = s.lane.away(v.now)
 	}
 	if s.lane != v.same.lane {
@@ -312,7 +315,7 @@ func (v *verification) abandon() {
 		}
 		l := pr.lane.Load()
 		if _, ok := due[l]; !ok && l != nil {
-			due[l] = l.later(now)
+			due[l] = l.later(v.who, now)
 		}
 		if v.p.flight.leave(pr, v.r) {
 			v.p.rows.Add(-1)

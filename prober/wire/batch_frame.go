@@ -20,7 +20,7 @@ func malformed(what string, args ...any) error {
 // strings of the batch.
 func (b *Batch) toFrame(number uint64, hold time.Duration, keep func(*Row) bool) *BatchFrame {
 	f := &BatchFrame{Batch: number, Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Class: b.Class, Egress: b.Egress,
-		MaxAgeNs: int64(b.MaxAge), NoSmtp: b.NoSMTP, StartedNs: unixNano(b.Started), HoldNs: int64(hold), Short: b.Short}
+		MaxAgeNs: int64(b.MaxAge), NoSmtp: b.NoSMTP, StartedNs: unixNano(b.Started), HoldNs: int64(hold), Short: b.Short, Steady: b.Steady}
 	n := len(b.Rows)
 	f.Number, f.Route, f.Mailbox = make([]uint32, 0, n), make([]uint32, 0, n), make([]string, 0, n)
 	f.Attempt, f.Flags = make([]byte, 0, n), make([]byte, 0, n)
@@ -55,7 +55,7 @@ func (f *BatchFrame) batch(table *engine.Table) (*Batch, error) {
 		return nil, err
 	}
 	b := &Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass(), Egress: f.GetEgress(),
-		MaxAge: time.Duration(f.GetMaxAgeNs()), NoSMTP: f.GetNoSmtp(), Short: f.GetShort(), Started: fromUnixNano(f.GetStartedNs()), Rows: make([]Row, n)}
+		MaxAge: time.Duration(f.GetMaxAgeNs()), NoSMTP: f.GetNoSmtp(), Short: f.GetShort(), Steady: f.GetSteady(), Started: fromUnixNano(f.GetStartedNs()), Rows: make([]Row, n)}
 	for _, r := range f.GetRoutes() {
 		if e := r.elsewhere(); e.Used > 0 {
 			if b.Elsewhere == nil {

@@ -49,7 +49,7 @@ func drawBatch(t *rapid.T) *Batch {
 	routes := rapid.SliceOfN(rapid.Custom(drawRoute), 1, 3).Draw(t, "routes")
 	addresses := rapid.SliceOfN(rapid.Custom(drawAddress), 1, 5).Draw(t, "addresses")
 	b := &Batch{Job: rapid.String().Draw(t, "job"), Chunk: rapid.Uint64().Draw(t, "chunk"), Epoch: rapid.Uint32().Draw(t, "epoch"),
-		Class: rapid.String().Draw(t, "class"), Egress: rapid.String().Draw(t, "egress"), NoSMTP: rapid.Bool().Draw(t, "noSMTP"),
+		Class: rapid.String().Draw(t, "class"), Egress: rapid.String().Draw(t, "egress"), NoSMTP: rapid.Bool().Draw(t, "noSMTP"), Short: rapid.Bool().Draw(t, "short"), Steady: rapid.Bool().Draw(t, "steady"),
 		MaxAge: time.Duration(rapid.Int64Min(0).Draw(t, "maxAge")), Started: drawTime(t, "started", 1)}
 	for _, number := range rapid.SliceOfNDistinct(rapid.Uint32(), 1, 20, rapid.ID).Draw(t, "numbers") {
 		b.Rows = append(b.Rows, Row{Number: number, Attempt: rapid.Byte().Draw(t, "attempt"), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")),

@@ -1339,7 +1339,8 @@ type BatchFrame struct {
 	Flags         []byte   `protobuf:"bytes,14,opt,name=flags" json:"flags,omitempty"`
 	Route         []uint32 `protobuf:"varint,15,rep,packed,name=route" json:"route,omitempty"` // index into routes
 	Mailbox       []string `protobuf:"bytes,16,rep,name=mailbox" json:"mailbox,omitempty"`
-	Short         bool     `protobuf:"varint,17,opt,name=short" json:"short,omitempty"` // the job has few rows left beside others
+	Short         bool     `protobuf:"varint,17,opt,name=short" json:"short,omitempty"`   // the job has few rows left beside others
+	Steady        bool     `protobuf:"varint,18,opt,name=steady" json:"steady,omitempty"` // the class has rows for many hours of its budget
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1489,6 +1490,13 @@ func (x *BatchFrame) GetMailbox() []string {
 func (x *BatchFrame) GetShort() bool {
 	if x != nil {
 		return x.Short
+	}
+	return false
+}
+
+func (x *BatchFrame) GetSteady() bool {
+	if x != nil {
+		return x.Steady
 	}
 	return false
 }
@@ -2364,7 +2372,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x02mx\x18\x05 \x03(\tR\x02mx\x12\x1e\n" +
 	"\vmx_is_hosts\x18\x06 \x01(\bR\tmxIsHosts\x12\x1c\n" +
 	"\telsewhere\x18\a \x01(\rR\telsewhere\x12!\n" +
-	"\felsewhere_ms\x18\b \x01(\rR\velsewhereMs\"\xbd\x03\n" +
+	"\felsewhere_ms\x18\b \x01(\rR\velsewhereMs\"\xd5\x03\n" +
 	"\n" +
 	"BatchFrame\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x10\n" +
@@ -2386,7 +2394,8 @@ const file_wire_proto_rawDesc = "" +
 	"\x05flags\x18\x0e \x01(\fR\x05flags\x12\x14\n" +
 	"\x05route\x18\x0f \x03(\rR\x05route\x12\x18\n" +
 	"\amailbox\x18\x10 \x03(\tR\amailbox\x12\x14\n" +
-	"\x05short\x18\x11 \x01(\bR\x05short\"\xd6\x02\n" +
+	"\x05short\x18\x11 \x01(\bR\x05short\x12\x16\n" +
+	"\x06steady\x18\x12 \x01(\bR\x06steady\"\xd6\x02\n" +
 	"\fResultsFrame\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x12\n" +

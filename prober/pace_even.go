@@ -12,9 +12,10 @@ import "time"
 type even struct {
 	until time.Time // the backlog is long until then, if nobody says so again
 	debt  time.Time
-	shut  bool      // until a portion is earned: a connection should carry more than one recipient
-	shorn time.Time // until then a short job wants the same budget
-	out   int       // reserved and not settled
+	price time.Duration // of a refusal, when there was room last
+	shut  bool          // until a portion is earned: a connection should carry more than one recipient
+	shorn time.Time     // until then a short job wants the same budget
+	out   int           // reserved and not settled
 }
 
 const (
@@ -50,6 +51,7 @@ func (e *even) room(limit int, now time.Time) (int, denial) {
 	have := int(now.Add(portion).Sub(e.debt)/each) - e.out
 	switch {
 	case have > 0:
+		e.price = each
 		return have, denial{}
 	case e.out > 0:
 		return 0, denial{denied: true, until: now.Add(outWait)}
@@ -58,7 +60,8 @@ func (e *even) room(limit int, now time.Time) (int, denial) {
 	return 0, denial{denied: true, until: opens}
 }
 
-// settle ends n reservations, of which `refused` count.
+// settle ends n reservations, of which `refused` count. They cost no more than when there was room for them: were those under way
+// charged for a short job that came since, or for a budget that others turn out to have used, they could shut bulk out for hours.
 func (e *even) settle(n, refused, limit int, now time.Time) {
 	e.out = max(0, e.out-n)
 	if !e.on(now) {
@@ -67,5 +70,9 @@ func (e *even) settle(n, refused, limit int, now time.Time) {
 	if e.debt.IsZero() {
 		e.debt = now
 	}
-	e.debt = e.debt.Add(time.Duration(refused) * e.each(limit, now))
+	cost := e.each(limit, now)
+	if e.price > 0 {
+		cost = min(cost, e.price)
+	}
+	e.debt = e.debt.Add(time.Duration(refused) * cost)
 }

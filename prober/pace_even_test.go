@@ -93,6 +93,30 @@ func TestEvenLeavesShortJobsTheirShare(t *testing.T) {
 	}
 }
 
+// TestEvenChargesWhatItSaid has a long backlog under way for all that it may ask when a short job comes, or the word that others have
+// used the hour: it pays for two portions, and goes on when one of them is earned again.
+func TestEvenChargesWhatItSaid(t *testing.T) {
+	for name, change := range map[string]func(p *pace, now time.Time){
+		"a short job comes":    func(p *pace, now time.Time) { p.even.shorn = now.Add(shortLinger) },
+		"others used the hour": func(p *pace, now time.Time) { p.elsewhere = elsewhere{200, now.Add(shortLinger)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Unix(1_700_000_000, 0)
+			p := newPace(engine.Limits{RefusalsPerHour: 200}, now)
+			p.calls = &calls{}
+			p.even.until = now.Add(100 * time.Hour)
+			n, _ := p.hourly(bulk, now)
+			p.reserve(&connPace{}, n)
+			p.even.out += n
+			change(&p, now)
+			p.settle(&connPace{}, n, 0, 0, now)
+			p.spend(n, n, now)
+			n, _ = p.hourly(bulk, now.Add(time.Hour/portions))
+			require.Positive(t, n)
+		})
+	}
+}
+
 // TestShortJobFindsRoomBesideALongBacklog keeps a lane in work for hours with rows that are all refused. A short job of a tenth of
 // the hour's budget comes whenever it likes: it is answered in less than an hour. Without the word of a long backlog it finds
 // the hour spent.

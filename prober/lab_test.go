@@ -183,7 +183,7 @@ func (b *lab) serveDNS(ctx context.Context, wg *sync.WaitGroup) {
 			switch {
 			case b.nameless.Load():
 				m.Rcode = mdns.RcodeServerFailure
-			case h == nil:
+			case h == nil && q.Question[0].Name != ".":
 				m.Rcode = mdns.RcodeNameError
 			case q.Question[0].Qtype == mdns.TypeA:
 				at := h.addr

@@ -137,7 +137,7 @@ func (n *nameServer) forward(m *dns.Msg, q dns.Question, udp bool) {
 // absent tells a name without records that has names below it (RFC 8020) from
 // one that does not exist.
 func (n *nameServer) absent(name string) int {
-	if _, above := n.world.above[name]; above {
+	if _, above := n.world.above[name]; above || name == "" { // the root is above all
 		return dns.RcodeSuccess
 	}
 	return dns.RcodeNameError

@@ -42,6 +42,11 @@ func (r *Resolver) ask(ctx context.Context, q question) answer {
 			continue
 		}
 		a := r.try(ctx, s, q)
+		if a.outcome == nxDomain && !r.believes(ctx, s) {
+			a = answer{}
+		} else if a.outcome == found || a.outcome == noData {
+			s.knew()
+		}
 		switch {
 		case condemns(a.outcome, q.kind) && n > 1 && denied == nil:
 			denied, denial = s, a
@@ -60,6 +65,20 @@ func (r *Resolver) ask(ctx context.Context, q question) answer {
 		return denial
 	}
 	return failure
+}
+
+// believes reports whether a server's NXDOMAIN is to be believed: not when it says of the root itself that it does not exist.
+// That is what a resolver says of everything that has no way out, or lets nobody out. It is asked at its first NXDOMAIN, and after
+// deniedInARow of them in a row; one that does not answer about the root (some will not) is believed.
+func (r *Resolver) believes(ctx context.Context, s *server) bool {
+	if !s.denied() {
+		return true
+	}
+	if r.try(ctx, s, question{kind: typeMX}).outcome == nxDomain {
+		return false
+	}
+	s.knew()
+	return true
 }
 
 // condemns reports an answer that may make addresses invalid: no such domain, no MX, no address. That there is no AAAA is

@@ -13,7 +13,7 @@
 //
 //  1. A reply counts only if its server, id, question name, type and class are those of a pending query (RFC 5452 section 9).
 //  2. That a domain does not exist, or has neither MX nor A, is told only when two servers said so, where two or more are
-//     configured; where one is, its word is all there is.
+//     configured; where one is, its word is all there is. One that denies the root itself is believed in nothing it denies.
 //  3. A failure to answer (SERVFAIL, REFUSED, lame, malformed, silent) is never told as NXDOMAIN or NODATA; the next server is asked.
 //  4. The domain itself is the mail host only where MX is NODATA and an address record exists (RFC 5321 section 5.1).
 //  5. What a server sends is bounded: 16 MX records (the best), 16 addresses, 8 aliases in a row, 4,096 records a message, 64 KiB.

@@ -186,6 +186,7 @@ type zone struct {
 	words   map[string]string   // by name, or "name TYPE"
 	noChase bool                // a CNAME is given without what it leads to
 	noSOA   bool
+	noRoot  bool // denies the root, as what has no way out does
 }
 
 // parseZone reads "name TTL TYPE data" or "name [TYPE] WORD" a line.
@@ -266,7 +267,7 @@ func (z *zone) fill(m *dns.Msg, q dns.Question) {
 			name = next
 			continue
 		}
-		if !ok {
+		if !ok && (name != "." || z.noRoot) {
 			m.Rcode = dns.RcodeNameError
 		}
 		break

@@ -124,6 +124,9 @@ func validName(name string) bool {
 func appendName(dst []byte, name string) []byte {
 	at := len(dst)
 	dst = append(dst, 0)
+	if name == "" { // the root
+		return dst
+	}
 	for i := 0; i < len(name); i++ {
 		if name[i] == '.' {
 			dst[at] = byte(len(dst) - at - 1)

@@ -229,3 +229,40 @@ func TestMXOrderIsCanonical(t *testing.T) {
 		}
 	}
 }
+
+// A server that denies the root denies everything: nothing it denies is believed, however few it is asked, and whatever it
+// knew before.
+func TestWhoDeniesTheRootIsNotBelieved(t *testing.T) {
+	cut := func(text string) *zone { z := parseZone(text); z.noRoot = true; return z }
+	for _, c := range []struct {
+		name string
+		net  *internet
+		want engine.Fact
+	}{
+		{"alone", &internet{servers: map[netip.AddrPort]handler{first: cut("").handle}}, engine.FactServFail},
+		{"beside one that denies", pair(cut("").handle, parseZone("").handle), engine.FactServFail},
+		{"beside one that knows", pair(cut("").handle, parseZone("absent.example. 600 MX 10 mx.example.").handle), engine.FactMX},
+		{"both", pair(cut("").handle, cut("").handle), engine.FactServFail},
+		{"neither", pair(parseZone("").handle, parseZone("").handle), engine.FactNoDomain},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			if got := c.net.start(t, nil).Route(t.Context(), "absent.example").Fact; got != c.want {
+				t.Errorf("%s: %v, want %v", c.name, got, c.want)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		z := parseZone("known.example. 600 MX 10 mx.known.example.")
+		r := (&internet{servers: map[netip.AddrPort]handler{first: z.handle}}).start(t, nil)
+		r.Route(t.Context(), "known.example")
+		z.noRoot = true // from here on it has lost its way
+		for i := range deniedInARow {
+			if r.Route(t.Context(), fmt.Sprintf("d%d.example", i)).Fact != engine.FactNoDomain {
+				t.Error("not believed while it was trusted:", i)
+			}
+		}
+		if got := r.Route(t.Context(), "last.example").Fact; got != engine.FactServFail {
+			t.Error("believed for ever:", got)
+		}
+	})
+}

@@ -19,6 +19,7 @@ type server struct {
 	text string
 
 	silent atomic.Int32 // timeouts in a row
+	trust  atomic.Int32 // how many NXDOMAIN in a row are believed from now on
 	rested atomic.Int64 // Unix nanoseconds until which it is asked last
 }
 
@@ -39,6 +40,19 @@ func (s *server) saw(spoke bool) {
 		s.rested.Store(time.Now().Add(restFor).UnixNano())
 	}
 }
+
+// deniedInARow is how many names a server may deny, none between that it knows, before it is asked about the root.
+const deniedInARow = 64
+
+// knew notes that the server knows a name, or at least does not deny the root.
+func (s *server) knew() {
+	if s.trust.Load() != deniedInARow {
+		s.trust.Store(deniedInARow)
+	}
+}
+
+// denied notes that it denied one, and reports whether that wants proof.
+func (s *server) denied() bool { return s.trust.Load() <= 0 || s.trust.Add(-1) < 0 }
 
 func (s *server) healthy(now time.Time) bool { return s.rested.Load() <= now.UnixNano() }
 

@@ -109,7 +109,7 @@ func TestSingleAtItsDeadline(t *testing.T) {
 				return Answer{}, errors.New("too late")
 			},
 		} {
-			l.prober.single = single
+			l.prober.single.Store(&single)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			began := time.Now()
 			a, err := l.client.Single(ctx, testAsk())

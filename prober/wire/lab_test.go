@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,7 +139,7 @@ type slow struct {
 	taken  int // batches
 	inside map[string]int
 	most   map[string]int // rows of a class under way at one time
-	single func(context.Context, Ask) (Answer, error)
+	single atomic.Pointer[func(context.Context, Ask) (Answer, error)]
 }
 
 func newSlow(pace time.Duration) *slow {
@@ -190,8 +191,8 @@ func (p *slow) probe(row *Row) {
 }
 
 func (p *slow) Single(ctx context.Context, a Ask) (Answer, error) {
-	if p.single != nil {
-		return p.single(ctx, a)
+	if single := p.single.Load(); single != nil {
+		return (*single)(ctx, a)
 	}
 	return Answer{Verdict: engine.Sure(engine.ReasonMailboxNotFound, "test", a.Flags, time.Now()), Node: "n1"}, nil
 }

@@ -156,9 +156,15 @@ func (p *slow) enter(b *Batch, rows int) {
 	}
 }
 
-func (p *slow) Verify(ctx context.Context, b *Batch, hold time.Duration, emit func(Results)) error {
+func (p *slow) Verify(ctx context.Context, b *Batch, hold time.Duration, send func(Results)) error {
 	p.enter(b, len(b.Rows))
-	defer p.enter(b, -len(b.Rows))
+	// A batch is over with its last results: the next one may begin before this call has returned.
+	emit := func(part Results) {
+		if part.Done {
+			p.enter(b, -len(b.Rows))
+		}
+		send(part)
+	}
 	end := time.NewTimer(hold)
 	defer end.Stop()
 	tick := time.NewTicker(p.pace)

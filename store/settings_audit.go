@@ -24,6 +24,12 @@ type Act struct {
 	Cursor string    `json:"-"` // set when listed: continue below this act
 }
 
+// ActNames are the acts that this program writes, here and in the rooms that call Audit. A log may hold others, of other builds.
+func ActNames() []string {
+	return []string{"sign in", "user add", "user disable", "user enable", "user limits", "user password", "key create", "key revoke", "grant",
+		"callback secret", "suppress", "unsuppress", "erase", "release", "backup"}
+}
+
 // actorFrom stands between the two parts of an actor.
 const actorFrom = " from "
 

@@ -3,12 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"probity/api"
+	"probity/store"
 )
 
 // auditCmd reads the audit log.
@@ -17,6 +21,33 @@ type auditCmd struct {
 	Limit int    `help:"How many, from the newest." default:"50"`
 	By    string `help:"Only what was done by those whose name or address has these letters."`
 	Act   string `help:"Only this act, in the words of the log: 'key create'."`
+}
+
+// Validate is called by the parser. An act that is never written is a slip: an empty table would say that nobody did it.
+func (c *auditCmd) Validate() error {
+	if c.Limit < 1 {
+		return errors.New("--limit: give how many entries to show, 1 or more")
+	}
+	if c.Act != "" && !slices.Contains(store.ActNames(), c.Act) {
+		return fmt.Errorf("--act %q: the log has no such act; give one of %s", c.Act, strings.Join(store.ActNames(), ", "))
+	}
+	return nil
+}
+
+// sayNone tells that the table is empty because nothing was found, and what was looked for.
+func (c *auditCmd) sayNone(con *console) {
+	words := ""
+	if c.Act != "" {
+		words += fmt.Sprintf(" --act %q", c.Act)
+	}
+	if c.By != "" {
+		words += fmt.Sprintf(" --by %q", c.By)
+	}
+	if words == "" {
+		fmt.Fprintln(con.err, "the audit log has no entry yet")
+		return
+	}
+	fmt.Fprintf(con.err, "no entry of the audit log matches%s; leave that out to see all\n", words)
 }
 
 // actFilter says which acts are wanted; empty fields take all.
@@ -55,6 +86,9 @@ func (c *auditCmd) Run(ctx context.Context, con *console) error {
 			if cursor = next; next == "" {
 				break
 			}
+		}
+		if len(acts) == 0 {
+			c.sayNone(con)
 		}
 		return printRows(con, c.JSON, "WHEN\tWHO\tFROM\tACT\tTARGET\tABOUT\tNOTE", acts, func(a actView) []string {
 			return []string{moment(a.At), a.By, a.From, a.Act, a.Target, a.About, a.Note}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/store"
+)
+
+// TestActNames holds the acts that the command line names against what the program writes, and against the description of the
+// interface.
+func TestActNames(t *testing.T) {
+	written := map[string]bool{}
+	literal := regexp.MustCompile(`\bAct: "([^"]+)"`)
+	for _, room := range []string{"../../api", "../../store", "../../coordinator", "."} {
+		require.NoError(t, fs.WalkDir(os.DirFS(room), ".", func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			source, err := fs.ReadFile(os.DirFS(room), path)
+			for _, m := range literal.FindAllSubmatch(source, -1) {
+				written[string(m[1])] = true
+			}
+			return err
+		}))
+	}
+	page, err := os.ReadFile("../../api/openapi.yaml")
+	require.NoError(t, err)
+	page = bytes.Join(bytes.Fields(page), []byte(" "))
+	require.Contains(t, string(page), "act: type: string examples: ["+strings.Join(store.ActNames(), ", ")+"]")
+	for _, name := range store.ActNames() {
+		require.True(t, written[name], name)
+		delete(written, name)
+	}
+	require.Empty(t, written, "written and not named")
+}
+
+// TestAuditOfNothing asks for what is not in the log: words say so, and the exit status is that of an answer.
+func TestAuditOfNothing(t *testing.T) {
+	for _, row := range []struct {
+		args   []string
+		status int
+		words  string
+	}{
+		{[]string{"--act", "erase"}, 0, `no entry of the audit log matches --act "erase"; leave that out to see all`},
+		{[]string{"--act", "grant", "--by", "Zoe"}, 0, `matches --act "grant" --by "Zoe"; leave`},
+		{[]string{"--act", "nonsense"}, 2, `--act "nonsense": the log has no such act; give one of sign in, `},
+		{[]string{"--limit", "0"}, 2, "--limit: give how many entries to show, 1 or more"},
+		{[]string{"--limit=-3"}, 2, "--limit: give how many"},
+	} {
+		w := &adminWorld{t: t, where: []string{"--data", t.TempDir()}}
+		w.admin(0, "user", "add", "root@example.com", "--role", "admin")
+		_, words := w.admin(row.status, append([]string{"audit"}, row.args...)...)
+		require.Contains(t, words, row.words, "%v", row.args)
+	}
+}

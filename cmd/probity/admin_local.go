@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -41,7 +42,10 @@ func byCommandLine() string {
 func openLocal(dir string, mayMake bool) (*localOffice, error) {
 	state := filepath.Join(dir, "state")
 	if _, err := os.Stat(state); err != nil && !mayMake {
-		return nil, fmt.Errorf("there is no store in %s: name the folder that serve has as --data: %w", dir, err)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no store in %s: name the folder that serve has as --data", dir)
+		}
+		return nil, fmt.Errorf("the store in %s: %w", dir, err)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

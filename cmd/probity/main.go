@@ -90,7 +90,7 @@ func run(ctx context.Context, args []string, con *console) int {
 		return exited
 	}
 	if err != nil {
-		fmt.Fprintf(con.err, "probity: %v\nSee %s --help.\n", err, commandOf(err))
+		fmt.Fprintf(con.err, "probity: %s\nSee %s --help.\n", inWords(err), commandOf(err))
 		return 2
 	}
 	if name, twice := givenTwice(parsed); twice {
@@ -132,10 +132,10 @@ func exitCode(err error, con *console) int {
 	case errors.Is(err, syscall.EPIPE):
 		return 1 // whoever read went away, and knows
 	case errors.Is(err, errUsage):
-		fmt.Fprintln(con.err, "probity:", err)
+		fmt.Fprintln(con.err, "probity:", inWords(err))
 		return 2
 	}
-	fmt.Fprintln(con.err, "probity:", err)
+	fmt.Fprintln(con.err, "probity:", inWords(err))
 	return 1
 }
 

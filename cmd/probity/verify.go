@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -97,8 +98,8 @@ func (c *verifyCmd) onlyAddresses() error {
 
 // onlyList refuses a list that cannot be read, and a result that cannot be written, before anything else is said or done.
 func (c *verifyCmd) onlyList(file string) error {
-	if _, err := os.Stat(file); file != "-" && err != nil {
-		return fmt.Errorf("%w: %v; give a CSV file, - for standard input, or addresses", errUsage, err)
+	if err := checkList(file); err != nil {
+		return fmt.Errorf("%w: %w; give a CSV file, - for standard input, or addresses", errUsage, err)
 	}
 	if c.Output == "" {
 		return nil
@@ -113,6 +114,23 @@ func (c *verifyCmd) onlyList(file string) error {
 		return fmt.Errorf("%w: --output %s is the list itself; name another file", errUsage, c.Output)
 	}
 	return c.spareFinished()
+}
+
+// checkList refuses a name that leads to nothing that a list could be read from.
+func checkList(file string) error {
+	if file == "-" {
+		return nil
+	}
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s is no address, as it has no \"@\", and there is no such file", printable(file))
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder", printable(file))
+	}
+	return nil
 }
 
 // spareFinished refuses to write over a result, unless the run that would is one that was interrupted or is told to.

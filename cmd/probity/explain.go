@@ -72,7 +72,14 @@ func (c explainAddressCmd) Run(con *console) error {
 		return err
 	}
 	out := newLineWriter(con.out)
-	err = eachLine(c.Lines, con.in, func(line string) error { return out.encode(explainAddress(set, line)) })
+	n := 0
+	err = eachLine(c.Lines, con.in, func(line string) error {
+		n++
+		return out.encode(explainAddress(set, line))
+	})
+	if n == 0 && err == nil {
+		fmt.Fprintln(con.err, "nothing was read: give addresses as arguments, or one a line on standard input")
+	}
 	return errors.Join(err, out.Flush())
 }
 
@@ -149,6 +156,9 @@ func (c explainReplyCmd) Run(con *console) error {
 		}
 		return out.encode(facts)
 	})
+	if n == 0 && err == nil {
+		fmt.Fprintln(con.err, "nothing was read: give lines 'stage<TAB>provider<TAB>reply-text' on standard input; --table needs none")
+	}
 	if err == nil && bad > 0 {
 		err = fmt.Errorf("%w: %s of %d cannot be read", errUsage, counted(bad, "line"), n)
 	}
@@ -234,7 +244,7 @@ func printMeanings(con *console) error {
 
 type explainRouteCmd struct {
 	probingFlags
-	Domain string `arg:"" help:"The domain, as in an address."`
+	Domain string `arg:"" help:"The domain, as in an address; or an address, for its domain."`
 	Admin  string `help:"The admin listener of a coordinator, to ask it for the owner." placeholder:"HOST:PORT"`
 	JSON   bool   `name:"json" help:"One JSON object."`
 }

@@ -41,11 +41,16 @@ func TestExplainRouteSaysWhoIsNotAsked(t *testing.T) {
 		{explainRouteCmd{probingFlags: probingFlags{AllowPrivateTargets: true}}, known(engine.Provider{Probe: true}), "yes"},
 	} {
 		why := c.cmd.whyNotAsked(&c.route)
-		facts := routeFacts{Asked: why == "", WhyNot: why}
+		facts := routeFacts{Asked: why == "", WhyNot: why, Owner: "n1/192.0.2.1"}
 		require.True(t, strings.HasPrefix(facts.asked(), c.want), "%s, want %s", facts.asked(), c.want)
 		var out bytes.Buffer
 		require.NoError(t, printRoute(&console{out: &out}, &facts))
 		require.Regexp(t, `(?m)^asked at all +`+c.want, out.String())
+		from := "would be asked from"
+		if facts.Asked {
+			from = "asked from"
+		}
+		require.Regexp(t, `(?m)^`+from+` +n1/192.0.2.1$`, out.String())
 	}
 }
 

@@ -31,7 +31,7 @@ type routeFacts struct {
 }
 
 func explainRoute(ctx context.Context, con *console, c *explainRouteCmd) error {
-	domain, err := engine.ParseDomain(c.Domain)
+	domain, err := engine.ParseDomain(c.Domain[strings.LastIndexByte(c.Domain, '@')+1:])
 	if err != nil {
 		return fmt.Errorf("%w: %s: %v", errUsage, c.Domain, err)
 	}
@@ -107,6 +107,14 @@ func (f *routeFacts) asked() string {
 	return "no: " + f.WhyNot
 }
 
+// from is how the owner is told: of a route that nobody is asked over, it would be.
+func (f *routeFacts) from() string {
+	if f.Asked {
+		return "asked from"
+	}
+	return "would be asked from"
+}
+
 func printRoute(con *console, f *routeFacts) error {
 	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
 	l := f.limits
@@ -116,7 +124,7 @@ func printRoute(con *console, f *routeFacts) error {
 	}{
 		{"domain", f.Domain}, {"DNS says", f.Fact}, {"mail hosts", orDash(strings.Join(f.MX, " "))}, {"route", orDash(f.Key)},
 		{"provider", orDash(f.Provider)}, {"spread over all identities", f.Wide}, {"accepts anything", f.AcceptAll}, {"asked at all", f.asked()},
-		{"asked from", orDash(f.Owner)},
+		{f.from(), orDash(f.Owner)},
 		{"connections", l.Connections}, {"connections a minute", l.ConnectionsPerMinute}, {"recipients a minute", l.RecipientsPerMinute},
 		{"recipients a transaction", l.RecipientsPerTransaction}, {"recipients a connection", l.RecipientsPerConnection},
 		{"transactions a connection", l.TransactionsPerConnection}, {"refusals a connection", l.RefusalsPerConnection},

@@ -41,6 +41,17 @@ type putOff struct {
 
 func (f *doubts) held() int { return len(f.unsure) + len(f.putOff) }
 
+// rows are those that wait for the domains that are held.
+func (f *doubts) rows() (n int64) {
+	for _, x := range f.unsure {
+		n += int64(len(x.rows))
+	}
+	for i := range f.putOff {
+		n += int64(len(f.putOff[i].x.rows))
+	}
+	return n
+}
+
 func unresolved(x *domain) bool {
 	fact := x.via.Fact
 	return fact == engine.FactServFail || fact == engine.FactDNSTimeout

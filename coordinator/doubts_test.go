@@ -59,3 +59,30 @@ func TestADeadResolverCostsTimeNotVerdicts(t *testing.T) {
 		})
 	}
 }
+
+// TestAJobSaysThatItWaitsForAResolver: while domains cannot be looked up and are asked for again, a look at the job shows their
+// rows, under a name of their own; later it does not.
+func TestAJobSaysThatItWaitsForAResolver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, vfs.NewMem())
+		w.run()
+		w.dns.dead.Store(true)
+		var list strings.Builder
+		list.WriteString("email\n")
+		for i := range 40 {
+			fmt.Fprintf(&list, "a@d%d.example\nb@d%d.example\n", i, i)
+		}
+		j := w.accept(t, list.String())
+		time.Sleep(10 * time.Second)
+		s, err := w.c.Snapshot(j.ID)
+		require.NoError(t, err)
+		require.Equal(t, []Slow{{Class: classDNS, Rows: 80}}, s.Waiting)
+		w.dns.dead.Store(false)
+		time.Sleep(time.Minute)
+		s, err = w.c.Snapshot(j.ID)
+		require.NoError(t, err)
+		require.Empty(t, s.Waiting)
+		require.Zero(t, s.ByReason["dns_error"])
+		require.NoError(t, w.close(t))
+	})
+}

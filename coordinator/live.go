@@ -40,6 +40,7 @@ type live struct {
 
 	alive  atomic.Int64 // chunks that exist
 	split  atomic.Bool  // the split is done
+	unseen atomic.Int64 // rows whose domains could not be looked up so far, and are asked for again
 	hungry atomic.Bool  // the desk has nothing ready: seal what is open
 	out    sync.WaitGroup
 

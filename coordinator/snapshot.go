@@ -36,6 +36,9 @@ type Slow struct {
 
 const maxSlow = 10
 
+// classDNS stands for the rows that wait for a resolver: what class they are of is not known yet.
+const classDNS = "dns"
+
 // Snapshot is the present state of a job.
 func (c *Coordinator) Snapshot(id string) (Snapshot, error) {
 	j, err := c.cfg.Store.Job(id)
@@ -139,6 +142,9 @@ func (d *desk) describe(l *live, s *Snapshot, now time.Time) {
 	}
 	if a, ok := l.c.cfg.Prober.(awaiting); ok && slow.budget > 0 {
 		s.ETA = max(s.ETA, a.Awaited().Sub(now))
+	}
+	if n := l.unseen.Load(); n > 0 {
+		slow.of[classDNS] = &Slow{Class: classDNS, Rows: n}
 	}
 	s.WaitingBudget, s.Waiting = slow.budget, slow.longest()
 }

@@ -190,6 +190,9 @@ func (s *splitter) takeResolved(wait bool) error {
 	}
 	for {
 		d, err := s.domains.next(patience)
+		if patience > 0 || d == nil {
+			s.l.unseen.Store(s.domains.doubts.rows())
+		}
 		if err != nil || d == nil {
 			return errors.Join(err, s.feed())
 		}
@@ -239,6 +242,7 @@ func (s *splitter) end() error {
 	if err != nil {
 		return err
 	}
+	s.l.unseen.Store(0)
 	s.l.split.Store(true)
 	s.l.checkFinished()
 	return nil

@@ -100,7 +100,7 @@ type listRun struct {
 
 // verify verifies the list, and removes the folder of its progress once the result has been delivered.
 func (l *listRun) verify(ctx context.Context, deliver func(*node, string) error) error {
-	n, err := openNode(&l.probingFlags, nodeConfig{fs: vfs.Default, dir: l.dir, log: l.log, stored: l.form})
+	n, err := openNode(&l.probingFlags, nodeConfig{fs: vfs.Default, dir: l.dir, log: l.log, warn: warnLog(l.con), stored: l.form})
 	if err != nil {
 		return err
 	}

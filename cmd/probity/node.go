@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ import (
 type node struct {
 	opened      time.Time
 	log         *slog.Logger
+	warn        *slog.Logger
 	current     atomic.Pointer[engine.Table] // table, or what was loaded since
 	pace        pacer
 	table       *engine.Table
@@ -51,6 +53,7 @@ type nodeConfig struct {
 	fs      vfs.FS
 	dir     string // state, cache and jobs live below it
 	log     *slog.Logger
+	warn    *slog.Logger          // for what whoever waits must know; nil is log
 	metrics prometheus.Registerer // nil for none
 	stored  coordinator.Form
 	members *memberFlags // the cluster to coordinate; nil to probe in this process
@@ -59,7 +62,7 @@ type nodeConfig struct {
 
 // openNode opens the stores and puts the rooms together. It starts nothing.
 func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
-	n = &node{opened: time.Now(), log: cfg.log}
+	n = &node{opened: time.Now(), log: cfg.log, warn: cmp.Or(cfg.warn, cfg.log)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -145,6 +148,7 @@ func (n *node) Run(ctx context.Context) error {
 		rooms.Go(func() { errs[4] = n.audit.Run(resolving) })
 	}
 	rooms.Go(func() { errs[0] = n.resolver.Run(resolving); stop() })
+	rooms.Go(func() { warnOfDenial(resolving, n.resolver, n.warn) })
 	if n.fleet != nil {
 		n.fleet.abandon = nil // from here on Run shuts the sockets
 		rooms.Go(func() { errs[1] = n.fleet.Run(probing); stop() })

@@ -173,6 +173,7 @@ func (w *worker) run(ctx context.Context) error {
 		behind.Go(func() { errs[5] = w.audit.Run(resolving) })
 	}
 	behind.Go(func() { errs[0] = w.resolver.Run(resolving); stop() })
+	behind.Go(func() { warnOfDenial(resolving, w.resolver, w.log) })
 	probed := make(chan struct{})
 	behind.Go(func() { defer close(probed); errs[1] = w.prober.Run(probing); stop() })
 	front.Go(func() { errs[2] = w.server.Run(ctx, w.streams); stop() })

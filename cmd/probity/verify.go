@@ -164,6 +164,11 @@ func newLog(con *console, verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(con.err, &slog.HandlerOptions{Level: level}))
 }
 
+// warnLog logs warnings too.
+func warnLog(con *console) *slog.Logger {
+	return slog.New(slog.NewTextHandler(con.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
 // withNode runs do beside a running node, then ends the node and gives what either of them failed with.
 func withNode(ctx context.Context, n *node, do func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -187,7 +192,7 @@ func withNode(ctx context.Context, n *node, do func(context.Context) error) erro
 const maxAtOnce = 64
 
 func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console, log *slog.Logger) error {
-	n, err := openNode(&c.probingFlags, nodeConfig{fs: vfs.NewMem(), dir: "node", log: log})
+	n, err := openNode(&c.probingFlags, nodeConfig{fs: vfs.NewMem(), dir: "node", log: log, warn: warnLog(con)})
 	if err != nil {
 		return err
 	}

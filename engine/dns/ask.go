@@ -75,6 +75,8 @@ func (r *Resolver) believes(ctx context.Context, s *server) bool {
 		return true
 	}
 	if r.try(ctx, s, question{kind: typeMX}).outcome == nxDomain {
+		s.denies.Store(true)
+		r.counts.disbelieved.Add(1)
 		return false
 	}
 	s.knew()

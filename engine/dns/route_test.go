@@ -238,16 +238,21 @@ func TestWhoDeniesTheRootIsNotBelieved(t *testing.T) {
 		name string
 		net  *internet
 		want engine.Fact
+		deny int // servers
 	}{
-		{"alone", &internet{servers: map[netip.AddrPort]handler{first: cut("").handle}}, engine.FactServFail},
-		{"beside one that denies", pair(cut("").handle, parseZone("").handle), engine.FactServFail},
-		{"beside one that knows", pair(cut("").handle, parseZone("absent.example. 600 MX 10 mx.example.").handle), engine.FactMX},
-		{"both", pair(cut("").handle, cut("").handle), engine.FactServFail},
-		{"neither", pair(parseZone("").handle, parseZone("").handle), engine.FactNoDomain},
+		{"alone", &internet{servers: map[netip.AddrPort]handler{first: cut("").handle}}, engine.FactServFail, 1},
+		{"beside one that denies", pair(cut("").handle, parseZone("").handle), engine.FactServFail, 1},
+		{"beside one that knows", pair(cut("").handle, parseZone("absent.example. 600 MX 10 mx.example.").handle), engine.FactMX, 1},
+		{"both", pair(cut("").handle, cut("").handle), engine.FactServFail, 2},
+		{"neither", pair(parseZone("").handle, parseZone("").handle), engine.FactNoDomain, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			if got := c.net.start(t, nil).Route(t.Context(), "absent.example").Fact; got != c.want {
+			r := c.net.start(t, nil)
+			if got := r.Route(t.Context(), "absent.example").Fact; got != c.want {
 				t.Errorf("%s: %v, want %v", c.name, got, c.want)
+			}
+			if n := len(r.Denying()); n != c.deny || (n > 0) != (r.Stats().Disbelieved > 0) {
+				t.Errorf("%s: %d servers are told to deny the root, want %d", c.name, n, c.deny)
 			}
 		})
 	}
@@ -263,6 +268,10 @@ func TestWhoDeniesTheRootIsNotBelieved(t *testing.T) {
 		}
 		if got := r.Route(t.Context(), "last.example").Fact; got != engine.FactServFail {
 			t.Error("believed for ever:", got)
+		}
+		z.noRoot = false // and has it back
+		if r.Route(t.Context(), "new.example"); len(r.Denying()) > 0 {
+			t.Error("told to deny for ever")
 		}
 	})
 }

@@ -21,6 +21,7 @@ type server struct {
 	silent atomic.Int32 // timeouts in a row
 	trust  atomic.Int32 // how many NXDOMAIN in a row are believed from now on
 	rested atomic.Int64 // Unix nanoseconds until which it is asked last
+	denies atomic.Bool  // the root, when it was asked about it last
 }
 
 func newServer(addr netip.AddrPort) *server {
@@ -48,6 +49,7 @@ const deniedInARow = 64
 func (s *server) knew() {
 	if s.trust.Load() != deniedInARow {
 		s.trust.Store(deniedInARow)
+		s.denies.Store(false)
 	}
 }
 
@@ -76,21 +78,34 @@ func (r *Resolver) order(dst *[maxServers]*server) int {
 }
 
 // counters are what Stats shows.
-type counters struct{ queries, timeouts, tcp atomic.Int64 }
+type counters struct{ queries, timeouts, tcp, disbelieved atomic.Int64 }
 
 // Stats are totals since New.
 type Stats struct {
-	Queries  int64 // datagrams sent
-	Timeouts int64 // of these, unanswered in time
-	TCP      int64 // queries that went on over TCP
-	Routes   int   // routes in the cache now
-	Hosts    int   // hosts in the cache now
+	Queries     int64 // datagrams sent
+	Timeouts    int64 // of these, unanswered in time
+	TCP         int64 // queries that went on over TCP
+	Disbelieved int64 // NXDOMAIN of servers that deny the root as well
+	Routes      int   // routes in the cache now
+	Hosts       int   // hosts in the cache now
 }
 
 // Stats reads the counters.
 func (r *Resolver) Stats() Stats {
 	return Stats{
 		Queries: r.counts.queries.Load(), Timeouts: r.counts.timeouts.Load(), TCP: r.counts.tcp.Load(),
-		Routes: r.routes.len(), Hosts: r.hosts.len(),
+		Disbelieved: r.counts.disbelieved.Load(),
+		Routes:      r.routes.len(), Hosts: r.hosts.len(),
 	}
+}
+
+// Denying are the servers that denied the root when they were asked about it last, and have known nothing since: what they deny
+// is not believed.
+func (r *Resolver) Denying() (servers []netip.AddrPort) {
+	for _, s := range r.servers {
+		if s.denies.Load() {
+			servers = append(servers, s.addr)
+		}
+	}
+	return servers
 }

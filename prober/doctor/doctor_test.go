@@ -119,6 +119,7 @@ var misconfigurations = []struct {
 	{"resolver without EDNS", func(w *world) { w.quirk(resolverB).noEDNS = true }, "resolver", Warn, "EDNS", "update"},
 	{"resolver without TCP", func(w *world) { w.quirk(resolverB).noTCP = true }, "resolver", Warn, "TCP", "TCP port 53"},
 	{"resolver refuses", func(w *world) { w.quirk(resolverB).rcode = dns.RcodeRefused }, "resolver", Fail, "refuses to answer", "serve this node"},
+	{"resolver denies the root", func(w *world) { w.quirk(resolverB).rcode = dns.RcodeNameError }, "resolver", Fail, "denies the root itself", "way out"},
 	{"resolver is not recursive", func(w *world) { w.quirk(resolverB).notRecursive = true }, "resolver", Fail, "not recursive", "recursive resolver"},
 	{"resolvers disagree", func(w *world) { w.quirk(resolverB).hide = "sender.org." }, "resolver", Warn, "disagree", "which one is right"},
 	{"nothing keeps the clock", func(w *world) { w.cfg.Synced = func() (bool, bool) { return false, true } }, "clock", Warn, "nothing keeps it right", "time service"},

@@ -68,6 +68,8 @@ func (a *audit) resolver(ctx context.Context, server netip.AddrPort) []Finding {
 		return []Finding{s.fail("let it serve this node, or take it out of --dns", "refuses to answer us")}
 	case reply.Rcode == dns.RcodeServerFailure:
 		return []Finding{s.fail("repair it, or take it out of --dns", "fails to resolve the root (SERVFAIL)")}
+	case reply.Rcode == dns.RcodeNameError:
+		return []Finding{s.fail("give it a way out (a captive portal, a closed firewall), or take it out of --dns", "denies the root itself: it knows no name, and nothing that it denies is believed (dns_error)")}
 	case !reply.RecursionAvailable:
 		return []Finding{s.fail("name a recursive resolver in --dns", "is not recursive: it answers for its own zones only")}
 	}

@@ -160,7 +160,7 @@ function Going({ job: j }: { job: Job }) {
         {j.slow_routes.map((s) => (
           <Text size="sm" key={s.provider} c="dimmed">
             {counted(s.waiting, "row waits", "rows wait")} for {receiver(s.provider)}
-            {s.eta_seconds ? `, which allows more in ${duration(s.eta_seconds)}` : ", whose servers are asked no faster than they like"}.
+            {s.provider === "dns" ? ", which has not found their domains so far and is asked again" : s.eta_seconds ? `, which allows more in ${duration(s.eta_seconds)}` : ", whose servers are asked no faster than they like"}.
           </Text>
         ))}
         {j.pending_retry > 0 && (

@@ -36,7 +36,7 @@ export function pace(j: Job): string {
 }
 
 /** receiver names whom rows wait for. */
-export const receiver = (provider: string) => (provider === "tail" ? "smaller mail hosts" : provider);
+export const receiver = (provider: string) => ({ tail: "smaller mail hosts", dns: "a resolver" })[provider] ?? provider;
 
 /** slow says whom a job waits for. */
 export function slow(j: Job): string {

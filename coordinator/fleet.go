@@ -33,7 +33,7 @@ const (
 	tryAgain = 250 * time.Millisecond
 )
 
-// FleetConfig is what a Fleet is made of. All but Suppressed, Log and Metrics are needed.
+// FleetConfig is what a Fleet is made of. All but Suppressed, SuppressedAddress, Log and Metrics are needed.
 type FleetConfig struct {
 	Cluster     *cluster.Cluster
 	Coordinator wire.Coordinator // who we are to the nodes
@@ -43,6 +43,8 @@ type FleetConfig struct {
 	Credentials func(node string) credentials.TransportCredentials
 	// Suppressed reports a domain or one of its MX hosts whose owner asked never to be probed. Default: nobody did.
 	Suppressed func(domain string, hosts []string) bool
+	// SuppressedAddress is the same of one address. Default: nobody did.
+	SuppressedAddress func(engine.Address) bool
 	// Disk and Dir are where it is kept who has a share, and what nodes that are away have yet to forget. Default: nowhere.
 	Disk    vfs.FS
 	Dir     string
@@ -93,6 +95,9 @@ func NewFleet(cfg FleetConfig) (*Fleet, error) {
 	}
 	if cfg.Suppressed == nil {
 		cfg.Suppressed = func(string, []string) bool { return false }
+	}
+	if cfg.SuppressedAddress == nil {
+		cfg.SuppressedAddress = func(engine.Address) bool { return false }
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -138,6 +138,7 @@ func TestRowsOfNobodyComeHome(t *testing.T) {
 	batch := &wire.Batch{Job: "j", Chunk: 3, Epoch: 2, Rows: []wire.Row{{Number: 7, Attempt: 1, Address: addressAt(t, "a@example.org"), Route: routeTo(t, "mx.example.org")}}}
 	f := &Fleet{parts: nil}
 	f.cfg.Suppressed = func(string, []string) bool { return false }
+	f.cfg.SuppressedAddress = func(engine.Address) bool { return false }
 	f.roster.Store(r)
 	var got []wire.Results
 	require.NoError(t, f.Verify(t.Context(), batch, time.Minute, func(r wire.Results) { got = append(got, r) }))
@@ -146,11 +147,18 @@ func TestRowsOfNobodyComeHome(t *testing.T) {
 	require.EqualValues(t, 1, got[0].Rows[0].Attempt)
 	require.True(t, got[1].Done)
 
-	f.cfg.Suppressed = func(domain string, _ []string) bool { return domain == "example.org" }
-	got = nil
-	require.NoError(t, f.Verify(t.Context(), batch, time.Minute, func(r wire.Results) { got = append(got, r) }))
-	require.Equal(t, wire.Settled, got[0].Rows[0].Outcome)
-	require.Equal(t, engine.ReasonSMTPNotChecked, got[0].Rows[0].Verdict.Reason)
+	none, noAddress := f.cfg.Suppressed, f.cfg.SuppressedAddress
+	for _, forbid := range []func(){
+		func() { f.cfg.Suppressed = func(domain string, _ []string) bool { return domain == "example.org" } },
+		func() { f.cfg.SuppressedAddress = func(a engine.Address) bool { return a.Folded() == "a@example.org" } },
+	} {
+		f.cfg.Suppressed, f.cfg.SuppressedAddress = none, noAddress
+		forbid()
+		got = nil
+		require.NoError(t, f.Verify(t.Context(), batch, time.Minute, func(r wire.Results) { got = append(got, r) }))
+		require.Equal(t, wire.Settled, got[0].Rows[0].Outcome)
+		require.Equal(t, engine.ReasonSMTPNotChecked, got[0].Rows[0].Verdict.Reason)
+	}
 }
 
 func TestWhereNodesAreReached(t *testing.T) {

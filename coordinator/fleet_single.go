@@ -13,7 +13,7 @@ import (
 // the deadline of ctx the answer is UNKNOWN/timeout. ErrNoProber is returned where no node is there at all.
 func (f *Fleet) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
 	key, narrow := keyOf(a.Route, a.Address)
-	a.NoSMTP = a.NoSMTP || f.cfg.Suppressed(a.Address.Domain(), a.Route.Hosts)
+	a.NoSMTP = a.NoSMTP || f.cfg.SuppressedAddress(a.Address) || f.cfg.Suppressed(a.Address.Domain(), a.Route.Hosts)
 	gone := map[*member]bool{}
 	var blocked *wire.Answer // of a source that the provider wants no more of: another one may be asked
 	for {

@@ -161,7 +161,7 @@ type spreading struct {
 func (s *spreading) put(row *wire.Row) {
 	s.look(row)
 	switch {
-	case s.suppressed:
+	case s.suppressed || s.f.cfg.SuppressedAddress(row.Address):
 		s.home = append(s.home, wire.Result{Row: row.Number, Attempt: row.Attempt, Verdict: unprobed(row, s.now)})
 	case !s.by.ready():
 		s.home = append(s.home, wire.Result{Row: row.Number, Attempt: row.Attempt, Outcome: wire.Later, Due: s.due()})

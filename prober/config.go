@@ -36,6 +36,8 @@ type Config struct {
 	Warm bool
 	// Suppressed reports a domain or one of its MX hosts whose owner asked never to be probed. Default: nobody did.
 	Suppressed func(domain string, hosts []string) bool
+	// SuppressedAddress is the same of one address. Default: nobody did.
+	SuppressedAddress func(engine.Address) bool
 
 	MaxSessions int           // open at one time, over all lanes; default 1,000. cmd derives it from RLIMIT_NOFILE
 	LaneCap     int           // sessions of a lane whose receiver names no limit; default 16
@@ -60,6 +62,9 @@ func (c Config) ready() (Config, error) {
 	}
 	if c.Suppressed == nil {
 		c.Suppressed = func(string, []string) bool { return false }
+	}
+	if c.SuppressedAddress == nil {
+		c.SuppressedAddress = func(engine.Address) bool { return false }
 	}
 	if c.Port == 0 {
 		c.Port = 25

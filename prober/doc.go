@@ -47,5 +47,7 @@
 //  11. Where half an hour's refusals were heard of a receiver that may stop refusing, or may be under way to it, an acceptance is believed only beside a later
 //     refusal (doubt.go). A host that turns into a tarpit is left alone (sticky.go).
 //  12. The hour of a narrow route is the cluster's: what other sources have used of it (wire.Elsewhere), this one has not.
-//  13. When Run has returned, every session has taken its leave and no goroutine of this package is left.
+//  13. Whom the table in force, or the suppress list, forbids to ask, nobody is asked about: rows that wait in a lane at a reload leave
+//     it at once (heedTable), a new wish holds when a row comes here next, a minute later at most for rows of lists.
+//  14. When Run has returned, every session has taken its leave and no goroutine of this package is left.
 package prober

@@ -43,8 +43,10 @@ type lane struct {
 	blocked   []*group    // whose destination has no room
 	timer     *time.Timer // kicks the lane; nil when not armed
 	timerAt   time.Time
-	barred    bool // nobody here may be asked: see session.bar
-	dead      bool // out of the registry: look again
+	hosts     []string // of the first route that came
+	barred    bool     // nobody here may be asked: see session.bar
+	off       bool     // nor while the table says so: see heedTable
+	dead      bool     // out of the registry: look again
 
 	heeded cause // what last made it slower, for people
 
@@ -101,7 +103,7 @@ type ended struct {
 
 // move takes a probe as far as it goes without asking anyone. When it is over, it is appended to out. The mutex is held.
 func (l *lane) move(p *probe, now time.Time, front bool, out []ended) []ended {
-	p.policy.NoSMTP = p.policy.NoSMTP || l.barred
+	p.policy.NoSMTP = p.policy.NoSMTP || l.barred || l.off
 	if p.urgent.Load() {
 		p.who, p.policy.Hasty = single, true
 	}
@@ -252,6 +254,36 @@ func (l *lane) emptyOut(g *group, now time.Time, out []ended) []ended {
 	}
 	for _, p := range all {
 		out = l.move(p, now, false, out)
+	}
+	return out
+}
+
+// heedTable takes the limits of the table in force, and its word that nobody here is to be asked: then all who wait, for a decoy
+// too, go on without, whatever table they came with. Who is being asked right now is heard.
+func (l *lane) heedTable(now time.Time) {
+	t := l.prober.table.Load()
+	prov := t.Unknown
+	if q := t.Provider(l.provider.ID); q != nil {
+		prov = q
+	}
+	var out []ended
+	l.mu.Lock()
+	l.pace.limits = l.egress.scaled(prov.Limits, now)
+	l.pace.lease.needed = l.pace.limits.RefusalsPerHour > 0
+	if l.off = l.prober.off(l.provider, l.hosts); l.off {
+		out = l.leaveDecoys(now, l.emptyOut(nil, now, nil))
+	}
+	l.kick(now)
+	l.mu.Unlock()
+	l.prober.finish(l, out, now)
+}
+
+// leaveDecoys moves on all who wait for a decoy. The mutex is held.
+func (l *lane) leaveDecoys(now time.Time, out []ended) []ended {
+	for _, pl := range l.places {
+		for n := pl.decoy.waiting.n; n > 0; n-- {
+			out = l.move(pl.decoy.waiting.pop(), now, false, out)
+		}
 	}
 	return out
 }

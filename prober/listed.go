@@ -25,16 +25,18 @@ type errand struct {
 // forbids reports where this node asks nothing: whose owner wished so, or whom the present table says not to ask, whatever was
 // held when work for it was begun.
 func (p *Prober) forbids(o *errand) bool {
-	if p.cfg.Suppressed(o.domain, o.hosts) {
-		return true
-	}
+	return p.cfg.Suppressed(o.domain, o.hosts) || p.off(o.route.Provider, o.hosts)
+}
+
+// off reports whom the present table says not to ask, whichever provider an older one took them for.
+func (p *Prober) off(was *engine.Provider, hosts []string) bool {
 	t := p.table.Load()
-	if was := o.route.Provider; was != nil {
+	if was != nil {
 		if now := t.Provider(was.ID); now != nil && !now.Probe {
 			return true
 		}
 	}
-	return !t.Match(o.hosts).Probe
+	return !t.Match(hosts).Probe
 }
 
 // missed notes where a source was to ask, if it rests everywhere.

@@ -133,20 +133,13 @@ func (p *Prober) await(ctx context.Context) error {
 	}
 }
 
-// SetTable swaps the provider table. Lanes take its limits at once; probes in flight keep their schedule.
+// SetTable swaps the provider table. Lanes take its limits at once, and ask nobody whom it says not to; probes in flight keep
+// their schedule.
 func (p *Prober) SetTable(t *engine.Table) {
 	p.table.Store(t)
 	now := time.Now()
 	for _, l := range p.allLanes() {
-		prov := t.Unknown
-		if q := t.Provider(l.provider.ID); q != nil {
-			prov = q
-		}
-		l.mu.Lock()
-		l.pace.limits = l.egress.scaled(prov.Limits, now)
-		l.pace.lease.needed = l.pace.limits.RefusalsPerHour > 0
-		l.kick(now)
-		l.mu.Unlock()
+		l.heedTable(now)
 	}
 }
 
@@ -174,6 +167,7 @@ func (p *Prober) laneOf(r *engine.Route, e *egress, now time.Time) *lane {
 		return l
 	}
 	fresh := newLane(p, k, r.Provider, e, now)
+	fresh.hosts = r.Hosts
 	if err := fresh.open(p.cfg.Cache, now); err != nil {
 		p.cfg.Log.Error("a budget cannot be read: it counts as used up", "error", err)
 	}
@@ -183,6 +177,7 @@ func (p *Prober) laneOf(r *engine.Route, e *egress, now time.Time) *lane {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l = p.lanes[k]; l == nil {
+		fresh.off = p.off(r.Provider, r.Hosts) // by a table that SetTable's look at all lanes came too late for, or comes after
 		l = fresh
 		p.lanes[k] = l
 	}

@@ -71,7 +71,8 @@ func (p *Prober) launch(key cache.Key, a *wire.Ask, who asker, attempts int, now
 	if a.Low {
 		pr.who = bulk
 	}
-	pr.policy = engine.Policy{NoSMTP: a.NoSMTP || p.forbids(&errand{*a.Route, a.Address.Domain(), a.Route.Hosts}), Details: true, Schedule: p.table.Load().Schedule, Hasty: true}
+	forbidden := p.cfg.SuppressedAddress(a.Address) || p.forbids(&errand{*a.Route, a.Address.Domain(), a.Route.Hosts})
+	pr.policy = engine.Policy{NoSMTP: a.NoSMTP || forbidden, Details: true, Schedule: p.table.Load().Schedule, Hasty: true}
 	pr.ev = engine.Evidence{Address: a.Address, Flags: a.Flags, Route: *a.Route, Attempts: attempts}
 	e := p.egress.choose(a.Route, a.Address, a.Egress, now)
 	if e == nil {

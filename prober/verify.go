@@ -144,7 +144,7 @@ func (v *verification) known() []bool {
 // queue makes the probe of a row, unless it is over before anything is asked.
 func (v *verification) queue(o *keyed, row *wire.Row) {
 	v.route(row)
-	pr := &probe{key: o.key, who: v.who, facts: v.same.facts, policy: engine.Policy{NoSMTP: v.b.NoSMTP || v.same.suppressed, Schedule: v.p.table.Load().Schedule}}
+	pr := &probe{key: o.key, who: v.who, facts: v.same.facts, policy: engine.Policy{NoSMTP: v.b.NoSMTP || v.same.suppressed || v.p.cfg.SuppressedAddress(row.Address), Schedule: v.p.table.Load().Schedule}}
 	pr.ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: *row.Route, Attempts: int(row.Attempt)}
 	if v.same.egress == nil {
 		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: v.now})

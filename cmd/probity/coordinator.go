@@ -68,7 +68,7 @@ func (f *memberFlags) fleet(n *node, cfg nodeConfig) (*fleet, error) {
 		Suppressed: func(domain string, hosts []string) bool {
 			_, is := n.store.SuppressedDomain(domain, hosts)
 			return is
-		}})
+		}, SuppressedAddress: n.suppressedAddress})
 	if err != nil {
 		return nil, errors.Join(err, transport.Shutdown())
 	}

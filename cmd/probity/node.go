@@ -135,6 +135,12 @@ func suppressed(s *store.Store) func(engine.Address) bool {
 	}
 }
 
+// suppressedAddress reports an address whose owner asked never to be probed.
+func (n *node) suppressedAddress(a engine.Address) bool {
+	_, is := n.store.SuppressedAddress(a.Folded())
+	return is
+}
+
 // Run runs the rooms until ctx ends or one of them fails: the coordinator ends first, then the prober or the fleet, then the
 // resolver.
 func (n *node) Run(ctx context.Context) error {
@@ -204,7 +210,7 @@ func (f *probingFlags) prober(n *node, cfg nodeConfig) (*prober.Prober, error) {
 		AllowPrivate: f.AllowPrivateTargets, Warm: f.Warm, MaxSessions: sessions, Suppressed: func(domain string, hosts []string) bool {
 			_, is := n.store.SuppressedDomain(domain, hosts)
 			return is
-		}})
+		}, SuppressedAddress: n.suppressedAddress})
 }
 
 // dialFrom connects from a local address, or from the one the system chooses.

@@ -1,0 +1,67 @@
+package prober
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+)
+
+// TestOffMeansOffAtOnce: rows that wait in a lane when the table is reloaded with probe = "off" for their receiver are not asked, nor
+// are decoys for those that were accepted, nor rows that come with a route of the table before.
+func TestOffMeansOffAtOnce(t *testing.T) {
+	h := &host{rcpt: func(string) string { return "250 2.1.5 ok" }, slow: 10 * time.Second, most: 4}
+	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		var addrs []string
+		for i := range 60 {
+			addrs = append(addrs, fmt.Sprintf("u%d@a%d.example", i, i%3))
+		}
+		rows := b.rows(mxa, addrs...)
+		time.AfterFunc(25*time.Second, func() { b.prober.SetTable(offTable(t, "mx.a.example")) })
+		got := b.verify(10*time.Minute, rows...)
+		time.Sleep(time.Minute) // what was on its way has been heard
+		asked := h.count("RCPT")
+		require.Positive(t, asked)
+		require.Less(t, asked, len(rows)/2)
+		unasked := 0
+		for _, r := range got {
+			require.NotEqual(t, engine.Valid, r.Verdict.Status, "no decoy was refused")
+			if spell(r.Verdict) == "UNKNOWN smtp_not_checked" {
+				unasked++
+			}
+		}
+		require.Greater(t, unasked, len(rows)/2)
+		b.verify(time.Minute, b.rows(mxa, "late@a0.example", "late@b.example")...)
+		require.Equal(t, asked, h.count("RCPT"))
+
+		b.prober.SetTable(b.table)
+		b.verify(time.Minute, b.rows(mxa, "again@c.example")...)
+		require.Greater(t, h.count("RCPT"), asked, "on again")
+	})
+}
+
+// TestASuppressedAddressIsNotAskedAgain: whoever asks not to be probed while his row waits for a retry is not asked by it.
+func TestASuppressedAddressIsNotAskedAgain(t *testing.T) {
+	var wished wish // holds the address
+	h := &host{rcpt: func(string) string { return "451 4.7.1 Greylisted, try again later" }}
+	forbid := func(c *Config) {
+		c.SuppressedAddress = func(a engine.Address) bool { name := wished.Load(); return name != nil && a.Folded() == *name }
+	}
+	inLab(t, labTable, forbid, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		rows := b.rows(mxa, "ann@a.example", "bob@a.example")
+		b.verify(time.Minute, rows...)
+		require.Equal(t, "UNKNOWN greylisted", spell(b.single(time.Second, mxa, "eve@b.example")))
+		before := h.count("RCPT")
+		wished.Store(new("ann@a.example"))
+		b.verify(time.Minute, rows[0])
+		require.Equal(t, before, h.count("RCPT"))
+		wished.Store(new("eve@b.example"))
+		time.Sleep(time.Hour) // for the single's retries
+		require.Equal(t, before, h.count("RCPT"))
+		b.verify(time.Minute, rows[1])
+		require.Greater(t, h.count("RCPT"), before)
+	})
+}

@@ -64,7 +64,7 @@ func WellFormedKey(s string) (test, ok bool) {
 		return false, false
 	}
 	for i := range len(rest) {
-		if strings.IndexByte(base62, rest[i]) < 0 {
+		if !isBase62(rest[i]) {
 			return false, false
 		}
 	}
@@ -73,15 +73,24 @@ func WellFormedKey(s string) (test, ok bool) {
 	return test, string(sum[:]) == s[cut:]
 }
 
+func isBase62(c byte) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
+
 // keySum is the CRC-32 (IEEE) of body in six base62 digits, most significant first; 62^6 holds every CRC.
 func keySum(body string) string {
 	digits := keyDigits(body)
 	return string(digits[:])
 }
 
+// keyDigits is keySum without a string. It takes the CRC octet by octet: the library's own would have the key in a buffer of its
+// own first, on the heap (BenchmarkWellFormedKey).
 func keyDigits(body string) (out [keyChecksum]byte) {
-	var short [64]byte // holds a key
-	n := crc32.ChecksumIEEE(append(short[:0], body...))
+	n := ^uint32(0)
+	for i := range len(body) {
+		n = crc32.IEEETable[byte(n)^body[i]] ^ n>>8
+	}
+	n = ^n
 	for i := len(out) - 1; i >= 0; i-- {
 		out[i] = base62[n%62]
 		n /= 62

@@ -34,6 +34,17 @@ func TestWellFormedKey(t *testing.T) {
 	}
 }
 
+// BenchmarkWellFormedKey is what every request pays before its key is looked up.
+func BenchmarkWellFormedKey(b *testing.B) {
+	key := mintKey(false)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := WellFormedKey(key); !ok {
+			b.Fatal("refused")
+		}
+	}
+}
+
 func TestKeySum(t *testing.T) {
 	// 0xCBF43926 is the check value that every description of this CRC gives for these nine digits.
 	require.Equal(t, fixedBase62(0xCBF43926), keySum("123456789"))

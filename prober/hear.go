@@ -102,33 +102,11 @@ func (h *hearing) refusedAtMail() bool {
 	return !h.o.Mail.Positive() && len(h.o.NoUTF8) < len(h.s.asks)
 }
 
-// book settles the budgets. What was sent and not answered counts as refused, behind a refused MAIL too: not every server
-// answers 503 there.
+// book settles the budgets.
 func (h *hearing) book() {
-	n, answered := len(h.s.asks), len(h.s.seen)
-	pipelined := h.s.conn.Extensions().Pipelining
-	unsent := len(h.o.NoUTF8)
-	if !pipelined {
-		unsent = n - answered
-		if h.o.Mail.Positive() && answered+len(h.o.NoUTF8) < n {
-			unsent-- // the one that was not answered
-		}
-	}
-	accepted, mild, spared := 0, 0, 0 // spared are those of long jobs
-	for _, a := range h.s.seen {
-		switch {
-		case a.reply.Positive():
-			accepted++
-		case !a.reply.Permanent() && !a.finding.NamesUnknown:
-			mild++
-		default:
-			continue
-		}
-		spared += long(h.s.asks[a.i : a.i+1])
-	}
-	h.s.settle(n, unsent, accepted, mild, h.now)
-	longs := long(h.s.asks)
-	h.l.pace.spend(longs, max(0, longs-spared-unsent), h.now)
+	b := billOf(h.s.asks, h.s.seen, h.o, h.s.conn.Extensions().Pipelining)
+	h.s.settle(len(h.s.asks), b.unsent, b.accepted, b.mild, h.now)
+	h.l.pace.spend(b.long, b.longRefused, h.now)
 }
 
 // mailRefused tells a refused MAIL. The first of a connection speaks about us at this host (RFC 5321 section 3.3); a later

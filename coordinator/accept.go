@@ -176,7 +176,7 @@ func (c *Coordinator) recount(d sheet.Dialect, dir string, was *counter) (*count
 	if err != nil {
 		return count, err
 	}
-	s, err := openSpool(c.cfg.FS, dir)
+	s, err := openSpool(c.cfg.FS, dir, c.unpacker)
 	if err != nil {
 		return count, err
 	}

@@ -67,11 +67,12 @@ const (
 
 // Coordinator runs jobs and answers single requests. Its methods may be called from any goroutine.
 type Coordinator struct {
-	cfg     Config
-	log     *slog.Logger
-	table   atomic.Pointer[engine.Table]
-	packer  *zstd.Encoder
-	workers int
+	cfg      Config
+	log      *slog.Logger
+	table    atomic.Pointer[engine.Table]
+	packer   *zstd.Encoder
+	unpacker *zstd.Decoder
+	workers  int
 
 	uploads, running, heavy, light, assembling, rendering, erasing chan struct{} // counting semaphores
 
@@ -106,7 +107,7 @@ func New(cfg Config) *Coordinator {
 	}
 	sem := func(n int) chan struct{} { return make(chan struct{}, n) }
 	c := &Coordinator{
-		cfg: cfg, log: cfg.Log, packer: newPacker(), workers: max(1, min(4, runtime.GOMAXPROCS(0))),
+		cfg: cfg, log: cfg.Log, packer: newPacker(), unpacker: newUnpacker(), workers: max(1, min(4, runtime.GOMAXPROCS(0))),
 		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(maxAssembled), rendering: sem(maxRendered), erasing: sem(maxErased),
 		swapping: sem(1), turns: map[string]*turn{},
 		desk: newDesk(), runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},

@@ -175,7 +175,7 @@ func (c *Coordinator) openSheet(dir string) (*spool, error) {
 	if _, err := c.swap(dir); err != nil {
 		return nil, err
 	}
-	return openSpool(c.cfg.FS, dir)
+	return openSpool(c.cfg.FS, dir, c.unpacker)
 }
 
 // swap gives the new files of an erasure their names, if its marker is there. The place of swapping is held.

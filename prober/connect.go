@@ -298,7 +298,9 @@ func (l *lane) quarantine(until time.Time, everywhere bool, now time.Time, out [
 		l.pace.rest, l.listed = until, everywhere
 	}
 	l.prober.ledger.ask(&l.account)
-	l.prober.cfg.Log.Warn("a receiver wants no more of this source", "provider", l.provider.ID, "egress", l.key.egress, "until", l.pace.rest)
+	if l.prober.refrain.says(now) {
+		l.prober.cfg.Log.Warn("a receiver wants no more of this source", "provider", l.provider.ID, "egress", l.key.egress, "until", l.pace.rest)
+	}
 	if l.provider.Wide {
 		l.egress.restAt(l.provider.ID, l.pace.rest)
 	}

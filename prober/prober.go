@@ -33,6 +33,7 @@ type Prober struct {
 	horizon horizon
 	rows    atomic.Int64 // probes in memory
 	warned  sync.Once
+	refrain refrain
 	quiet   time.Time     // budgets per minute are used up until then: what was used before the start is not known
 	started chan struct{} // closed when Run begins
 	stop    chan struct{} // closed when Run ends
@@ -97,6 +98,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	late := time.AfterFunc(stopTime, cancel)
 	defer late.Stop()
 	p.life.working.Wait()
+	p.tellUnsaid(time.Now().Add(refrainSpan)) // of a span that is not over, too
 	return p.shut(time.Now())
 }
 

@@ -48,6 +48,7 @@ func (p *Prober) tend(ctx context.Context) {
 		case <-t.C:
 		}
 		p.dropIdle(time.Now())
+		p.tellUnsaid(time.Now())
 	}
 }
 

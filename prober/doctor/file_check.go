@@ -40,8 +40,9 @@ func CheckProviders(shipped *engine.Table, data []byte) (*engine.Table, []Remark
 // fileCheck looks for the lines of a file's mistakes.
 type fileCheck struct {
 	shipped *engine.Table
-	data    string
+	data    string        // the file, and behind it the lines that were made: see heal
 	blocks  [][]statement // those not yet found wrong
+	made    int           // heads that were healed
 }
 
 func mistakes(shipped *engine.Table, data []byte, whole error) []Remark {
@@ -74,7 +75,9 @@ func (c *fileCheck) each(remarks []Remark) []Remark {
 		wrong := c.culprit(i, err)
 		at := wrong[0]
 		remarks = append(remarks, Remark{Line: at.line, Key: at.path(), Level: Fail, What: brief(err.Error(), at.path())})
-		c.blocks[i] = without(c.blocks[i], wrong)
+		if len(wrong) < len(c.blocks[i]) || !c.healed(i, err) {
+			c.blocks[i] = without(c.blocks[i], wrong)
+		}
 	}
 	sort.SliceStable(remarks, func(i, j int) bool { return remarks[i].Line < remarks[j].Line })
 	return remarks
@@ -99,7 +102,11 @@ func (c *fileCheck) culprit(i int, err error) []statement {
 	if other != nil {
 		return other
 	}
-	for _, table := range tablesOf(block)[1:] { // the first is the block's head
+	tables := tablesOf(block)
+	if c.try(append(slices.Clone(c.blocks[:i]), tables[0])) != nil { // the block's head is wrong without the others
+		return block
+	}
+	for _, table := range tables[1:] {
 		upTo := block[:slices.Index(block, table[0])+len(table)]
 		if c.try(append(slices.Clone(c.blocks[:i]), upTo)) != nil {
 			return table
@@ -121,25 +128,19 @@ func (c *fileCheck) tryWithout(i int, part []statement) error {
 func without(block, part []statement) []statement {
 	var left []statement
 	for _, s := range block {
-		if s.start < part[0].start || s.start > part[len(part)-1].start {
+		if !slices.Contains(part, s) {
 			left = append(left, s)
 		}
 	}
 	return left
 }
 
-// try reads the file with nothing but these blocks in it, each at its own line.
+// try reads the file with nothing but these blocks in it.
 func (c *fileCheck) try(blocks [][]statement) error {
-	text := make([]byte, len(c.data))
-	for i := range text {
-		text[i] = ' '
-		if c.data[i] == '\n' {
-			text[i] = '\n'
-		}
-	}
+	text := make([]byte, 0, len(c.data))
 	for _, block := range blocks {
 		for _, s := range block {
-			copy(text[s.start:s.end], c.data[s.start:s.end])
+			text = append(append(text, c.data[s.start:s.end]...), '\n')
 		}
 	}
 	_, err := c.shipped.Override(text)

@@ -71,7 +71,7 @@ func (c *fileCheck) alone() (remarks []Remark) {
 				remarks = append(remarks, Remark{Line: s.line, Key: s.path(), Level: Fail, What: what})
 				switch lost := []statement{s}; {
 				case needed(s) && s.header == "provider":
-					c.blocks[i] = nil
+					c.blocks[i] = c.heal(c.blocks[i], s.key)
 				case needed(s):
 					c.blocks[i] = without(c.blocks[i], table)
 				default:

@@ -66,6 +66,15 @@ action = "slow"
 `, []string{`fail 3 provider.probe: ["maybe"]: on or off`, "fail 4 provider.wide: incompatible types", "fail 5 provider.foo: unknown key", "fail 7 provider.limits.recipients_per_minute: incompatible types",
 			"fail 8 provider.limits.connections: -1: from 0", `fail 11 provider.rule.meaning: "nonsense": one of`, `fail 12 provider.rule.text: "x": fewer than two letters`,
 			"fail 13 provider.rule: provider \"google\": rule \"google/b\": no_mailbox needs an enhanced code or a text", "fail 19 provider.rule.action: provider \"google\": rule \"google/c\": action slow needs a duration"}},
+		{"all of one head", "[[provider]]\nid = \"mine\"\n", []string{`fail 1 provider: "mine": name is missing`, `fail 1 provider: "mine": mx is missing`}},
+		{"all of one head, behind an mx of another", "[[provider]]\nid = \"mine\"\nmx = [\".google.com\"]\nwide = 3\n[[provider.rule]]\nid = \"a\"\n[[provider.rule]]\nmeaning = \"blocked\"\n", []string{
+			`fail 1 provider: "mine": name is missing`, `fail 1 provider: "mine": mx ".google.com" belongs to`, "fail 4 provider.wide: ", "fail 5 provider.rule: ", "fail 7 provider.rule: "}},
+		{"given twice, and bad otherwise", "[[provider]]\nid = \"google\"\n[[provider]]\nid = \"google\"\nprobe = \"perhaps\"\n[[provider.rule]]\nid = \"a\"\n", []string{
+			`fail 3 provider: "google": given twice`, "fail 5 provider.probe: ", "fail 6 provider.rule: "}},
+		{"a head without a name above limits", "[[provider]]\nid = \"mine\"\n[provider.limits]\nconnections = 1\n[[provider.rule]]\nid = \"a\"\n", []string{
+			`fail 1 provider: "mine": name is missing`, `fail 1 provider: "mine": mx is missing`, "fail 5 provider.rule: "}},
+		{"a bad id and a bad rule", "[[provider]]\nid = \"Google Mail\"\n[[provider.rule]]\nid = \"a\"\n", []string{"fail 2 provider.id: ", "fail 3 provider.rule: "}},
+		{"a bad name and no mx", "[[provider]]\nid = \"mine\"\nname = 7\n", []string{"fail 1 provider: ", "fail 3 provider.name: "}},
 		{"a shipped provider's own mx", "[[provider]]\nid = \"google\"\nmx = [\".google.com\", \".googlemail.com\"]\n", nil},
 
 		{"looser", "[[provider]]\nid = \"google\"\n[provider.limits]\nconnections = 50\nrefusals_per_hour = 0\n",

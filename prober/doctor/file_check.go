@@ -32,7 +32,7 @@ func CheckProviders(shipped *engine.Table, data []byte) (*engine.Table, []Remark
 	if err != nil {
 		return nil, mistakes(shipped, data, err)
 	}
-	c := &fileCheck{shipped: shipped, data: string(data)}
+	c := &fileCheck{shipped: shipped, data: string(data), size: len(data)}
 	c.blocks = blockOf(statements(c.data))
 	return table, c.warnings(table)
 }
@@ -42,7 +42,8 @@ type fileCheck struct {
 	shipped *engine.Table
 	data    string        // the file, and behind it the lines that were made: see heal
 	blocks  [][]statement // those not yet found wrong
-	made    int           // heads that were healed
+	size    int           // of the file
+	made    int           // lines behind it
 }
 
 func mistakes(shipped *engine.Table, data []byte, whole error) []Remark {
@@ -55,7 +56,7 @@ func mistakes(shipped *engine.Table, data []byte, whole error) []Remark {
 	} else if err != nil {
 		return []Remark{{Level: Fail, What: "not TOML: " + err.Error()}}
 	}
-	c := &fileCheck{shipped: shipped, data: string(data)}
+	c := &fileCheck{shipped: shipped, data: string(data), size: len(data)}
 	c.blocks = blockOf(statements(c.data))
 	remarks := c.each(c.alone())
 	if len(remarks) == 0 { // a mistake that is in no block
@@ -103,14 +104,15 @@ func (c *fileCheck) culprit(i int, err error) []statement {
 		return other
 	}
 	tables := tablesOf(block)
-	if c.try(append(slices.Clone(c.blocks[:i]), tables[0])) != nil { // the block's head is wrong without the others
-		return block
-	}
-	for _, table := range tables[1:] {
+	for n, table := range tables {
 		upTo := block[:slices.Index(block, table[0])+len(table)]
-		if c.try(append(slices.Clone(c.blocks[:i]), upTo)) != nil {
+		if got := c.try(append(slices.Clone(c.blocks[:i]), upTo)); got == nil || got.Error() != err.Error() {
+			continue // another mistake, which is told when this one is out of the way
+		}
+		if n > 0 {
 			return table
 		}
+		break // the head, and with it the block
 	}
 	return block
 }

@@ -13,6 +13,9 @@ func (c *fileCheck) healed(i int, err error) bool {
 		if len(c.blocks[i]) == 0 || c.blocks[i][0].header != "provider" {
 			return false
 		}
+		if slices.ContainsFunc(c.blocks[i], func(s statement) bool { return s.key == key && c.isMade(s) }) {
+			continue
+		}
 		block := c.heal(c.blocks[i], key)
 		left := c.try(append(slices.Clone(c.blocks[:i]), block))
 		if left == nil || unnamed(left) != unnamed(err) {
@@ -25,11 +28,11 @@ func (c *fileCheck) healed(i int, err error) bool {
 
 // heal gives a provider's head a good line for a key. Another id makes another provider of it, which needs a name and an mx of its own.
 func (c *fileCheck) heal(block []statement, key string) []statement {
-	c.made++
 	var lines []statement
 	line := func(key, format string, v ...any) {
 		at := len(c.data) + 1
 		c.data += "\n" + key + " = " + fmt.Sprintf(format, v...)
+		c.made++
 		lines = append(lines, statement{line: block[0].line, start: at, end: len(c.data), header: "provider", key: key})
 	}
 	has := func(key string) bool {
@@ -47,6 +50,9 @@ func (c *fileCheck) heal(block []statement, key string) []statement {
 	head := slices.DeleteFunc(slices.Clone(block[1:]), func(s statement) bool { return s.header == "provider" && s.key == key })
 	return slices.Concat(block[:1], lines, head)
 }
+
+// isMade reports a line that is not the file's.
+func (c *fileCheck) isMade(s statement) bool { return s.start >= c.size }
 
 // unnamed are the words of a mistake without the provider's id.
 func unnamed(err error) string {

@@ -34,14 +34,14 @@ type assembly struct {
 	held    string     // the beginning of names
 	groups  []logGroup // of the log; nil before the first window
 
-	from     uint32 // first row of the window
-	records  []record
-	firsts   []uint32 // first row plus one of the window's rows, or zero
-	earlier  []twin   // duplicates in the window of rows before it, by that row
-	sought   bitset   // the rows before the window that earlier names
-	total    totals
-	wrote    bool
-	pressing press
+	from    uint32 // first row of the window
+	records []record
+	firsts  []uint32 // first row plus one of the window's rows, or zero
+	earlier []twin   // duplicates in the window of rows before it, by that row
+	sought  bitset   // the rows before the window that earlier names
+	total   totals
+	wrote   bool
+	packing packing
 }
 
 // twin is a duplicate and its first row.
@@ -67,7 +67,7 @@ func (t *totals) add(o *totals) {
 // openAssembly opens a job's files to read them.
 func (c *Coordinator) openAssembly(j *store.Job, f Filter) (*assembly, error) {
 	fs, dir := c.cfg.FS, c.dir(j.ID)
-	a := &assembly{c: c, job: j, filter: f.complete(), pressing: press{how: f.complete().Compress, zstd: c.packer}}
+	a := &assembly{c: c, job: j, filter: f.complete(), packing: packing{how: f.complete().Compress, zstd: c.packer}}
 	err := json.Unmarshal(j.Sheet, &a.dialect)
 	if err == nil {
 		a.spool, err = c.openSheet(dir)
@@ -138,7 +138,7 @@ func (a *assembly) write(ctx context.Context, w io.Writer) error {
 }
 
 func (a *assembly) put(w io.Writer, b []byte) error {
-	packed, err := a.pressing.pack(b)
+	packed, err := a.packing.pack(b)
 	if err == nil && len(packed) > 0 {
 		a.wrote = true
 		_, err = w.Write(packed)

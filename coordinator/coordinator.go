@@ -16,6 +16,7 @@ import (
 	"probity/coordinator/sheet"
 	"probity/engine"
 	"probity/prober/wire"
+	"probity/prober/wire/press"
 	"probity/store"
 )
 
@@ -80,7 +81,7 @@ type Coordinator struct {
 
 	desk   *desk
 	meters meters
-	press  pressure // of singles
+	press  press.Meter // of singles
 
 	mu       sync.Mutex // guards all below
 	runners  map[string]*runner

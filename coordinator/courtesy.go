@@ -2,46 +2,10 @@ package coordinator
 
 import (
 	"runtime"
-	"sync/atomic"
 	"time"
+
+	"probity/prober/wire/press"
 )
-
-// Singles press while so many come in each such span. Of fewer, each waits a few milliseconds longer beside a list, and the list
-// loses nothing. A prober has the same rule for its sessions.
-const (
-	pressSpan = 100 * time.Millisecond
-	pressing  = 50
-)
-
-// pressure counts the singles of spans.
-type pressure struct {
-	span atomic.Int64 // of Unix time, the one that is counted
-	n    atomic.Int64 // singles in it
-	had  atomic.Int64 // singles in the one before, if that was the span before
-}
-
-func (p *pressure) called(now time.Time) {
-	span := now.UnixNano() / int64(pressSpan)
-	if was := p.span.Load(); was != span && p.span.CompareAndSwap(was, span) {
-		had := p.n.Swap(0)
-		if was != span-1 {
-			had = 0
-		}
-		p.had.Store(had)
-	}
-	p.n.Add(1)
-}
-
-// on reports that singles press: in this span or in the one before.
-func (p *pressure) on(now time.Time) bool {
-	switch now.UnixNano()/int64(pressSpan) - p.span.Load() {
-	case 0:
-		return max(p.had.Load(), p.n.Load()) >= pressing
-	case 1:
-		return p.n.Load() >= pressing
-	}
-	return false
-}
 
 // The rests of work on rows.
 const (
@@ -62,7 +26,7 @@ func breathe(row int) {
 // waits for the machine's scheduler each time that it has used up its turn, and a single waits with it. Then work on rows rests
 // for most of the time, and the longer the slower it went.
 type breather struct {
-	press *pressure
+	press *press.Meter
 	since time.Time
 }
 
@@ -74,7 +38,7 @@ func (b *breather) row(i int) {
 		return
 	}
 	now := time.Now()
-	if b.press.on(now) {
+	if b.press.On(now) {
 		time.Sleep(min(restTimes*now.Sub(b.since), longest))
 		now = time.Now()
 	} else {

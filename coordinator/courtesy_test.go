@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/prober/wire/press"
 )
 
 // TestRowsRestWhileSinglesPress: three parts of four of the time, but never for long, and not for a few singles.
@@ -13,10 +15,10 @@ func TestRowsRestWhileSinglesPress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Coordinator
 		took := func(work time.Duration, singles int) time.Duration {
-			time.Sleep(2 * pressSpan)
+			time.Sleep(2 * press.Span)
 			began, b := time.Now(), c.newBreather()
 			for range singles {
-				c.press.called(began)
+				c.press.Called(began)
 			}
 			for i := range 10 * breath {
 				if i%breath == breath-1 {
@@ -26,8 +28,8 @@ func TestRowsRestWhileSinglesPress(t *testing.T) {
 			}
 			return time.Since(began)
 		}
-		require.Equal(t, 10*time.Millisecond, took(time.Millisecond, pressing-1))
-		require.Equal(t, 10*(1+restTimes)*time.Millisecond, took(time.Millisecond, pressing))
-		require.Equal(t, 10*(4*time.Millisecond+longest), took(4*time.Millisecond, pressing))
+		require.Equal(t, 10*time.Millisecond, took(time.Millisecond, press.Least-1))
+		require.Equal(t, 10*(1+restTimes)*time.Millisecond, took(time.Millisecond, press.Least))
+		require.Equal(t, 10*(4*time.Millisecond+longest), took(4*time.Millisecond, press.Least))
 	})
 }

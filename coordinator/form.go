@@ -67,8 +67,8 @@ func (f *Filter) wants(s engine.Status) bool {
 
 var errForm = errors.New("unknown format or compression")
 
-// press packs parts that stand by themselves one after another: members of gzip, frames of zstd.
-type press struct {
+// packing packs parts that stand by themselves one after another: members of gzip, frames of zstd.
+type packing struct {
 	how  Compress
 	zstd *zstd.Encoder
 	gzip *gzip.Writer
@@ -76,7 +76,7 @@ type press struct {
 }
 
 // pack gives the packed form of b: valid until the next call.
-func (p *press) pack(b []byte) ([]byte, error) {
+func (p *packing) pack(b []byte) ([]byte, error) {
 	p.out.Reset()
 	switch p.how {
 	case None:

@@ -14,16 +14,16 @@ var columns = [...]string{"verify_status", "verify_score", "verify_reason", "ver
 
 // page is one frame on its way into the result; its memory is reused.
 type page struct {
-	a      *assembly
-	index  int
-	fr     frameReader
-	names  nameReader
-	press  press
-	text   []byte
-	packed []byte
-	mail   []byte // the e-mail cell of the present row, borrowed from its block
-	total  totals
-	cells  cells
+	a       *assembly
+	index   int
+	fr      frameReader
+	names   nameReader
+	packing packing
+	text    []byte
+	packed  []byte
+	mail    []byte // the e-mail cell of the present row, borrowed from its block
+	total   totals
+	cells   cells
 }
 
 // answer is what a page says of one row.
@@ -52,8 +52,8 @@ func (p *page) make() error {
 	if len(p.text) == 0 {
 		return nil
 	}
-	p.press.how, p.press.zstd = a.filter.Compress, a.c.packer
-	packed, err := p.press.pack(p.text)
+	p.packing.how, p.packing.zstd = a.filter.Compress, a.c.packer
+	packed, err := p.packing.pack(p.text)
 	p.packed = packed
 	return err
 }

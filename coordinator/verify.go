@@ -30,7 +30,7 @@ type Answer struct {
 // Its error is a failure of ours, never a fact about the address.
 func (c *Coordinator) Single(ctx context.Context, q Request) (Answer, error) {
 	if !q.Low {
-		c.press.called(time.Now())
+		c.press.Called(time.Now())
 	}
 	a, err := c.single(ctx, q)
 	if err == nil {

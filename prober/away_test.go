@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/prober/wire"
+	"probity/prober/wire/press"
 )
 
 // crowd asks one row of each of sixty hosts while the processor is busy, so that the turnstile lets four in at one time. The hosts
@@ -55,7 +56,7 @@ func TestNearHostsHoldTheirTurn(t *testing.T) {
 // TestFarHostsHoldTheirTurnWhileSinglesPress: else singles would meet all who come back.
 func TestFarHostsHoldTheirTurnWhileSinglesPress(t *testing.T) {
 	const slow = 100 * time.Millisecond
-	require.Greater(t, crowd(t, slow, slow, 100*pressing), crowd(t, slow, slow, 0))
+	require.Greater(t, crowd(t, slow, slow, 100*press.Least), crowd(t, slow, slow, 0))
 }
 
 // TestBusyProcessorMakesNobodyFar hears echoes that are late, but for a few.

@@ -164,7 +164,7 @@ func (ts *turnstile) look(now time.Time) {
 	}
 	ts.looked = now
 	many, few, least := manyReady*ts.procs, fewReady*ts.procs, leastInside*ts.procs
-	if ts.calls.press.on(now) {
+	if ts.calls.press.On(now) {
 		many, few, least = ts.procs-1, 1, 1
 		if ts.late {
 			ts.limit = 0
@@ -183,7 +183,7 @@ func (ts *turnstile) look(now time.Time) {
 // arm sees to it that those who wait are thought of when nobody comes or goes, and that lateness is known while singles press.
 // The mutex is held.
 func (ts *turnstile) arm(now time.Time) {
-	if ts.timer != nil || ts.waiting.Len() == 0 && (ts.inside == 0 || !ts.calls.press.on(now)) {
+	if ts.timer != nil || ts.waiting.Len() == 0 && (ts.inside == 0 || !ts.calls.press.On(now)) {
 		return
 	}
 	ts.due = now.Add(lookEvery)

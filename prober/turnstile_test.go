@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/prober/wire/press"
 )
 
 // busyWith is a turnstile of two processors on which so many goroutines wait.
@@ -80,10 +82,10 @@ func TestTurnstileYieldsToSingles(t *testing.T) {
 				ts.calls.called(time.Now())
 			}
 		}
-		call(pressing - 1)
+		call(press.Least - 1)
 		require.Equal(t, 2*firstInside, sessions(40), "a few singles")
-		call(pressing)
-		require.Equal(t, 1, sessions(int(pressSpan/lookEvery)-1))
+		call(press.Least)
+		require.Equal(t, 1, sessions(int(press.Span/lookEvery)-1))
 		ts.mu.Lock() // its timer looks too
 		ready = 0
 		ts.mu.Unlock()
@@ -114,7 +116,7 @@ func TestTurnstileLetsATrickleIn(t *testing.T) {
 		late()
 		require.Equal(t, 2*firstInside, limit(), "nobody asks for singles")
 		time.Sleep(lookEvery)
-		for range pressing {
+		for range press.Least {
 			ts.calls.called(time.Now())
 		}
 		late()

@@ -89,7 +89,7 @@ const breath = 64
 
 // breathe lets others have their turn; while singles press, for longer than a breath takes.
 func (p *Prober) breathe() {
-	if p.calls.press.on(time.Now()) {
+	if p.calls.press.On(time.Now()) {
 		time.Sleep(time.Millisecond)
 	} else {
 		runtime.Gosched()

@@ -84,7 +84,34 @@ func (l *lane) awaitDecoy(p *probe, pl *place) {
 	if !pl.decoy.state.busy() {
 		l.wantDecoy(pl)
 	} else if p.who != bulk {
-		l.ringGroup(pl.group, p.who)
+		l.hastenDecoy(pl, p.who)
+	}
+}
+
+// hastenDecoy has the decoy asked for somebody of a higher priority: it is wanted if those who wait were only in doubt.
+func (l *lane) hastenDecoy(pl *place, who priority) {
+	switch pl.decoy.state {
+	case decoyWanted:
+		pl.group.hasten(pl)
+	case decoyKnown:
+		l.wantDecoy(pl)
+	}
+	l.ringGroup(pl.group, who)
+}
+
+// hasten puts a place whose decoy is wanted before the others: there it is looked for. The decoys of a group are at most its places.
+func (g *group) hasten(pl *place) {
+	r := &g.wanted
+	found := false
+	for n := r.n; n > 0; n-- {
+		if other := r.pop(); other != pl {
+			r.push(other)
+		} else {
+			found = true
+		}
+	}
+	if found {
+		r.unshift(pl)
 	}
 }
 
@@ -92,8 +119,10 @@ func (l *lane) wantDecoy(pl *place) {
 	pl.decoy.state = decoyWanted
 	if pl.decoy.tries > 0 {
 		pl.group.cutoff.push(pl)
+	} else if w := &pl.group.wanted; w.n > 0 && pl.decoy.who() > w.peek().decoy.who() {
+		w.unshift(pl)
 	} else {
-		pl.group.wanted.push(pl)
+		w.push(pl)
 	}
 	l.ringGroup(pl.group, pl.decoy.who())
 	l.ringGroup(pl.group, bulk) // who looks at the first of those who wait only

@@ -80,7 +80,11 @@ func (s *session) reserveDestination(addr netip.Addr) bool {
 	if d == nil {
 		return true
 	}
+	l.mu.Lock()
+	steady := l.pace.even.until
+	l.mu.Unlock()
 	d.mu.Lock()
+	d.heed(s.who, steady, now)
 	den := d.may(s.who, now)
 	if !den.denied {
 		d.pace.connect(s.who, now)
@@ -94,6 +98,17 @@ func (s *session) reserveDestination(addr netip.Addr) bool {
 	p.dests.release(d)
 	l.prober.metrics.crowded.Inc()
 	return false
+}
+
+// heed takes the word of one of its routes: until when that has a long backlog, and who asks. The mutex is held.
+func (d *destination) heed(who priority, steady, now time.Time) {
+	e := &d.pace.even
+	if steady.After(e.until) {
+		e.until = steady
+	}
+	if who == short {
+		e.short(now)
+	}
 }
 
 // may says whether a connection is worth beginning: there is room for it and for a recipient on it. The mutex is held.

@@ -31,8 +31,10 @@
 //     node, else a hundredth, for the first. While work remains, a lane uses 97 % of what is open to bulk: the rest is that
 //     a budget is counted in sixtieths of its span. The first single after a quiet hour may find a small budget used up.
 //     Where short jobs and long ones want the same lane, the short have three of four recipients and connections; neither starves.
-//     A long backlog (wire.Batch.Steady) spends its hours evenly, in eighths (pace_even.go), so that what a short job needs of an
-//     hour comes free at once, at three quarters of the rate of the budget; of what is left to singles, it may have half.
+//     A long backlog (wire.Batch.Steady) spends its hours evenly, in eighths (pace_even.go), at a lane as at the addresses that
+//     lanes share, so that what a short job needs of an hour comes free at once, at three quarters of the rate of the budget. Of
+//     what is left to singles, a short job may have half; where none come, the backlog leaves it as much for an hour. No row of
+//     a short job waits for the turn of a long one: not for a decoy, nor in doubt, nor at an address that is shut to long jobs only.
 //  7. No lock is held across I/O. The order of locks is flight, lane, destination or turnstile; a run's lock is taken last and alone.
 //  8. Bounds: Config.MaxRows probes, Config.MaxLanes lanes, Config.MaxSessions sessions, Config.MaxRetries retries of singles;
 //     of sessions, as many connect or ask at one time as the processor keeps up with (turnstile.go);

@@ -10,7 +10,7 @@ import (
 // Some receivers punish who asks about many unknown recipients by accepting everybody, without a word, until the hour is over.
 // What a decoy showed in the morning then proves nothing about an acceptance of now. So where a receiver may do that, and half
 // of an hour's refusals have been heard, an acceptance is believed only when the host has refused somebody after it: another
-// target, or a decoy, which is asked when several wait in vain, or nobody else is left to ask. After it means in the order of the
+// target, or a decoy, which is asked when several wait in vain, or nobody else of their kind of job is left to ask. After it means in the order of the
 // host: later in the same transaction, or in one that was sent when the acceptance had been heard. Two connections are heard in
 // any order: so where recipients under way may make up half of an hour's refusals, an acceptance waits until all that were sent
 // before it was heard have been heard too, and is doubted or believed then. Of what is under way over other routes to the same
@@ -152,20 +152,36 @@ func (h *hearing) resolve() {
 	}
 	waiting := g.doubted
 	g.doubted = nil
-	unsure, asking := 0, false
+	unsure, asking, first, who := 0, false, (*place)(nil), bulk
 	for _, pl := range waiting {
 		if h.release(pl); pl.decoy.waiting.n > 0 {
 			if !slices.Contains(g.doubted, pl) {
 				g.doubted = append(g.doubted, pl)
 			}
 			asking = asking || pl.decoy.state.busy()
-			unsure += pl.unsure()
+			if n := pl.unsure(); n > 0 {
+				unsure += n
+				if p := pl.decoy.who(); first == nil || p > who {
+					first, who = pl, p
+				}
+			}
 		}
 	}
-	idle := g.queued[bulk]+g.queued[short]+g.queued[single] == 0
-	if unsure > 0 && !asking && (idle || unsure >= maxUnsure || g.doubted[0].decoy.who() == single) {
-		h.l.wantDecoy(g.doubted[0])
+	if unsure > 0 && !asking && (unsure >= maxUnsure || g.nobodyElse(who)) {
+		h.l.wantDecoy(first)
 	}
+}
+
+// nobodyElse reports that no target will soon be refused for those in doubt, of whom the highest has this priority. A single waits for
+// nobody, and a short job not for a long one, whose turn at the host may be hours away.
+func (g *group) nobodyElse(who priority) bool {
+	switch who {
+	case single:
+		return true
+	case short:
+		return g.queued[short]+g.queued[single] == 0
+	}
+	return g.queued[bulk]+g.queued[short]+g.queued[single] == 0
 }
 
 // unsure is how many acceptances wait for a refusal.

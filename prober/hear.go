@@ -106,7 +106,7 @@ func (h *hearing) refusedAtMail() bool {
 func (h *hearing) book() {
 	b := billOf(h.s.asks, h.s.seen, h.o, h.s.conn.Extensions().Pipelining)
 	h.s.settle(len(h.s.asks), b.unsent, b.accepted, b.mild, h.now)
-	h.l.pace.spend(b.long, b.longRefused, h.now)
+	h.s.spend(b.long, b.longRefused, h.now)
 }
 
 // mailRefused tells a refused MAIL. The first of a connection speaks about us at this host (RFC 5321 section 3.3); a later

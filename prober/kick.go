@@ -277,12 +277,9 @@ func (l *lane) pause(until time.Time) {
 	}
 }
 
-// block keeps a group from starting sessions for a priority until its destination has room, or until a time; the zero time
-// where only the destination's word can say when.
+// block keeps a group from starting sessions for a priority, and for those below, until its destination has room, or until a
+// time; the zero time where only the destination's word can say when.
 func (l *lane) block(g *group, who priority, until, now time.Time) {
-	if who.isBulk() {
-		who = short // what forbids one job forbids all
-	}
 	if g.told = !until.IsZero(); !g.told {
 		until = now.Add(maxBlocked)
 	}
@@ -319,7 +316,7 @@ func (l *lane) unblock(g *group, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.free(g)
-	work := g.needs(single, l) || g.needs(bulk, l)
+	work := g.needs(single, l) || g.needs(short, l) || g.needs(bulk, l)
 	l.kick(now)
 	return work
 }

@@ -193,24 +193,24 @@ func (l *lane) steady(now time.Time) {
 // heedShort has the long jobs' pace heed short ones that wait. The mutex is held.
 func (l *lane) heedShort(now time.Time) {
 	if l.queued[short] > 0 {
-		l.pace.even.shorn = now.Add(shortLinger)
+		l.pace.even.short(now)
 	}
 }
 
-// promote moves a queued probe to the singles.
-func (l *lane) promote(p *probe, now time.Time) {
+// promote moves a queued probe to those of a higher priority: one of them waits for it too.
+func (l *lane) promote(p *probe, who priority, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p.lane.Load() != l || p.who == single || p.in == nil {
+	if p.lane.Load() != l || p.who >= who || p.in == nil {
 		return
 	}
 	pl := p.place
 	if p.in == &pl.decoy.waiting {
-		p.who = single
-		l.ringGroup(pl.group, single)
+		p.who = who
+		l.hastenDecoy(pl, who)
 	} else {
 		l.dequeue(p)
-		p.who = single
+		p.who = who
 		l.enqueue(p, pl, false)
 	}
 	l.kick(now)

@@ -24,14 +24,15 @@ func (l *lane) later(who priority, now time.Time) time.Time {
 	put(l.opens())
 	put(l.pace.mayConnect(who, now).until)
 	put(l.egress.health.canaryAt())
-	put(l.destinationsAt())
+	put(l.destinationsAt(who))
 	return due
 }
 
-// destinationsAt is when the first destination has room, where all that the lane waits for have said when. The mutex is held.
-func (l *lane) destinationsAt() (at time.Time) {
+// destinationsAt is when the first destination has room for a priority, where all that the lane waits for have said when. The
+// mutex is held.
+func (l *lane) destinationsAt(who priority) (at time.Time) {
 	for _, g := range l.blocked {
-		if !g.told {
+		if !g.told || g.deny < who {
 			return time.Time{}
 		}
 		if at.IsZero() || g.until.Before(at) {

@@ -158,12 +158,15 @@ func (p *pace) room(c *connPace, who priority, now time.Time) (int, denial) {
 }
 
 // anHour is what who may use now of the hour's refusals. Short jobs leave singles half of what long ones leave them: so they find
-// something even where a long one has used all that it may.
+// something even where a long one has used all that it may. Where no singles come, a long backlog leaves short jobs as much.
 func (p *pace) anHour(who priority, now time.Time) int {
 	l := p.limits.RefusalsPerHour
 	limit := p.allowed(who, l, now)
-	if who == short && p.calls.come(now) {
+	switch come := p.calls.come(now); {
+	case come && who == short:
 		limit += kept(p.usable(l, now)) / 2
+	case !come && who == bulk && p.even.guest(now):
+		limit -= kept(p.usable(l, now)) / 2
 	}
 	return limit - p.elsewhere.now(now)
 }

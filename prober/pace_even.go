@@ -5,7 +5,7 @@ import "time"
 // even spreads over the hour what the rows of a long backlog spend of an hourly budget. Spent at once, the budget would be gone
 // when a short job comes, which would wait for the rest of the hour; spent evenly, it gives the short job some room in each
 // minute, and takes as long for all of it. The zero value spreads nothing. It bounds bulk only, and beside the window,
-// which holds whatever this allows.
+// which holds whatever this allows. An address that lanes share is spent so while one of them has a long backlog.
 //
 // It is a virtual schedule, as ATM's generic cell rate algorithm: each refusal costs the time in which the budget earns it, and
 // `debt` is when all that was spent is earned again.
@@ -15,6 +15,7 @@ type even struct {
 	price time.Duration // of a refusal, when there was room last
 	shut  bool          // until a portion is earned: a connection should carry more than one recipient
 	shorn time.Time     // until then a short job wants the same budget
+	came  time.Time     // when one wanted it last
 	out   int           // reserved and not settled
 }
 
@@ -27,6 +28,13 @@ const (
 
 // on reports that bulk is paced.
 func (e *even) on(now time.Time) bool { return now.Before(e.until) }
+
+// short tells of a short job that wants the budget.
+func (e *even) short(now time.Time) { e.shorn, e.came = now.Add(shortLinger), now }
+
+// guest reports a short job of this hour beside a long backlog. Its rows come home where there is no room, and when they are there again
+// the backlog, which always waits, would have taken what the hour has given back.
+func (e *even) guest(now time.Time) bool { return e.on(now) && now.Sub(e.came) < time.Hour }
 
 // each is what a refusal costs. Beside a short job bulk has its share of the turns: the others' part of what is earned.
 func (e *even) each(limit int, now time.Time) time.Duration {

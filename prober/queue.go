@@ -15,15 +15,29 @@ type ring[T any] struct {
 }
 
 func (r *ring[T]) push(v T) {
-	if r.n == len(r.items) {
-		grown := make([]T, max(4, 2*r.n))
-		for i := range r.n {
-			grown[i] = r.items[(r.head+i)%len(r.items)]
-		}
-		r.items, r.head = grown, 0
-	}
+	r.grow()
 	r.items[(r.head+r.n)%len(r.items)] = v
 	r.n++
+}
+
+// unshift puts v before the oldest.
+func (r *ring[T]) unshift(v T) {
+	r.grow()
+	r.head = (r.head + len(r.items) - 1) % len(r.items)
+	r.items[r.head] = v
+	r.n++
+}
+
+// grow makes room for one more.
+func (r *ring[T]) grow() {
+	if r.n < len(r.items) {
+		return
+	}
+	grown := make([]T, max(4, 2*r.n))
+	for i := range r.n {
+		grown[i] = r.items[(r.head+i)%len(r.items)]
+	}
+	r.items, r.head = grown, 0
 }
 
 // pop removes the oldest; the ring must not be empty.

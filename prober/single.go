@@ -108,6 +108,6 @@ func (p *Prober) hurry(got *probe, low bool, now time.Time) {
 	}
 	got.urgent.Store(true)
 	if l := got.lane.Load(); l != nil {
-		l.promote(got, now)
+		l.promote(got, single, now)
 	}
 }

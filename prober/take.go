@@ -22,6 +22,10 @@ func (l *lane) take(s *session, now time.Time) denial {
 		return denial{denied: true, until: l.notBefore}
 	}
 	l.heedShort(now)
+	if dest := s.dest; dest != nil {
+		dest.mu.Lock() // other lanes look at it too: until what there is room for is reserved
+		defer dest.mu.Unlock()
+	}
 	rooms, denials := s.rooms(now)
 	if l.fill(s, rooms, now) {
 		s.sent = l.heard
@@ -172,23 +176,33 @@ func (f *filler) decoys(r *ring[*place], look int, rooms [priorities]int, now ti
 	}
 }
 
-// rooms is room for each priority, and why there is none.
+// rooms is room for each priority, and why there is none. The destination's mutex is held too.
 func (s *session) rooms(now time.Time) (rooms [priorities]int, denials [priorities]denial) {
 	rooms[single], denials[single] = s.room(single, now)
 	rooms[bulk], denials[bulk] = s.room(bulk, now)
-	if rooms[short], denials[short] = rooms[bulk], denials[bulk]; s.lane.pace.apart(now) {
+	if rooms[short], denials[short] = rooms[bulk], denials[bulk]; s.apart(now) {
 		rooms[short], denials[short] = s.room(short, now)
 	}
 	return rooms, denials
+}
+
+// apart reports that short jobs may have more than long ones, on the route or at its destination, which hears of them here.
+func (s *session) apart(now time.Time) bool {
+	l, dest := s.lane, s.dest
+	if dest == nil {
+		return l.pace.apart(now)
+	}
+	if l.queued[short] > 0 {
+		dest.heed(short, l.pace.even.until, now)
+	}
+	return l.pace.apart(now) || dest.pace.apart(now)
 }
 
 // room is how many recipients may be sent now, by the lane, the destination, the server's own word and what was learnt of it.
 func (s *session) room(who priority, now time.Time) (int, denial) {
 	n, d := s.lane.pace.room(&s.used, who, now)
 	if dest := s.dest; dest != nil && n > 0 {
-		dest.mu.Lock()
 		m, dd := dest.pace.room(&s.destUsed, who, now)
-		dest.mu.Unlock()
 		if n = min(n, m); m == 0 {
 			d = dd
 			if dd.lease {
@@ -211,15 +225,15 @@ func (s *session) room(who priority, now time.Time) (int, denial) {
 	return n, d
 }
 
-// reserve takes n recipients and a transaction from all budgets.
+// reserve takes n recipients and a transaction from all budgets. The destination's mutex is held too.
 func (s *session) reserve(n int) {
 	s.lane.pace.reserve(&s.used, n)
-	s.lane.pace.even.out += long(s.asks[len(s.asks)-n:])
+	longs := long(s.asks[len(s.asks)-n:])
+	s.lane.pace.even.out += longs
 	s.used.transactions++
 	if dest := s.dest; dest != nil {
-		dest.mu.Lock()
 		dest.pace.reserve(&s.destUsed, n)
-		dest.mu.Unlock()
+		dest.pace.even.out += longs
 	}
 }
 
@@ -244,6 +258,16 @@ func (s *session) settle(n, unsent, accepted, mild int, now time.Time) {
 	if dest := s.dest; dest != nil {
 		dest.mu.Lock()
 		book(&dest.pace, &s.destUsed)
+		dest.mu.Unlock()
+	}
+}
+
+// spend settles n recipients of long jobs, of which `refused` count in the hour, with the paces of those.
+func (s *session) spend(n, refused int, now time.Time) {
+	s.lane.pace.spend(n, refused, now)
+	if dest := s.dest; dest != nil {
+		dest.mu.Lock()
+		dest.pace.spend(n, refused, now)
 		dest.mu.Unlock()
 	}
 }

@@ -167,6 +167,9 @@ func (v *verification) queue(o *keyed, row *wire.Row) {
 	v.probes[o.row] = got
 	if got != pr {
 		v.p.rows.Add(-1)
+		if l := got.lane.Load(); l != nil && v.who > bulk {
+			l.promote(got, v.who, v.now)
+		}
 		return
 	}
 	v.batch = append(v.batch, pr)

@@ -1,0 +1,93 @@
+package prober
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// TestShortJobFindsRoomAtASharedAddress has a long backlog for three routes that lead to one address, in work for a day. A short job
+// for a fourth route there comes whenever it likes, and goes home each minute and comes again when it may, as rows do: neither what
+// the backlog has spent of the address nor a doubt that only its rows would end keeps the short job from its answers.
+func TestShortJobFindsRoomAtASharedAddress(t *testing.T) {
+	for name, locals := range map[string][]string{"unknown": {"a%d", "b%d"}, "known": {"ann"}, "both": {"a%d", "ann"}} {
+		t.Run(name, func(t *testing.T) {
+			h := &host{rcpt: knows("ann")}
+			hosts := map[string]*host{"mx0.a.example": h}
+			for i := 1; i < 4; i++ {
+				hosts[fmt.Sprintf("mx%d.a.example", i)] = &host{addr: aliasAddr, down: true}
+			}
+			inLab(t, limited("refusals_per_hour = 0", "refusals_per_hour = 20"), nil, hosts, func(b *lab) {
+				b.moves = func(string) netip.Addr { return h.addr }
+				ctx, cancel := context.WithCancel(context.Background())
+				var jobs sync.WaitGroup
+				long := &wire.Batch{Job: "long", Steady: true, Started: time.Now()}
+				for i := range 3 {
+					long.Rows = append(long.Rows, b.rows([]string{fmt.Sprintf("mx%d.a.example", i)}, addresses(300, fmt.Sprintf("l%d.example", i))...)...)
+				}
+				jobs.Go(func() { require.NoError(t, b.prober.Verify(ctx, long, 100*time.Hour, func(wire.Results) {})) })
+				slowest := time.Duration(0)
+				for i := range 8 {
+					time.Sleep(2*time.Hour + time.Duration(i)*11*time.Minute)
+					for _, l := range b.prober.allLanes() {
+						l.steady(time.Now()) // as each chunk of the long job says
+					}
+					var emails []string
+					for _, local := range locals {
+						if local != "ann" {
+							local = fmt.Sprintf(local, i)
+						}
+						emails = append(emails, fmt.Sprintf("%s@s%d.example", local, i))
+					}
+					slowest = max(slowest, b.short(ctx, b.rows([]string{"mx3.a.example"}, emails...)))
+				}
+				cancel()
+				jobs.Wait()
+				refused := h.saw().refuse
+				t.Logf("the slowest in %v; %d refused", slowest, len(refused))
+				require.LessOrEqual(t, worst(refused, time.Hour), 20)
+				require.Less(t, slowest, 25*time.Minute)
+			})
+		})
+	}
+}
+
+// short gives how long the rows of a short job take, which is asked as the coordinator asks: minute by minute.
+func (b *lab) short(ctx context.Context, rows []wire.Row) time.Duration {
+	began := time.Now()
+	byNumber := map[uint32]wire.Row{}
+	for _, r := range rows {
+		byNumber[r.Number] = r
+	}
+	for len(rows) > 0 {
+		var again []wire.Row
+		due := time.Now().Add(time.Second)
+		quick := &wire.Batch{Job: "short", Short: true, MaxAge: time.Hour, Started: began, Rows: rows}
+		require.NoError(b.t, b.prober.Verify(ctx, quick, time.Minute, func(got wire.Results) {
+			for _, r := range got.Rows {
+				if r.Outcome == wire.Settled {
+					require.NotEqual(b.t, engine.Unknown, r.Verdict.Status)
+					continue
+				}
+				row := byNumber[r.Row]
+				row.Attempt = r.Attempt
+				again = append(again, row)
+				if r.Due.After(due) {
+					due = r.Due
+				}
+			}
+		}))
+		if rows = again; len(rows) > 0 {
+			time.Sleep(time.Until(due))
+		}
+	}
+	return time.Since(began)
+}

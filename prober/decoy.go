@@ -117,15 +117,16 @@ func (g *group) hasten(pl *place) {
 
 func (l *lane) wantDecoy(pl *place) {
 	pl.decoy.state = decoyWanted
+	who := pl.decoy.who()
 	if pl.decoy.tries > 0 {
 		pl.group.cutoff.push(pl)
-	} else if w := &pl.group.wanted; w.n > 0 && pl.decoy.who() > w.peek().decoy.who() {
+	} else if w := &pl.group.wanted; who > bulk && w.n > 0 && who > w.peek().decoy.who() {
 		w.unshift(pl)
 	} else {
 		w.push(pl)
 	}
-	l.ringGroup(pl.group, pl.decoy.who())
-	l.ringGroup(pl.group, bulk) // who looks at the first of those who wait only
+	l.ringGroup(pl.group, who)
+	l.ringGroup(pl.group, bulk) // needs looks at the first of those who wait only
 }
 
 // who is the priority of a decoy: the highest of those who wait.

@@ -94,7 +94,7 @@ func TestLaneIsAsFarAsItsOwnHosts(t *testing.T) {
 	}
 	require.True(t, l.isFar())
 	for range manyEchoes {
-		l.reached(time.Millisecond, time.Millisecond)
+		l.reached(time.Millisecond, time.Millisecond, time.Millisecond)
 	}
 	require.False(t, l.isFar())
 	other := &lane{prober: l.prober}

@@ -6,7 +6,10 @@ import "time"
 // many of them keep the pipe full: near hosts need few, for far ones the round trip is what is waited for. The zero value is
 // near. The lane's mutex guards it.
 type distance struct {
-	setup time.Duration // the least that a connection took from the dial to the end of the greeting; 0 before the first
+	setup time.Duration // what a connection takes from the dial to the end of the greeting; 0 before the first
+	took  time.Duration // the least that one took
+	wait  time.Duration // the least that one waited for the banner
+	echo  time.Duration // the least that one waited for the answer to a greeting
 	each  time.Duration // what a recipient more takes, lately
 	least time.Duration // the same, of the n last transactions
 	n     int
@@ -15,6 +18,8 @@ type distance struct {
 const (
 	// farAway is a set-up that no busy processor explains, since the least of all counts: two round trips and more.
 	farAway = 50 * time.Millisecond
+	// setupTrips are the round trips of a set-up beside the banner: TCP, EHLO, STARTTLS, TLS, EHLO.
+	setupTrips = 5
 	// lately is how many transactions are looked at for what a recipient takes.
 	lately = 8
 	// firstTry is how many recipients a far host is asked for before it is known what one takes: without PIPELINING each is a
@@ -29,15 +34,28 @@ const (
 	groupTime = 250 * time.Millisecond
 )
 
-// reached notes a connection that was greeted.
-func (l *lane) reached(took, echo time.Duration) {
+// reached notes a connection that was greeted, and how long that took: all of it, the banner, and the quickest answer to a command.
+func (l *lane) reached(took, wait, echo time.Duration) {
 	l.prober.horizon.heard(echo)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.echoes.heard(echo)
-	if took = max(took, 1); l.far.setup == 0 || took < l.far.setup {
-		l.far.setup = took
+	l.far.reached(took, wait, echo)
+}
+
+// reached takes for a set-up what it would take of round trips, where the least that one took is longer: a lane's first
+// connections begin all at once, which keeps a processor busy with their handshakes, and later there may be none. Were the
+// set-up thought long for that, transactions would be, for who does not pipeline, and connections few.
+func (d *distance) reached(took, wait, echo time.Duration) {
+	least := func(old *time.Duration, d time.Duration) {
+		if d = max(d, 1); *old == 0 || d < *old {
+			*old = d
+		}
 	}
+	least(&d.took, took)
+	least(&d.wait, wait)
+	least(&d.echo, echo)
+	d.setup = min(d.took, d.wait+setupTrips*d.echo)
 }
 
 // away reports a far host.

@@ -27,9 +27,9 @@ func TestDistanceDecidesHowManyConnectionsAreWorthTheirPrice(t *testing.T) {
 	} {
 		l := &lane{prober: &Prober{}}
 		if c.setup > 0 {
-			l.reached(2*c.setup, 0)
-			l.reached(c.setup, 0)
-			l.reached(3*c.setup, 0)
+			l.reached(2*c.setup, c.setup, c.setup)
+			l.reached(c.setup, c.setup, c.setup)
+			l.reached(3*c.setup, c.setup, c.setup)
 		}
 		l.far.asked(c.transaction, c.recipients)
 		require.Equal(t, c.worth, l.far.worth(near), what)
@@ -38,6 +38,21 @@ func TestDistanceDecidesHowManyConnectionsAreWorthTheirPrice(t *testing.T) {
 			require.Equal(t, all/farShare, l.far.cap(limit, all, 0), what+": a host's first")
 		}
 	}
+}
+
+// TestSetupIsNotThoughtLongForABusyProcessor: a lane's first connections make their handshakes all at once.
+func TestSetupIsNotThoughtLongForABusyProcessor(t *testing.T) {
+	const trip = 50 * time.Millisecond
+	var d distance
+	d.reached(2*time.Second, 300*time.Millisecond, 2*trip)
+	require.Equal(t, 800*time.Millisecond, d.setup)
+	d.reached(time.Second, 2*trip, trip)
+	require.Equal(t, 350*time.Millisecond, d.setup)
+	d.reached(6*trip, 2*trip, 2*trip)
+	require.Equal(t, 6*trip, d.setup, "took no longer")
+	d = distance{}
+	d.reached(20*time.Second, 19*time.Second, trip)
+	require.Equal(t, 19*time.Second+5*trip, d.setup, "one who lets wait for the banner")
 }
 
 // TestNobodyIsTriedWithMuchAtFirst: without PIPELINING each recipient is a round trip.
@@ -68,6 +83,16 @@ func TestDistanceFollowsWhatRecipientsTake(t *testing.T) {
 		d.asked(50*time.Millisecond, 50)
 	}
 	require.InDelta(t, time.Millisecond, d.each, float64(100*time.Microsecond))
+}
+
+// TestWhoWasNotAskedTellsNothing: rows in UTF-8 are not asked where the host does not take them, and take no time.
+func TestWhoWasNotAskedTellsNothing(t *testing.T) {
+	l := &lane{far: distance{setup: 250 * time.Millisecond, each: 50 * time.Millisecond}}
+	s := &session{lane: l, group: &group{}}
+	for range 2 * lately {
+		require.False(t, s.took(time.Microsecond, 0))
+	}
+	require.Equal(t, 50*time.Millisecond, l.far.each)
 }
 
 // TestFarHostsShareTheWork asks a host that takes one recipient at a time: near, one connection is enough; far, one round trip

@@ -28,7 +28,9 @@ func (s *session) ask(ctx context.Context) bool {
 	h := hearing{s: s, l: l, o: &o, now: now, out: slices.Grow(s.out[:0], len(s.asks))}
 	h.all()
 	h.unstick(now.Sub(began))
-	l.far.asked(now.Sub(began)-s.trip(), len(s.asks))
+	if s.took(now.Sub(began), len(s.asks)-len(o.NoUTF8)) {
+		l.ringAll(s.group)
+	}
 	l.kick(now)
 	l.mu.Unlock()
 	l.prober.metrics.heard(len(s.asks), len(s.seen))
@@ -43,12 +45,22 @@ func (s *session) ask(ctx context.Context) bool {
 	return !s.conn.Botched() && !s.leave
 }
 
-// trip is the part of a transaction's time that more recipients would not add to: a round trip, where they go together.
-func (s *session) trip() time.Duration {
-	if g := s.group; g.apart || g.batch > 0 || !s.conn.Extensions().Pipelining {
-		return 0
+// took tells the distance how long a transaction of n recipients took beyond what more of them would not add to: the round trip
+// that they make together. Who does not pipeline makes one for each, and for RSET and MAIL before. True where another connection
+// may be worth its price now, and was not before: nobody else looks at who waits already.
+func (s *session) took(all time.Duration, n int) bool {
+	l, g := s.lane, s.group
+	worth := l.worth()
+	switch {
+	case n <= 0: // nobody was asked
+	case !s.conn.Extensions().Pipelining:
+		l.far.asked(all, n+2)
+	case g.apart || g.batch > 0:
+		l.far.asked(all, n)
+	default:
+		l.far.asked(all-s.conn.Echo(), n)
 	}
-	return s.conn.Echo()
+	return l.worth() < worth
 }
 
 // hear keeps a reply, classified; positive ones vouch for the connection.

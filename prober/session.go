@@ -61,7 +61,7 @@ func (s *session) run(soft, hard context.Context) {
 	if !s.connect(hard) {
 		return
 	}
-	s.lane.reached(time.Since(began), s.conn.Echo())
+	s.lane.reached(time.Since(began), s.conn.Wait(), s.conn.Echo())
 	for s.next(soft) {
 		ok := s.ask(hard)
 		s.stepOut()

@@ -34,9 +34,11 @@ func (s *Session) greet() (f Fault) {
 	if !sendable(s.cfg.EHLO) || s.cfg.EHLO == "" || !sendable(s.cfg.MailFrom) {
 		return s.fail(internal(engine.StageConnect, "the EHLO name or MAIL FROM cannot be sent"))
 	}
+	began := time.Now()
 	if s.banner, f = s.read(engine.StageBanner, s.cfg.Timeouts.Banner); !f.None() {
 		return asRefusal(f)
 	}
+	s.wait = time.Since(began)
 	if !s.banner.Positive() {
 		return refused(s.banner)
 	}

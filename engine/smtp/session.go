@@ -21,6 +21,7 @@ type Session struct {
 	latest   time.Time       // no wait of the call in progress lasts longer; zero for no bound
 	banner   engine.Reply
 	hello    engine.Reply
+	wait     time.Duration // see Wait
 	echo     time.Duration // see Echo
 	offers   Extensions
 	secure   bool
@@ -50,6 +51,9 @@ func (s *Session) Banner() engine.Reply { return s.banner }
 
 // Hello is the reply to EHLO, or to HELO.
 func (s *Session) Hello() engine.Reply { return s.hello }
+
+// Wait is how long the banner was waited for.
+func (s *Session) Wait() time.Duration { return s.wait }
 
 // Echo is how long the server took to answer a command of the greeting, the quickest of them.
 func (s *Session) Echo() time.Duration { return s.echo }

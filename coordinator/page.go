@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,9 @@ type page struct {
 	cells   cells
 }
 
+// ownText is about what is appended to a row.
+const ownText = 160
+
 // answer is what a page says of one row.
 type answer struct {
 	v                        engine.Verdict
@@ -42,6 +46,7 @@ func (p *page) make() error {
 	if err := p.fr.read(a.spool, &a.dialect, p.index); err != nil {
 		return err
 	}
+	p.text = slices.Grow(p.text, len(p.fr.block.Buf)+ownText*len(p.fr.block.Rows))
 	breath := a.c.newBreather()
 	for i := range p.fr.block.Rows {
 		breath.row(i)

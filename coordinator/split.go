@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -117,7 +118,7 @@ func (s *splitter) readFrame(f *splitFrame) (err error) {
 	if f.dups, err = l.dups.read(f.dups, meta.First, int(meta.Rows)); err != nil {
 		return fmt.Errorf("duplicates: %w", err)
 	}
-	f.rows = f.rows[:0]
+	f.rows = slices.Grow(f.rows[:0], len(f.fr.block.Rows))
 	breath := l.c.newBreather()
 	for i := range f.fr.block.Rows {
 		breath.row(i)

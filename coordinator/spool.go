@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/klauspost/compress/zstd"
@@ -180,6 +181,7 @@ func (r *frameReader) read(s *spool, d *sheet.Dialect, i int) error {
 	if d.Encoding == sheet.Windows1252 {
 		r.block.Buf = d.AppendUTF8(nil, raw)
 	}
+	r.block.Rows = slices.Grow(r.block.Rows[:0], int(min(f.Rows, sheet.MaxBlockRows))) // a short list has no time to reuse what grew
 	if err := d.Parse(&r.block); err != nil {
 		return fmt.Errorf("spool frame %d: %w: %w", i, errDamaged, err)
 	}

@@ -78,15 +78,26 @@ func (p *packer) via(v *via) uint16 {
 	return at
 }
 
+// scattered reports rows of so many routes that few would be of each in a chunk: each is a host of its own, maybe, and wants a
+// connection of its own from every chunk.
+func (p *packer) scattered() bool {
+	const few = 32
+	return p.len() < few*len(p.vias)
+}
+
 // pieces cuts the rows into parts of at most so many, each drawn from all of them: a bad stretch of a list does not become
-// a bad chunk.
+// a bad chunk. Whole chunks are of some routes each, and hold all of their rows.
 func (p *packer) pieces(most int) []*packer {
 	if p.len() <= most {
 		return []*packer{p}
 	}
 	le := binary.LittleEndian
+	order := rand.Perm(p.len())
+	if most >= wire.MaxRows {
+		order = p.byRoute(order)
+	}
 	var all []*packer
-	for part := range slices.Chunk(rand.Perm(p.len()), most) {
+	for part := range slices.Chunk(order, most) {
 		piece := &packer{}
 		for _, i := range part {
 			at := len(piece.rows)
@@ -98,6 +109,17 @@ func (p *packer) pieces(most int) []*packer {
 		all = append(all, piece)
 	}
 	return all
+}
+
+// byRoute brings the rows of each route together, the routes in any order.
+func (p *packer) byRoute(order []int) []int {
+	of := make([][]int, len(p.vias))
+	for _, i := range order {
+		at := binary.LittleEndian.Uint16(p.row(i)[viaAt:])
+		of[at] = append(of[at], i)
+	}
+	rand.Shuffle(len(of), func(a, b int) { of[a], of[b] = of[b], of[a] })
+	return slices.Concat(of...)
 }
 
 func (p *packer) row(i int) []byte {

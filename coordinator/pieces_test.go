@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/wire"
 )
 
 // TestPiecesMixTheirRows cuts four thousand rows of which a stretch of a thousand is bad: every row is in one piece, by its own
@@ -44,4 +46,45 @@ func TestPiecesMixTheirRows(t *testing.T) {
 		require.Less(t, follow, 10)
 	}
 	require.Len(t, seen, 4000)
+}
+
+// TestWholeChunksKeepRoutesTogether: a provider's tenants have a host each, and rows of a tenant in every chunk would want a
+// connection from every chunk.
+func TestWholeChunksKeepRoutesTogether(t *testing.T) {
+	const tenants, rows = 1500, 3*wire.MaxRows + 100
+	table := engine.DefaultTable()
+	p := &packer{}
+	var vias []*via
+	for i := range tenants {
+		vias = append(vias, &via{Route: table.NewRoute([]engine.MX{{Host: fmt.Sprintf("mx%d.tenant.example", i)}})})
+	}
+	for i := range uint32(rows) {
+		p.add(&ask{Number: i, Via: vias[i%tenants], Mailbox: fmt.Sprintf("user%d", i)})
+	}
+	require.True(t, p.scattered())
+	seen, visits := map[uint32]bool{}, 0
+	pieces := p.pieces(wire.MaxRows)
+	for _, piece := range pieces {
+		require.LessOrEqual(t, piece.len(), wire.MaxRows)
+		visits += len(piece.vias)
+		for i := range piece.len() {
+			row := piece.row(i)
+			number := binary.LittleEndian.Uint32(row)
+			require.False(t, seen[number])
+			seen[number] = true
+			require.Same(t, vias[number%tenants], piece.vias[binary.LittleEndian.Uint16(row[viaAt:])])
+		}
+	}
+	require.Len(t, seen, rows)
+	require.Less(t, visits, tenants+len(pieces), "a route is cut where a chunk ends, and nowhere else")
+}
+
+// TestFewRoutesAreNotScattered: their chunks need not wait for more rows.
+func TestFewRoutesAreNotScattered(t *testing.T) {
+	p := &packer{}
+	vias := make([]via, wire.MaxRows/64)
+	for i := range uint32(wire.MaxRows) {
+		p.add(&ask{Number: i, Via: &vias[int(i)%len(vias)], Mailbox: "user"})
+	}
+	require.False(t, p.scattered())
 }

@@ -20,7 +20,7 @@ func (s *splitter) gather(a *ask) error {
 	before := p.size()
 	p.add(a)
 	s.bytes += p.size() - before
-	if p.len() == wire.MaxRows {
+	if p.len() >= gatherRows || p.len() >= wire.MaxRows && !p.scattered() {
 		return s.seal(class)
 	}
 	if s.bytes > s.maxBytes {
@@ -29,7 +29,11 @@ func (s *splitter) gather(a *ask) error {
 	return nil
 }
 
-const routesKnown = 32 << 10
+const (
+	routesKnown = 32 << 10
+	// gatherRows is how many rows of a class with many routes are gathered before they are cut into chunks.
+	gatherRows = 8 * wire.MaxRows
+)
 
 // class is the wide provider of a route, the route itself once it has many rows in this job, else the tail.
 func (s *splitter) class(r *engine.Route) string {

@@ -66,7 +66,7 @@ type options struct {
 func parseOptions(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
 	latencies := flags.String("latency", "none,50ms", "latencies of the pretend mail hosts, a contest each")
-	workers := flags.String("workers", "64,256,1024", "goroutines that each peer is tried with, before it runs with the best")
+	workers := flags.String("workers", "64,256,512,1024", "goroutines that each peer is tried with, before it runs with the best")
 	names := flags.String("peers", Rival+",checkmail,truemail-go", "which peers")
 	flags.StringVar(&o.probity, "probity", "bin/probity", "Probity's binary")
 	flags.IntVar(&o.rows, "rows", 500_000, "rows of the list")

@@ -144,11 +144,13 @@ func readSheet(v []byte) (ends []*record, err error) {
 	if r.failed || count == 0 || number < 2*uint64(count) {
 		return nil, errRecordForm
 	}
-	at, name := time.Unix(0, int64(binary.BigEndian.Uint64(began))).UTC(), ""
+	at, name := int64(binary.BigEndian.Uint64(began)), ""
 	ends = make([]*record, 0, count)
 	for range count {
 		credits := r.uvarint(uint64(MaxCredits)<<1 | 1)
-		at = at.Add(time.Duration(r.varint()))
+		if at += r.varint(); at < 0 { // before 1970, or later than nanoseconds tell
+			return nil, errRecordForm
+		}
 		name = r.nameAfter(name)
 		used, held := int64(credits>>1), int64(credits>>1)
 		if credits&1 == 1 {
@@ -159,7 +161,7 @@ func readSheet(v []byte) (ends []*record, err error) {
 		if r.failed || credits == 0 || now.Balance > MaxCredits {
 			return nil, errRecordForm
 		}
-		end := endOfSingle(name, used, held, at)
+		end := endOfSingle(name, used, held, time.Unix(0, at).UTC())
 		ends = append(ends, &end)
 	}
 	if len(r.v) > 0 {

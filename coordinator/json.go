@@ -8,6 +8,14 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
+// plainInText tells of a byte whether it stands in a JSON string as it is, whatever stands around it. Immutable.
+var plainInText = func() (plain [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		plain[c] = c != '"' && c != '\\'
+	}
+	return plain
+}()
+
 // AppendText appends s as a JSON string. What is not UTF-8 becomes U+FFFD; the two line separators that JavaScript once
 // choked on are escaped. Angle brackets are not: an answer is read by people too, and is never HTML (nosniff says so).
 func AppendText(dst []byte, s string) []byte {
@@ -15,7 +23,7 @@ func AppendText(dst []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
-		if c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' {
+		if plainInText[c] {
 			i++
 			continue
 		}
@@ -62,7 +70,7 @@ func AppendTextOrNull(dst []byte, s string) []byte {
 
 // AppendTime appends t as ISO 8601 in UTC, with whole seconds.
 func AppendTime(dst []byte, t time.Time) []byte {
-	return append(t.UTC().AppendFormat(append(dst, '"'), "2006-01-02T15:04:05Z"), '"')
+	return append(t.UTC().AppendFormat(append(dst, '"'), time.RFC3339), '"')
 }
 
 // AppendNumberOrNull appends n, or null when it is zero.

@@ -22,7 +22,8 @@ type page struct {
 	packing packing
 	text    []byte
 	packed  []byte
-	mail    []byte // the e-mail cell of the present row, borrowed from its block
+	mail    []byte   // the e-mail cell of the present row, borrowed from its block
+	hosts   []string // of the present row
 	total   totals
 	cells   cells
 }
@@ -158,7 +159,16 @@ func (p *page) write(i int, n uint32, ans *answer) {
 
 func (p *page) writeJSON(n uint32, ans *answer) {
 	b := strconv.AppendUint(append(p.text, `{"row":`...), uint64(n)+1, 10)
-	r := row{email: string(p.mail), verdict: &ans.v, provider: ans.provider.text, mx: strings.FieldsSeq(ans.mx.text), credits: int64(ans.credits)}
+	r := row{email: string(p.mail), verdict: &ans.v, provider: ans.provider.text, mx: p.hostsIn(ans.mx.text), credits: int64(ans.credits)}
 	b = r.appendKeys(append(b, ','))
 	p.text = append(b, '}', '\n')
+}
+
+// hostsIn are the names in a text, in memory that the next row uses again.
+func (p *page) hostsIn(text string) []string {
+	p.hosts = p.hosts[:0]
+	for host := range strings.FieldsSeq(text) {
+		p.hosts = append(p.hosts, host)
+	}
+	return p.hosts
 }

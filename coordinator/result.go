@@ -2,9 +2,7 @@ package coordinator
 
 import (
 	"fmt"
-	"iter"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -26,7 +24,7 @@ type Result struct {
 // AppendJSON appends the verification result of the interface: 15 keys, or 16 with details. now is when it is said.
 func (a *Result) AppendJSON(dst []byte, now time.Time) []byte {
 	v := a.Verdict.AsOf(now)
-	r := row{email: a.Email, verdict: &v, provider: v.ProviderName, mx: slices.Values(v.MX), credits: a.Credits}
+	r := row{email: a.Email, verdict: &v, provider: v.ProviderName, mx: v.MX, credits: a.Credits}
 	dst = r.appendKeys(append(dst, '{'))
 	if a.Details {
 		dst = a.appendDetails(append(dst, `,"details":`...), &v, now)
@@ -39,7 +37,7 @@ type row struct {
 	email    string
 	verdict  *engine.Verdict
 	provider string
-	mx       iter.Seq[string]
+	mx       []string
 	credits  int64
 }
 
@@ -62,8 +60,8 @@ func (r *row) appendKeys(dst []byte) []byte {
 	}
 	dst = AppendText(append(dst, `,"smtp_provider":`...), r.provider)
 	dst = append(dst, `,"mx_records":[`...)
-	for host := range r.mx {
-		if dst[len(dst)-1] != '[' {
+	for i, host := range r.mx {
+		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = AppendText(dst, host)

@@ -149,9 +149,9 @@ func (x *exchange) checkType(header string) error {
 
 // document reads the request's JSON.
 func (x *exchange) document() (*document, error) {
-	b, err := x.body.all()
+	b, err := x.body.all(x.short[:0])
 	if err != nil {
 		return nil, err
 	}
-	return parseDocument(b)
+	return x.members.parse(b)
 }

@@ -77,13 +77,15 @@ func endOfBody(err error) error {
 	return &refusal{kind: malformed, detail: "The body could not be read: check Content-Length, or the chunks of Transfer-Encoding.", hangUp: true, cause: err}
 }
 
-// all is the whole of a small body.
-func (b *body) all() ([]byte, error) {
+// all is the whole of a small body, in buf where that is large enough.
+func (b *body) all(buf []byte) ([]byte, error) {
 	size := b.declared + 1
 	if b.declared < 0 || b.declared > b.limit {
 		size = 512
 	}
-	buf := make([]byte, 0, size)
+	if size > int64(cap(buf)) {
+		buf = make([]byte, 0, size)
+	}
 	for {
 		n, err := b.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]

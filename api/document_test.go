@@ -12,7 +12,7 @@ import (
 )
 
 func TestDocumentMembers(t *testing.T) {
-	d, err := parseDocument([]byte(` { "a" : "x\"}" , "b":[{"c":"]"}], "n":-12,"t":true ,"o":{"k":1}, "a":"last" }`))
+	d, err := new(document).parse([]byte(` { "a" : "x\"}" , "b":[{"c":"]"}], "n":-12,"t":true ,"o":{"k":1}, "a":"last" }`))
 	require.NoError(t, err)
 	a, given, err := d.text("a")
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestDocumentRefusals(t *testing.T) {
 		{strings.Repeat("[", 33) + strings.Repeat("]", 33), malformed}, {strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40), malformed},
 		{"[]", unacceptable}, {`"a"`, unacceptable}, {"null", unacceptable}, {"12", unacceptable},
 	} {
-		_, err := parseDocument([]byte(c.body))
+		_, err := new(document).parse([]byte(c.body))
 		r, ok := errors.AsType[*refusal](err)
 		require.True(t, ok, "%q: %v", c.body, err)
 		require.Equal(t, c.kind, r.kind, "%q: %s", c.body, r.detail)
@@ -49,7 +49,7 @@ func TestDocumentRefusals(t *testing.T) {
 }
 
 func TestDocumentTypes(t *testing.T) {
-	d, err := parseDocument([]byte(`{"s":1,"u":"\ud800","r":"\ufffd","b":"true","n":1.5,"big":99999999999999999999,"z":null,"o":[]}`))
+	d, err := new(document).parse([]byte(`{"s":1,"u":"\ud800","r":"\ufffd","b":"true","n":1.5,"big":99999999999999999999,"z":null,"o":[]}`))
 	require.NoError(t, err)
 	for _, name := range []string{"s", "z", "u", "missing"} {
 		_, err := d.needText(name)
@@ -65,7 +65,7 @@ func TestDocumentTypes(t *testing.T) {
 	}
 	_, err = d.object("o")
 	require.Error(t, err)
-	d, err = parseDocument([]byte(`{"a":5.0,"b":0.5e1,"c":"5","d":1e400}`))
+	d, err = new(document).parse([]byte(`{"a":5.0,"b":0.5e1,"c":"5","d":1e400}`))
 	require.NoError(t, err)
 	for _, name := range []string{"a", "b"} {
 		n, err := d.number(name, 0, 0, 10)
@@ -82,7 +82,7 @@ func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"a":"x","b":[1,{"c":null}],"a":true}`))
 	f.Add([]byte("{\"\\u0061\" :\t-1.5e3\n}"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := parseDocument(b)
+		d, err := new(document).parse(b)
 		var want map[string]json.RawMessage
 		theirs := json.Unmarshal(b, &want)
 		if err == nil && (theirs != nil || !utf8.Valid(b)) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"probity/coordinator"
 	"probity/engine"
 	"probity/store"
 )
@@ -33,6 +34,32 @@ type exchange struct {
 	denied  error // what admit found
 
 	scratch [32]byte // for what is appended and copied at once
+
+	// What most requests need, in one piece with the rest: a small body, its members, and the answer to a verification.
+	// (BenchmarkHandle: three allocations less.)
+	short   [shortBody]byte
+	members document
+	result  coordinator.Result
+}
+
+// shortBody is the bytes of a body that an exchange has room for: an address of the usual length, and some options.
+const shortBody = 128
+
+// newExchange is one of those that are over, or another.
+func (s *Server) newExchange(ctx *fasthttp.RequestCtx) *exchange {
+	x, ok := s.spare.Get().(*exchange)
+	if !ok {
+		x = new(exchange)
+	}
+	x.srv, x.ctx, x.id, x.begun = s, ctx, s.rooms.Store.NewRequest(), time.Now()
+	return x
+}
+
+// forget gives an exchange up, when it is over and its body is no stream: nobody else knows of it then.
+func (x *exchange) forget() {
+	spare := &x.srv.spare
+	*x = exchange{}
+	spare.Put(x)
 }
 
 // exchangeKey is where the exchange waits between "Expect: 100-continue" and the handler.
@@ -43,7 +70,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 	if x, ok := ctx.UserValue(exchangeKey).(*exchange); ok {
 		return x
 	}
-	x := &exchange{srv: s, ctx: ctx, id: s.rooms.Store.NewRequest(), begun: time.Now()}
+	x := s.newExchange(ctx)
 	x.at = s.clock(x.begun)
 	x.denied = x.admit()
 	return x
@@ -72,6 +99,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		err = x.run()
 	}
 	x.finish(err)
+	if x.route != nil && x.route.counted == asSingle {
+		x.forget()
+	}
 }
 
 // run calls the handler. A panic is a bug of ours: it fails this request and no other.
@@ -146,7 +176,7 @@ func (x *exchange) setNumber(header []byte, n int) {
 // connection.
 func (x *exchange) skipBody() {
 	if x.body.err == nil && x.body.declared >= 0 && x.body.declared <= x.body.limit && x.body.declared <= maxJSON {
-		if _, err := x.body.all(); err == nil {
+		if _, err := x.body.all(nil); err == nil {
 			return
 		}
 	}
@@ -204,7 +234,7 @@ func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
 	if isTimeout(err) && hangUpSilent(ctx.Conn()) {
 		return
 	}
-	x := &exchange{srv: s, ctx: ctx, id: s.rooms.Store.NewRequest(), begun: time.Now()}
+	x := s.newExchange(ctx)
 	r := refuse(malformed, "The request is malformed: check its first line, its header and the length of its body.")
 	if _, ok := err.(*fasthttp.ErrSmallBuffer); ok {
 		r = refuse(malformed, "The header is over %d bytes: send less.", s.cfg.MaxHeader)

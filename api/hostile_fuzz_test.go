@@ -53,7 +53,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := parseDocument(b)
+		d, err := new(document).parse(b)
 		if err == nil {
 			_, err = readSingle(d)
 		}

@@ -53,7 +53,8 @@ type Server struct {
 	widget   page
 	reasons  []byte
 	dash     dashboard
-	secure   bool // clients reach us with TLS, here or at a proxy
+	spare    sync.Pool // of exchanges that are over (BenchmarkHandle)
+	secure   bool      // clients reach us with TLS, here or at a proxy
 	draining atomic.Bool
 	streams  sync.WaitGroup // goroutines that write bodies
 	backing  atomic.Bool    // a backup is under way: there is one at a time

@@ -139,7 +139,7 @@ func (x *exchange) settle(ref string, used int64, now time.Time, parts []store.P
 	return x.srv.rooms.Store.SettleSingle(x.who.User.ID, ref, used, now, parts...)
 }
 
-// verify asks the coordinator. A deadline that passed on the way is a timeout like any other.
+// verify asks the coordinator; the result is the exchange's own. A deadline that passed on the way is a timeout like any other.
 func (x *exchange) verify(q singleRequest, began time.Time, r coordinator.Request) (*coordinator.Result, error) {
 	ctx := newDeadline(x.srv.ending, began.Add(q.timeout))
 	defer ctx.end()
@@ -151,7 +151,8 @@ func (x *exchange) verify(q singleRequest, began time.Time, r coordinator.Reques
 	if err != nil {
 		return nil, fmt.Errorf("single verification: %w", err)
 	}
-	a := &coordinator.Result{Email: q.email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(began), Details: q.details}
+	a := &x.result
+	*a = coordinator.Result{Email: q.email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(began), Details: q.details}
 	if !got.Address.IsZero() {
 		a.Normalized = got.Address.Folded()
 	}

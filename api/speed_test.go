@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -53,6 +54,61 @@ func BenchmarkSingles(b *testing.B) {
 	b.ReportMetric(floor.took()/ours.took(), "ratio")
 	b.ReportMetric(floor.cpu(), "bare-cpu-us")
 	b.ReportMetric(ours.cpu(), "single-cpu-us")
+}
+
+// BenchmarkHandle is what cached single verifications cost without a network: 64 at once, as over as many connections.
+func BenchmarkHandle(b *testing.B) {
+	w := newWorld(b, nil)
+	w.level.Set(slog.LevelInfo)
+	u, key := w.customer("fast@probity.test", 1<<40)
+	w.unlimited(u)
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var took spent
+	b.ReportAllocs()
+	b.ResetTimer()
+	took.add(b.N, func() {
+		var all sync.WaitGroup
+		for range 64 {
+			all.Go(func() {
+				for r := newHandled(key); left.Add(-1) >= 0; {
+					if code := r.ask(w.server); code != statusOK {
+						b.Errorf("answered %d", code)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+	b.ReportMetric(took.cpu(), "cpu-us")
+}
+
+// handled is a request that is given to the handler again and again, as one connection would.
+type handled struct {
+	ctx  fasthttp.RequestCtx
+	body *strings.Reader
+}
+
+const handledBody = `{"email":"cached@shop.test"}`
+
+func newHandled(key string) *handled {
+	r := &handled{body: strings.NewReader(handledBody)}
+	var req fasthttp.Request
+	req.SetRequestURI("/v1/verify/single")
+	req.Header.SetMethod(fasthttp.MethodPost)
+	req.Header.SetContentType("application/json")
+	req.Header.Set("Authorization", "Bearer "+key)
+	r.ctx.Init(&req, nil, nil)
+	return r
+}
+
+func (r *handled) ask(s *Server) int {
+	r.body.Reset(handledBody)
+	r.ctx.Request.SetBodyStream(r.body, len(handledBody))
+	r.ctx.Response.Reset()
+	s.handle(&r.ctx)
+	return r.ctx.Response.StatusCode()
 }
 
 // spent is what requests took.

@@ -84,7 +84,6 @@ func (g *group) join(one *single) (leads bool) {
 		g.leading = true
 		return true
 	}
-	one.turn = make(chan turn, 1)
 	g.waiting = append(g.waiting, one)
 	if g.full != nil && len(g.waiting) >= worthSyncing {
 		close(g.full)

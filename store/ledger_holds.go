@@ -9,13 +9,17 @@ import (
 )
 
 // purses are the accounts that have used single verifications, one entry each: as many as an admin made accounts.
-type purses struct{ byAccount sync.Map } // account to *purse
+type purses struct {
+	byAccount sync.Map  // account to *purse
+	spare     sync.Pool // of singles that have been settled (BenchmarkHandle: two allocations less)
+}
 
 // purse is what one account may still spend, and the holds of its singles under way: credits that are promised in
 // memory and not yet in the ledger. A hold does not outlive the process, and nothing was charged then.
 type purse struct {
 	account string
 	stripe  uint64
+	all     *purses
 
 	// Guarded by the account's stripe: where its ledger stands, as of the last record that was put in the log.
 	ledger Credits
@@ -49,7 +53,7 @@ type single struct {
 	record record
 	back   int64 // what it gives back to free
 	err    error
-	turn   chan turn
+	turn   chan turn // empty, but between the leader's word and the call that hears it
 }
 
 func (ps *purses) find(account string) *purse {
@@ -63,7 +67,7 @@ func (ps *purses) of(account string, stripe uint64) *purse {
 	if p := ps.find(account); p != nil {
 		return p
 	}
-	p, _ := ps.byAccount.LoadOrStore(account, &purse{account: account, stripe: stripe, holds: make(map[string]*single)})
+	p, _ := ps.byAccount.LoadOrStore(account, &purse{account: account, stripe: stripe, all: ps, holds: make(map[string]*single)})
 	return p.(*purse)
 }
 
@@ -87,8 +91,26 @@ func (p *purse) hold(request string, n int64) error {
 		return &ErrInsufficientCredits{Balance: p.free, Needed: n}
 	}
 	p.free -= n
-	p.holds[request] = &single{purse: p, request: request, held: n}
+	one := p.all.newSingle()
+	one.purse, one.request, one.held = p, request, n
+	p.holds[request] = one
 	return nil
+}
+
+// newSingle is one of those that have been settled, or another.
+func (ps *purses) newSingle() *single {
+	if one, ok := ps.spare.Get().(*single); ok {
+		return one
+	}
+	return &single{turn: make(chan turn, 1)}
+}
+
+// forget gives a single up, once its settlement is told to whoever settles. Nobody else knows of it then: it is out of its purse's
+// holds, and the sheet that bore its record was written and emptied before its group was told.
+func (one *single) forget() {
+	spare := &one.purse.all.spare
+	*one = single{turn: one.turn}
+	spare.Put(one)
 }
 
 // claim finds the hold of a request, to be settled by the caller alone until keep or end.

@@ -56,7 +56,11 @@ func (s *Store) SettleSingle(account, request string, used int64, now time.Time,
 	r := endOfSingle(request, used, one.held, now)
 	if len(also) == 0 {
 		one.record = r
-		return s.settleTogether(one)
+		err := s.settleTogether(one)
+		if err == nil {
+			one.forget()
+		}
+		return err
 	}
 	if err := s.commit(account, one.held, append([]Part{s.enter(account, request, r)}, also...)); err != nil {
 		one.purse.keep(one)

@@ -111,6 +111,7 @@ func (s *nameServer) answer(dst, query []byte) []byte {
 	case known && i%2 == 1 && mx:
 		dst[7] = 1 // one answer: MX 0 .
 		return append(dst, 0xc0, headerLength, 0, typeMX, 0, 1, 0, 0, 1, 0x2c, 0, 3, 0, 0, 0)
+	case name == "": // the root is there: a server that denies it is not believed what else it denies, and asked again
 	case !known || i%2 == 0:
 		dst[3] |= noSuchName
 	}

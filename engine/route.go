@@ -49,13 +49,10 @@ const maxRouteHosts = 16
 // NewRoute makes the route of a domain from its MX set. An MX set that holds only "." is a null MX (RFC 7505 section 3);
 // a "." beside other hosts is ignored. An empty set gives FactNoServer.
 func (t *Table) NewRoute(records []MX) Route {
-	records = slices.Clone(records)
-	slices.SortStableFunc(records, func(a, b MX) int {
-		if a.Preference != b.Preference {
-			return int(a.Preference) - int(b.Preference)
-		}
-		return strings.Compare(a.Host, b.Host)
-	})
+	if !slices.IsSortedFunc(records, compareMX) { // a resolver's are
+		records = slices.Clone(records)
+		slices.SortStableFunc(records, compareMX)
+	}
 	hosts := make([]string, 0, min(len(records), maxRouteHosts))
 	for _, r := range records {
 		if r.Host != "" && r.Host != "." && len(hosts) < maxRouteHosts && !slices.Contains(hosts, r.Host) {
@@ -69,6 +66,13 @@ func (t *Table) NewRoute(records []MX) Route {
 		return Route{Fact: FactNullMX, Provider: t.Unknown}
 	}
 	return t.NoRoute(FactNoServer)
+}
+
+func compareMX(a, b MX) int {
+	if a.Preference != b.Preference {
+		return int(a.Preference) - int(b.Preference)
+	}
+	return strings.Compare(a.Host, b.Host)
 }
 
 // ImplicitRoute is the route of a domain without MX records that has an address of its own.

@@ -44,10 +44,16 @@ func Great() iter.Seq[string] {
 	}
 }
 
+// longestGreat is the length of the longest of them.
+const longestGreat = 16
+
 // Suggest names the great provider's domain that a lower-case domain is one slip away from: one character more, less, other,
 // or two neighbours swapped, the dot included. It has nothing to say of a domain that is great itself or known.
 // About a hundred lengths and first letters are compared, and few strings; nothing is allocated.
 func Suggest(domain string, known func(string) bool) (string, bool) {
+	if len(domain) > longestGreat+1 {
+		return "", false
+	}
 	found := ""
 	for i, d := range great {
 		if n := len(domain) - len(d); n > 1 || n < -1 || domain[0] != d[0] && apart(domain, d) {

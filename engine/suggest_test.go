@@ -39,6 +39,7 @@ func TestSuggestLaws(t *testing.T) {
 	var all []string
 	for d := range Great() {
 		require.Equal(t, strings.ToLower(d), d)
+		require.LessOrEqual(t, len(d), longestGreat)
 		require.NotContains(t, all, d)
 		_, ok := Suggest(d, nil)
 		require.False(t, ok, d)
@@ -72,8 +73,12 @@ func TestApart(t *testing.T) {
 }
 
 func BenchmarkSuggest(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		Suggest("some-company.com", nil)
+	for _, domain := range []string{"some-company.com", "post.some-company.example"} {
+		b.Run(domain, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Suggest(domain, nil)
+			}
+		})
 	}
 }

@@ -19,27 +19,23 @@ const memoShards = 32
 // memoShard keeps two generations: what is used moves to the young one, and when that is full, what lies in the old one since it
 // became old goes at once. (To look for the least worthy entry each time was a twentieth of the work on a domain.)
 type memoShard[V any] struct {
-	mu         sync.Mutex // guards all below
-	young, old map[string]*keptValue[V]
+	mu         sync.Mutex            // guards all below
+	young, old map[string]*flight[V] // those that have landed
 	flights    map[string]*flight[V] // at most one a caller
 }
 
-type keptValue[V any] struct {
-	value V
-	until time.Time
-}
-
-// flight is a value being made. Its maker sets value and ok, then closes done.
+// flight is a value being made, and then, in the same memory, what is kept of it. Its maker sets value and ok, then closes done.
 type flight[V any] struct {
 	done  chan struct{} // made by the first who waits; guarded by the shard's mutex
 	value V
-	ok    bool // false: the maker's own time was up, and nobody else's
+	until time.Time // how long it is kept; set before it is
+	ok    bool      // false: the maker's own time was up, and nobody else's
 }
 
 func newMemo[V any](size int) *memo[V] {
 	m := &memo[V]{seed: maphash.MakeSeed(), bound: max(size/memoShards/2, 1)}
 	for i := range m.shards {
-		m.shards[i].young, m.shards[i].old = map[string]*keptValue[V]{}, map[string]*keptValue[V]{}
+		m.shards[i].young, m.shards[i].old = map[string]*flight[V]{}, map[string]*flight[V]{}
 		m.shards[i].flights = map[string]*flight[V]{}
 	}
 	return m
@@ -91,10 +87,12 @@ func (m *memo[V]) lead(ctx context.Context, s *memoShard[V], key string, f *flig
 		defer s.mu.Unlock()
 		delete(s.flights, key)
 		if f.ok && ttl > 0 {
-			s.keep(key, &keptValue[V]{f.value, time.Now().Add(ttl)}, m.bound) // what lies in the old one is out of date, and never seen again
+			f.until = time.Now().Add(ttl)
+			s.keep(key, f, m.bound) // what lies in the old one is out of date, and never seen again
 		}
 		if f.done != nil {
 			close(f.done)
+			f.done = nil
 		}
 	}()
 	f.value, ttl = ask()
@@ -103,7 +101,7 @@ func (m *memo[V]) lead(ctx context.Context, s *memoShard[V], key string, f *flig
 }
 
 // find is what is kept of a key, nil for nothing; from now on it is young. s.mu is held.
-func (s *memoShard[V]) find(key string, bound int) *keptValue[V] {
+func (s *memoShard[V]) find(key string, bound int) *flight[V] {
 	if k := s.young[key]; k != nil {
 		return k
 	}
@@ -116,7 +114,7 @@ func (s *memoShard[V]) find(key string, bound int) *keptValue[V] {
 }
 
 // keep keeps a value as young, at most bound in each generation. s.mu is held.
-func (s *memoShard[V]) keep(key string, k *keptValue[V], bound int) {
+func (s *memoShard[V]) keep(key string, k *flight[V], bound int) {
 	if len(s.young) >= bound {
 		s.young, s.old = s.old, s.young
 		clear(s.young)

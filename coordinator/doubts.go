@@ -41,6 +41,9 @@ type putOff struct {
 
 func (f *doubts) held() int { return len(f.unsure) + len(f.putOff) }
 
+// none reports that no domain is held and no canary is under way.
+func (f *doubts) none() bool { return !f.asking && f.held() == 0 }
+
 // rows are those that wait for the domains that are held.
 func (f *doubts) rows() (n int64) {
 	for _, x := range f.unsure {

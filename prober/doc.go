@@ -12,8 +12,8 @@
 // Of a source, which is an egress identity at work: it is uneasy while several receivers in a row cannot be reached, and sick while
 // many cannot (health.go); it rests at a receiver that sent it away, and everywhere once blocklists name it, when it is listed
 // (rests.go). A canary is the one connection in a while that tries whether it is well. The canary of an uneasy source is a knock at the
-// host that it reached last, without a word about anybody (canary.go); that of a listed one is a row, or an errand: a question about
-// a decoy where it was refused (listed.go). A host's mood is cool, warm or hot: how likely it has stopped refusing (doubt.go).
+// host that it reached last, without a word about anybody (canary.go); that of a listed one is an errand, a question about a
+// decoy where it was refused (listed.go), or else a row. A host's mood is cool, warm or hot: how likely it has stopped refusing (doubt.go).
 //
 // Invariants:
 //  1. Budgets are laws (pace.go). A recipient is sent only after it was reserved as if refused, in the lane's budget and in the

@@ -51,6 +51,7 @@ type egress struct {
 	votes   map[string]time.Time // route -> end of its vote for that
 	miss    errand               // who was to be asked last, while it rests everywhere
 	named   []errand             // who refused it as listed
+	sent    string               // the route of the errand that is to be its next canary
 	tended  bool                 // somebody sends its canaries
 }
 

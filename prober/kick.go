@@ -195,7 +195,7 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 
 // begin begins a session for which lane and node have room, if the source lets it.
 func (l *lane) begin(g *group, who priority, now time.Time) bool {
-	if wait := l.egress.tryAt(g.knock, l.scaled(canaryRest), now); now.Before(wait) {
+	if wait := l.egress.tryAt(l.key.route, g.knock, l.scaled(canaryRest), now); now.Before(wait) {
 		l.arm(wait, now)
 		return false
 	}

@@ -9,11 +9,12 @@ import (
 	"probity/prober/wire"
 )
 
-// The canary of a source that rests everywhere is a row, when one is at hand at its time. Rows go home at once, though, while it
-// rests, and the next list may come hours later. So at its canary's time the source asks about a decoy: nobody's address, whose
-// answer says as much about the source as any. It is asked of those who refused the source as listed, in turn, and of receivers that
-// the table knows before others: those answer, and whom they list is on a list that counts. After a restart, which forgets them, it
-// is asked of whom was to be asked last. Where nobody was to be asked since the source rests, no canary is sent.
+// The canary of a source that rests everywhere is an errand. Rows go home at once while it rests, and the next list may come hours
+// later. So at its canary's time the source asks about a decoy: nobody's address, whose answer says as much about the source as any.
+// Only where that cannot be, a row that is at hand a moment later is the canary. The decoy is asked of those who refused the source
+// as listed, in turn, and of receivers that the table knows before others: those answer, and whom they list is on a list that counts.
+// After a restart, which forgets them, it is asked of whom was to be asked last. Where nobody was to be asked since the source rests,
+// no errand is sent.
 
 // errand is where a decoy may be asked about.
 type errand struct {
@@ -71,11 +72,12 @@ func (l *lane) errand(g *group) errand {
 func (e *egress) nextErrand() errand {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.miss.domain == "" || len(e.named) == 0 {
-		return e.miss
+	to := e.miss
+	if e.miss.domain != "" && len(e.named) > 0 {
+		to = e.named[0]
+		e.named = append(e.named[1:], to)
 	}
-	to := e.named[0]
-	e.named = append(e.named[1:], to)
+	e.sent = to.route.Key
 	return to
 }
 

@@ -51,30 +51,35 @@ func (e *egress) restAt(provider string, until time.Time) {
 	e.restsAt[provider] = until
 }
 
-// tries is when a connection may be tried from a source that rests, if not now: who is let go is the canary.
-func (e *egress) tries(again time.Duration, now time.Time) time.Time {
+// tries is when a route may be tried from a source that rests, if not now: who is let go is the canary. Others leave it to the
+// errand for a moment: who waits at a host that answers nobody would else take one canary after the other.
+func (e *egress) tries(route string, again time.Duration, now time.Time) time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	at := e.canary
+	if e.tended && route != e.sent && e.miss.domain != "" {
+		at = at.Add(canaryGrace)
+	}
 	switch {
 	case !now.Before(e.rests):
 		return time.Time{}
-	case now.Before(e.canary):
-		return e.canary
+	case now.Before(at):
+		return at
 	}
-	e.canary = now.Add(again)
+	e.canary, e.sent = now.Add(again), ""
 	return time.Time{}
 }
 
 // tryAt is when a connection may be tried, if not now. A source that rests is not asked whether it is well: its canary is for the
 // lists that name it, and no knock shall take its place; where it may not go yet, the canary of a sick one is not spent on it.
-func (e *egress) tryAt(knocks bool, again time.Duration, now time.Time) time.Time {
+func (e *egress) tryAt(route string, knocks bool, again time.Duration, now time.Time) time.Time {
 	if rest := e.restsUntil(knocks, now); now.Before(rest) {
 		return rest
 	}
 	if wait := e.health.tryAt(knocks, now); now.Before(wait) {
 		return wait
 	}
-	return e.tries(again, now)
+	return e.tries(route, again, now)
 }
 
 // restsUntil is when somebody may be asked from a source that rests everywhere: at the time of its canary, a knock not before the end.

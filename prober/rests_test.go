@@ -44,20 +44,39 @@ func TestWideProviderIsAskedFromWhoIsWanted(t *testing.T) {
 func TestCanaryOfAListedSource(t *testing.T) {
 	now := time.Now()
 	e := &egress{votes: map[string]time.Time{}}
-	require.Zero(t, e.tries(canaryRest, now), "it does not rest")
+	require.Zero(t, e.tries("mx.a.example", canaryRest, now), "it does not rest")
 	for _, r := range []string{"a", "b", "c"} {
 		e.vote(r, now.Add(24*time.Hour), canaryRest, now)
 	}
 	require.True(t, e.resting(now))
-	require.Equal(t, now.Add(canaryRest), e.tries(canaryRest, now))
+	require.Equal(t, now.Add(canaryRest), e.tries("mx.a.example", canaryRest, now))
 	later := now.Add(canaryRest)
 	require.False(t, e.resting(later))
 	require.True(t, e.rested(later))
-	require.Zero(t, e.tries(canaryRest, later), "the canary")
-	require.Equal(t, later.Add(canaryRest), e.tries(canaryRest, later), "and no other")
+	require.Zero(t, e.tries("mx.a.example", canaryRest, later), "the canary")
+	require.Equal(t, later.Add(canaryRest), e.tries("mx.a.example", canaryRest, later), "and no other")
 	require.True(t, e.well(later))
 	require.False(t, e.rested(later))
 	require.False(t, e.well(later), "once")
+}
+
+// TestRowsLeaveTheCanaryToTheErrand: who waits at a host that answers nobody, be it the last errand itself, does not take the next
+// canary from the errand that is due; a moment later it may.
+func TestRowsLeaveTheCanaryToTheErrand(t *testing.T) {
+	now, again := time.Now(), time.Hour
+	e := &egress{rests: now.Add(24 * time.Hour), canary: now, tended: true}
+	e.miss = errand{domain: "a.example", route: engine.Route{Key: "mx.a.example"}}
+	for _, key := range []string{"dead.example", "known"} {
+		e.named = append(e.named, errand{domain: key, route: engine.Route{Key: key}})
+	}
+	require.Equal(t, "dead.example", e.nextErrand().route.Key)
+	require.Equal(t, now.Add(canaryGrace), e.tries("mx.a.example", again, now))
+	require.Zero(t, e.tries("dead.example", again, now))
+	now = now.Add(again)
+	require.Equal(t, now.Add(canaryGrace), e.tries("dead.example", again, now), "before the next errand is known")
+	require.Equal(t, "known", e.nextErrand().route.Key)
+	require.Equal(t, now.Add(canaryGrace), e.tries("dead.example", again, now), "and after")
+	require.Zero(t, e.tries("mx.a.example", again, now.Add(canaryGrace)), "the errand could not be sent")
 }
 
 // TestCanariesAreOfOneKind: a listed source that reaches nobody knocks nowhere, and its canary is spent once, when it goes.
@@ -72,11 +91,11 @@ func TestCanariesAreOfOneKind(t *testing.T) {
 		e.vote(r, now.Add(24*time.Hour), canaryRest, now)
 	}
 	later := now.Add(canaryRest)
-	require.Equal(t, later, e.tryAt(false, canaryRest, later.Add(-time.Second)))
-	require.Equal(t, now.Add(24*time.Hour), e.tryAt(true, canaryRest, later), "a knock proves nothing to lists")
-	require.Zero(t, e.tryAt(false, canaryRest, later))
-	require.Equal(t, later.Add(canaryRest), e.tryAt(false, canaryRest, later))
-	require.Zero(t, e.tryAt(true, canaryRest, now.Add(24*time.Hour)))
+	require.Equal(t, later, e.tryAt("mx.a.example", false, canaryRest, later.Add(-time.Second)))
+	require.Equal(t, now.Add(24*time.Hour), e.tryAt("mx.a.example", true, canaryRest, later), "a knock proves nothing to lists")
+	require.Zero(t, e.tryAt("mx.a.example", false, canaryRest, later))
+	require.Equal(t, later.Add(canaryRest), e.tryAt("mx.a.example", false, canaryRest, later))
+	require.Zero(t, e.tryAt("mx.a.example", true, canaryRest, now.Add(24*time.Hour)))
 }
 
 // TestCanaryGoesWithoutRows: who was refused as listed is asked about a decoy each hour once rows were sent home, and not before.

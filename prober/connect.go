@@ -29,6 +29,9 @@ func (s *session) connect(ctx context.Context) bool {
 		return false
 	}
 	if s.lane.shared && !s.reserveDestination(addr) {
+		if s.canary {
+			s.lane.egress.unspent(s.lane.key.route, time.Now())
+		}
 		return false
 	}
 	conn, f := s.dial(ctx, addr)

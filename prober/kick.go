@@ -195,11 +195,13 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 
 // begin begins a session for which lane and node have room, if the source lets it.
 func (l *lane) begin(g *group, who priority, now time.Time) bool {
+	s := newSession(l, g, who)
+	s.canary = l.egress.rested(now)
 	if wait := l.egress.tryAt(l.key.route, g.knock, l.scaled(canaryRest), now); now.Before(wait) {
 		l.arm(wait, now)
 		return false
 	}
-	return l.prober.spawn(newSession(l, g, who).run)
+	return l.prober.spawn(s.run)
 }
 
 // starve makes room for a group that finds all connections taken: an idle session of another one leaves at once, a busy one soon.

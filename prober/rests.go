@@ -70,6 +70,15 @@ func (e *egress) tries(route string, again time.Duration, now time.Time) time.Ti
 	return time.Time{}
 }
 
+// unspent takes a canary back that could not connect, as its address had no room: the next one, or it itself, may go at once.
+func (e *egress) unspent(route string, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now.Before(e.rests) {
+		e.canary, e.sent = now, route
+	}
+}
+
 // tryAt is when a connection may be tried, if not now. A source that rests is not asked whether it is well: its canary is for the
 // lists that name it, and no knock shall take its place; where it may not go yet, the canary of a sick one is not spent on it.
 func (e *egress) tryAt(route string, knocks bool, again time.Duration, now time.Time) time.Time {

@@ -77,6 +77,8 @@ func TestRowsLeaveTheCanaryToTheErrand(t *testing.T) {
 	require.Equal(t, "known", e.nextErrand().route.Key)
 	require.Equal(t, now.Add(canaryGrace), e.tries("dead.example", again, now), "and after")
 	require.Zero(t, e.tries("mx.a.example", again, now.Add(canaryGrace)), "the errand could not be sent")
+	e.unspent("mx.a.example", now.Add(time.Minute))
+	require.Zero(t, e.tries("mx.a.example", again, now.Add(time.Minute)), "its address had no room")
 }
 
 // TestCanariesAreOfOneKind: a listed source that reaches nobody knocks nowhere, and its canary is spent once, when it goes.

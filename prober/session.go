@@ -38,6 +38,7 @@ type session struct {
 	accepted map[string]bool
 
 	wake   chan struct{}
+	canary bool // its source rested everywhere when it began
 	leave  bool // the next take finds nothing
 	inside bool // of the turnstile
 	far    bool // its host is: it waits for replies outside (away.go)

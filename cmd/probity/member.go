@@ -170,11 +170,18 @@ func readTerm(path string) (id string, term uint64, err error) {
 	return fields[0], term, err
 }
 
-// onHangup calls reload at each SIGHUP until ctx ends. What cannot be reloaded stays as it was.
-func onHangup(ctx context.Context, log *slog.Logger, reload func() error) {
+// onHangup gives what calls reload at each SIGHUP until ctx ends. From now on the signal ends the process no more: it may come as
+// soon as somebody sees that we listen. What cannot be reloaded stays as it was.
+func onHangup(ctx context.Context, log *slog.Logger, reload func() error) func() {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
+	return func() {
+		defer signal.Stop(hangups)
+		heedHangups(ctx, hangups, log, reload)
+	}
+}
+
+func heedHangups(ctx context.Context, hangups <-chan os.Signal, log *slog.Logger, reload func() error) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -169,6 +169,7 @@ func (w *worker) run(ctx context.Context) error {
 	w.abandon = nil // from here on Run shuts the sockets
 	var front, behind sync.WaitGroup
 	var errs [6]error
+	front.Go(onHangup(ctx, w.log, w.fitness.watched(w.reload)))
 	if w.audit != nil {
 		behind.Go(func() { errs[5] = w.audit.Run(resolving) })
 	}
@@ -179,7 +180,6 @@ func (w *worker) run(ctx context.Context) error {
 	front.Go(func() { errs[2] = w.server.Run(ctx, w.streams); stop() })
 	front.Go(func() { errs[3] = w.cluster.Run(ctx); stop() })
 	front.Go(func() { errs[4] = serveWeb(ctx, w.admin, w.backstage()); stop() })
-	front.Go(func() { onHangup(ctx, w.log, w.fitness.watched(w.reload)) })
 	front.Wait()
 	stopProber()
 	<-probed

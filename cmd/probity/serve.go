@@ -281,12 +281,12 @@ func (s *service) run(ctx context.Context) error {
 	defer stopRooms()
 	var behind, front sync.WaitGroup
 	var errs [4]error
+	behind.Go(onHangup(rooms, s.log, s.fitness.watched(s.reload)))
 	behind.Go(func() { errs[0] = s.node.Run(rooms); stop() })
 	behind.Go(func() { errs[1] = s.callbacks.Run(rooms); stop() })
 	front.Go(func() { errs[2] = s.server.Serve(ctx, s.public, drainTime); stop() })
 	front.Go(func() { errs[3] = s.serveAdmin(ctx); stop() })
 	behind.Go(func() { s.keepStore(rooms) })
-	behind.Go(func() { onHangup(rooms, s.log, s.fitness.watched(s.reload)) })
 	front.Wait()
 	stopRooms()
 	behind.Wait()

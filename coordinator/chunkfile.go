@@ -86,7 +86,7 @@ func (p *packer) scattered() bool {
 }
 
 // pieces cuts the rows into parts of at most so many, each drawn from all of them: a bad stretch of a list does not become
-// a bad chunk. Whole chunks are of some routes each, and hold all of their rows.
+// a bad chunk. Whole chunks are of some routes each, and hold nearly all of their rows: a cut may go through a route.
 func (p *packer) pieces(most int) []*packer {
 	if p.len() <= most {
 		return []*packer{p}

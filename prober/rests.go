@@ -70,7 +70,8 @@ func (e *egress) tries(route string, again time.Duration, now time.Time) time.Ti
 	return time.Time{}
 }
 
-// unspent takes a canary back that could not connect, as its address had no room: the next one, or it itself, may go at once.
+// unspent takes a canary back that could not connect, as its address had no room: its route may try again at once, others a moment
+// later, as ever.
 func (e *egress) unspent(route string, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -163,7 +163,7 @@ func (s *session) bar() {
 	l.prober.warnOnce()
 	l.mu.Lock()
 	l.barred = true
-	out := l.emptyOut(nil, now, nil)
+	out := l.leave(now, nil)
 	l.mu.Unlock()
 	l.prober.finish(l, out, now)
 }
@@ -311,5 +311,5 @@ func (l *lane) quarantine(until time.Time, everywhere bool, now time.Time, out [
 		l.prober.cfg.Log.Error("three routes refuse this source as blocklisted: it rests everywhere", "egress", l.key.egress, "until", until)
 		l.prober.spawn(func(context.Context, context.Context) { l.prober.restEverywhere(l.egress) })
 	}
-	return l.emptyOut(nil, now, out)
+	return l.leave(now, out)
 }

@@ -129,6 +129,15 @@ func (l *lane) wantDecoy(pl *place) {
 	l.ringGroup(pl.group, bulk) // needs looks at the first of those who wait only
 }
 
+// unwant drops the decoys that are wanted.
+func (g *group) unwant() {
+	for _, r := range [...]*ring[*place]{&g.cutoff, &g.wanted} {
+		for r.n > 0 {
+			r.pop().decoy.state = decoyUnknown
+		}
+	}
+}
+
 // who is the priority of a decoy: the highest of those who wait.
 func (d *decoy) who() priority {
 	who := bulk

@@ -50,6 +50,6 @@
 //     refusal (doubt.go). A host that turns into a tarpit is left alone (sticky.go).
 //  12. The hour of a narrow route is the cluster's: what other sources have used of it (wire.Elsewhere), this one has not.
 //  13. Whom the table in force, or the suppress list, forbids to ask, nobody is asked about: rows that wait in a lane at a reload leave
-//     it at once (heedTable), a new wish holds when a row comes here next, a minute later at most for rows of lists.
+//     it at once (heedTable), and nobody is connected to for a decoy that they waited for; a new wish holds when a row comes here next, a minute later at most for rows of lists.
 //  14. When Run has returned, every session has taken its leave and no goroutine of this package is left.
 package prober

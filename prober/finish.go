@@ -20,13 +20,19 @@ func (p *Prober) finish(l *lane, out []ended, now time.Time) {
 		} else {
 			o = e.p.conclude(now)
 		}
-		if o.verdict.Rule == engine.RuleSourceBlocked && p.egress.others(l.provider, l.egress, now) {
+		if (o.verdict.Rule == engine.RuleSourceBlocked || e.p.unconfirmed(&o)) && p.egress.others(l.provider, l.egress, now) {
 			o.later, o.due = true, now // another of our sources has a budget of its own there
 		}
 		p.metrics.outcome(&o)
 		p.recent.note(e.p, &o, l.key.egress, now)
 		p.deliver(e.p, &o, now)
 	}
+}
+
+// unconfirmed reports an acceptance for which no decoy was asked, because its receiver wants no more of the source.
+func (p *probe) unconfirmed(o *outcome) bool {
+	last := len(p.ev.Seen) - 1
+	return o.verdict.Reason == engine.ReasonAcceptedUnconfirmed && p.ev.Seen[last].Event == engine.EventSourceBlocked
 }
 
 // deliver gives an outcome to the probe's askers. One of them keeps it in the cache; where none is left, it is kept here.

@@ -318,7 +318,11 @@ func (h *hearing) decoyUnanswered(pl *place, e engine.Event, wasAsked bool) {
 	if wasAsked {
 		pl.decoy.tries++
 	}
-	if pl.decoy.tries < maxDecoyTries && pl.decoy.asked < maxAsked {
+	switch d := &pl.decoy; {
+	case d.waiting.n == 0: // those who wanted it have gone
+		d.state = decoyUnknown
+		return
+	case d.tries < maxDecoyTries && d.asked < maxAsked && !h.l.shut(h.now):
 		h.l.wantDecoy(pl)
 		return
 	}

@@ -158,6 +158,12 @@ func (l *lane) unidle(s *session) bool {
 // start reserves a connection for a group and starts its session. When it may not, it sees to it that the lane is kicked
 // when it may.
 func (l *lane) start(g *group, who priority, now time.Time) bool {
+	if l.shut(now) {
+		if l.sentAway(now) {
+			l.arm(l.pace.rest, now)
+		}
+		return false
+	}
 	if wait := l.opens(); now.Before(wait) {
 		l.arm(wait, now)
 		return false

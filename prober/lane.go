@@ -120,17 +120,21 @@ func (l *lane) move(p *probe, now time.Time, front bool, out []ended) []ended {
 		case engine.StepDecoy:
 			pl := l.placeOf(&p.ev, step.Host)
 			pl.recall(p)
-			if pl.decoy.answers(meaningOf(&p.ev), l.prober.firstWait(p), now) {
-				if !l.believes(p, pl, now) {
-					l.doubt(p, pl)
-					return out
-				}
+			known := pl.decoy.answers(meaningOf(&p.ev), l.prober.firstWait(p), now)
+			switch {
+			case known && l.believes(p, pl, now):
 				p.ev.Append(pl.decoy.sighting)
-				l.tidy(pl)
-				continue
+			case l.sentAway(now):
+				p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventSourceBlocked, Host: step.Host, At: now})
+			case known:
+				l.doubt(p, pl)
+				return out
+			default:
+				l.awaitDecoy(p, pl)
+				return out
 			}
-			l.awaitDecoy(p, pl)
-			return out
+			l.tidy(pl)
+			continue
 		}
 		l.held--
 		return append(out, ended{p: p, step: step})
@@ -259,7 +263,7 @@ func (l *lane) emptyOut(g *group, now time.Time, out []ended) []ended {
 }
 
 // heedTable takes the limits of the table in force, and its word that nobody here is to be asked: then all who wait, for a decoy
-// too, go on without, whatever table they came with. Who is being asked right now is heard.
+// too, go on without, whatever table they came with. Who is being asked right now is heard, a decoy as well.
 func (l *lane) heedTable(now time.Time) {
 	t := l.prober.table.Load()
 	prov := t.Unknown
@@ -271,21 +275,36 @@ func (l *lane) heedTable(now time.Time) {
 	l.pace.limits = l.egress.scaled(prov.Limits, now)
 	l.pace.lease.needed = l.pace.limits.RefusalsPerHour > 0
 	if l.off = l.prober.off(l.provider, l.hosts); l.off {
-		out = l.leaveDecoys(now, l.emptyOut(nil, now, nil))
+		out = l.leave(now, nil)
 	}
 	l.kick(now)
 	l.mu.Unlock()
 	l.prober.finish(l, out, now)
 }
 
-// leaveDecoys moves on all who wait for a decoy. The mutex is held.
-func (l *lane) leaveDecoys(now time.Time, out []ended) []ended {
+// leave moves on all who wait in the lane, for a decoy too unless it is being asked right now, and wants none for nobody's sake.
+// The mutex is held.
+func (l *lane) leave(now time.Time, out []ended) []ended {
+	out = l.emptyOut(nil, now, out)
+	for _, g := range l.groups {
+		g.unwant()
+	}
 	for _, pl := range l.places {
-		for n := pl.decoy.waiting.n; n > 0; n-- {
+		for n := pl.decoy.waiting.n; n > 0 && pl.decoy.state != decoyAsking; n-- {
 			out = l.move(pl.decoy.waiting.pop(), now, false, out)
 		}
+		l.tidy(pl)
 	}
 	return out
+}
+
+// shut reports a lane in which no connection is opened for anybody now. The mutex is held.
+func (l *lane) shut(now time.Time) bool { return l.off || l.barred || l.sentAway(now) }
+
+// sentAway reports a lane whose receiver wants nothing of this source for a time. Of a source that rests everywhere the canary is
+// the word: see begin.
+func (l *lane) sentAway(now time.Time) bool {
+	return now.Before(l.pace.rest) && !(l.listed && l.egress.rested(now))
 }
 
 // idle reports a lane that holds nothing but its budgets. The mutex is held.

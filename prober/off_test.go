@@ -43,6 +43,59 @@ func TestOffMeansOffAtOnce(t *testing.T) {
 	})
 }
 
+// oneAMinute has receivers take one connection a minute, with one recipient on it: a decoy waits a minute for its own.
+var oneAMinute = limited("connections_per_minute = 0", "connections_per_minute = 1", "recipients_per_connection = 0", "recipients_per_connection = 1")
+
+// TestNoDecoyWhereNobodyIsToBeAsked: a decoy that was wanted when its receiver was forbidden is not worth a connection to it, were it
+// without a recipient; once the receiver is allowed again it is asked as any other.
+func TestNoDecoyWhereNobodyIsToBeAsked(t *testing.T) {
+	h := &host{rcpt: knows("ann", "eve")}
+	inLab(t, oneAMinute, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		rows := b.rows(mxa, "ann@a.example")
+		time.AfterFunc(10*time.Second, func() { b.prober.SetTable(offTable(t, "mx.a.example")) })
+		require.Equal(t, "RISKY accepted_unconfirmed", spell(b.verify(10*time.Minute, rows...)[rows[0].Number].Verdict))
+		time.Sleep(5 * time.Minute)
+		require.Len(t, h.saw().dialed, 1)
+		for _, l := range b.prober.allLanes() {
+			l.mu.Lock()
+			require.Empty(t, l.places)
+			require.Empty(t, l.groups)
+			l.mu.Unlock()
+		}
+		b.prober.SetTable(b.table)
+		rows = b.rows(mxa, "eve@a.example")
+		require.Equal(t, "VALID", spell(b.verify(10*time.Minute, rows...)[rows[0].Number].Verdict), "on again")
+	})
+}
+
+// TestNoDecoyWhereTheSourceRests: nor is it worth a connection to a receiver that has sent the source away.
+func TestNoDecoyWhereTheSourceRests(t *testing.T) {
+	h := &host{rcpt: func(local string) string {
+		if local == "bob" {
+			return "554 5.7.1 stay away"
+		}
+		return knows("ann")(local)
+	}}
+	table := oneAMinute + `
+[[provider.rule]]
+id = "away"
+code = "554"
+text = ["stay away"]
+meaning = "blocked"
+blame = "us"
+action = "quarantine"
+for = "4h"
+`
+	mx := []string{"mx.big.example"}
+	inLab(t, table, nil, map[string]*host{mx[0]: h}, func(b *lab) {
+		rows := b.rows(mx, "ann@a.example")
+		time.AfterFunc(10*time.Second, func() { b.single(time.Second, mx, "bob@b.example") })
+		require.Equal(t, "RISKY accepted_unconfirmed", spell(b.verify(10*time.Minute, rows...)[rows[0].Number].Verdict))
+		time.Sleep(3 * time.Hour)
+		require.Len(t, h.saw().dialed, 2, "ann's and bob's")
+	})
+}
+
 // TestASuppressedAddressIsNotAskedAgain: whoever asks not to be probed while his row waits for a retry is not asked by it.
 func TestASuppressedAddressIsNotAskedAgain(t *testing.T) {
 	var wished wish // holds the address

@@ -21,17 +21,17 @@ func (s *session) connect(ctx context.Context) bool {
 		return false
 	}
 	if event != engine.EventReply {
+		s.unspent("", canaryLook)
 		s.fail(smtp.Fault{Event: event})
 		return false
 	}
 	if !s.permitted(addr) {
+		s.unspent("", canaryLook)
 		s.bar()
 		return false
 	}
 	if s.lane.shared && !s.reserveDestination(addr) {
-		if s.canary {
-			s.lane.egress.unspent(s.lane.key.route, time.Now())
-		}
+		s.unspent(s.lane.key.route, 0)
 		return false
 	}
 	conn, f := s.dial(ctx, addr)
@@ -51,6 +51,13 @@ func (s *session) connect(ctx context.Context) bool {
 	x := s.conn.Extensions()
 	s.maxRcpt, s.maxMail, s.oneDomain = x.RcptMax, x.MailMax, x.RcptDomainMax == 1
 	return true
+}
+
+// unspent takes back the canary that the connection was to be, if it was one: its place goes to a route, or after a pause to any.
+func (s *session) unspent(route string, pause time.Duration) {
+	if !s.canary.IsZero() {
+		s.lane.egress.unspent(s.canary, route, time.Now().Add(s.lane.scaled(pause)))
+	}
 }
 
 // find chooses the address to connect to: the first that may and can be. The event says why there is none.

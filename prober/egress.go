@@ -44,7 +44,7 @@ type egress struct {
 
 	health health
 
-	mu      sync.Mutex           // guards what follows
+	mu      sync.Mutex           // guards what follows; health's is taken under it
 	rests   time.Time            // quarantined everywhere until then
 	canary  time.Time            // while it rests, when one connection may be tried
 	restsAt map[string]time.Time // wide provider -> quarantined there until then

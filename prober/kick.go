@@ -202,11 +202,12 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 // begin begins a session for which lane and node have room, if the source lets it.
 func (l *lane) begin(g *group, who priority, now time.Time) bool {
 	s := newSession(l, g, who)
-	s.canary = l.egress.rested(now)
-	if wait := l.egress.tryAt(l.key.route, g.knock, l.scaled(canaryRest), now); now.Before(wait) {
+	wait, canary := l.egress.tryAt(l.key.route, g.knock, l.scaled(canaryRest), now)
+	if now.Before(wait) {
 		l.arm(wait, now)
 		return false
 	}
+	s.canary = canary
 	return l.prober.spawn(s.run)
 }
 

@@ -51,55 +51,46 @@ func (e *egress) restAt(provider string, until time.Time) {
 	e.restsAt[provider] = until
 }
 
-// tries is when a route may be tried from a source that rests, if not now: who is let go is the canary. Others leave it to the
-// errand for a moment: who waits at a host that answers nobody would else take one canary after the other.
-func (e *egress) tries(route string, again time.Duration, now time.Time) time.Time {
+// tryAt is when a connection may be tried, if not now; of a source that rests, who is let go is the canary, and that tells when the
+// next may go. Such a source is not asked whether it is well before it is the canary's time: its canary is for the lists that name
+// it, and no knock shall take its place.
+func (e *egress) tryAt(route string, knocks bool, again time.Duration, now time.Time) (wait, canary time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	at := e.canary
-	if e.tended && route != e.sent && e.miss.domain != "" {
-		at = at.Add(canaryGrace)
-	}
-	switch {
-	case !now.Before(e.rests):
-		return time.Time{}
-	case now.Before(at):
-		return at
-	}
-	e.canary, e.sent = now.Add(again), ""
-	return time.Time{}
-}
-
-// unspent takes a canary back that could not connect, as its address had no room: its route may try again at once, others a moment
-// later, as ever.
-func (e *egress) unspent(route string, now time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if now.Before(e.rests) {
-		e.canary, e.sent = now, route
-	}
-}
-
-// tryAt is when a connection may be tried, if not now. A source that rests is not asked whether it is well: its canary is for the
-// lists that name it, and no knock shall take its place; where it may not go yet, the canary of a sick one is not spent on it.
-func (e *egress) tryAt(route string, knocks bool, again time.Duration, now time.Time) time.Time {
-	if rest := e.restsUntil(knocks, now); now.Before(rest) {
-		return rest
+	if rest := e.restsUntil(route, knocks, now); now.Before(rest) {
+		return rest, time.Time{}
 	}
 	if wait := e.health.tryAt(knocks, now); now.Before(wait) {
-		return wait
+		return wait, time.Time{}
 	}
-	return e.tries(route, again, now)
+	if !now.Before(e.rests) {
+		return time.Time{}, time.Time{}
+	}
+	e.canary, e.sent = now.Add(again), ""
+	return time.Time{}, e.canary
 }
 
-// restsUntil is when somebody may be asked from a source that rests everywhere: at the time of its canary, a knock not before the end.
-func (e *egress) restsUntil(knocks bool, now time.Time) time.Time {
+// restsUntil is when a route may be asked from a source that rests everywhere: at the time of its canary, a knock not before the
+// end. Others leave the canary to the errand for a moment: who waits at a host that answers nobody would else take one after the
+// other. The mutex is held.
+func (e *egress) restsUntil(route string, knocks bool, now time.Time) time.Time {
+	switch {
+	case knocks || !now.Before(e.rests):
+		return e.rests
+	case e.tended && route != e.sent && e.miss.domain != "":
+		return e.canary.Add(canaryGrace)
+	}
+	return e.canary
+}
+
+// unspent takes a canary back for which nobody was dialled, by the time that it was told, unless another has been planned since:
+// at a time the next may go, of a route, if one is named, and of others a moment later, as ever.
+func (e *egress) unspent(canary time.Time, route string, at time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if now.Before(e.rests) && !knocks {
-		return e.canary
+	if e.canary.Equal(canary) {
+		e.canary, e.sent = at, route
 	}
-	return e.rests
 }
 
 // well ends the rest of a source that has been answered about a recipient. It reports whether it rested.

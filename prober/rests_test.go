@@ -40,21 +40,27 @@ func TestWideProviderIsAskedFromWhoIsWanted(t *testing.T) {
 	require.False(t, all.others(wide.Provider, first, now))
 }
 
+// triesAt is when a connection may be tried.
+func (e *egress) triesAt(route string, knocks bool, again time.Duration, now time.Time) time.Time {
+	wait, _ := e.tryAt(route, knocks, again, now)
+	return wait
+}
+
 // TestCanaryOfAListedSource: one connection in a while, and an end to it when one is answered.
 func TestCanaryOfAListedSource(t *testing.T) {
 	now := time.Now()
 	e := &egress{votes: map[string]time.Time{}}
-	require.Zero(t, e.tries("mx.a.example", canaryRest, now), "it does not rest")
+	require.Zero(t, e.triesAt("mx.a.example", false, canaryRest, now), "it does not rest")
 	for _, r := range []string{"a", "b", "c"} {
 		e.vote(r, now.Add(24*time.Hour), canaryRest, now)
 	}
 	require.True(t, e.resting(now))
-	require.Equal(t, now.Add(canaryRest), e.tries("mx.a.example", canaryRest, now))
+	require.Equal(t, now.Add(canaryRest), e.triesAt("mx.a.example", false, canaryRest, now))
 	later := now.Add(canaryRest)
 	require.False(t, e.resting(later))
 	require.True(t, e.rested(later))
-	require.Zero(t, e.tries("mx.a.example", canaryRest, later), "the canary")
-	require.Equal(t, later.Add(canaryRest), e.tries("mx.a.example", canaryRest, later), "and no other")
+	require.Zero(t, e.triesAt("mx.a.example", false, canaryRest, later), "the canary")
+	require.Equal(t, later.Add(canaryRest), e.triesAt("mx.a.example", false, canaryRest, later), "and no other")
 	require.True(t, e.well(later))
 	require.False(t, e.rested(later))
 	require.False(t, e.well(later), "once")
@@ -70,15 +76,15 @@ func TestRowsLeaveTheCanaryToTheErrand(t *testing.T) {
 		e.named = append(e.named, errand{domain: key, route: engine.Route{Key: key}})
 	}
 	require.Equal(t, "dead.example", e.nextErrand().route.Key)
-	require.Equal(t, now.Add(canaryGrace), e.tries("mx.a.example", again, now))
-	require.Zero(t, e.tries("dead.example", again, now))
+	require.Equal(t, now.Add(canaryGrace), e.triesAt("mx.a.example", false, again, now))
+	require.Zero(t, e.triesAt("dead.example", false, again, now))
 	now = now.Add(again)
-	require.Equal(t, now.Add(canaryGrace), e.tries("dead.example", again, now), "before the next errand is known")
+	require.Equal(t, now.Add(canaryGrace), e.triesAt("dead.example", false, again, now), "before the next errand is known")
 	require.Equal(t, "known", e.nextErrand().route.Key)
-	require.Equal(t, now.Add(canaryGrace), e.tries("dead.example", again, now), "and after")
-	require.Zero(t, e.tries("mx.a.example", again, now.Add(canaryGrace)), "the errand could not be sent")
-	e.unspent("mx.a.example", now.Add(time.Minute))
-	require.Zero(t, e.tries("mx.a.example", again, now.Add(time.Minute)), "its address had no room")
+	require.Equal(t, now.Add(canaryGrace), e.triesAt("dead.example", false, again, now), "and after")
+	require.Zero(t, e.triesAt("mx.a.example", false, again, now.Add(canaryGrace)), "the errand could not be sent")
+	e.unspent(e.canary, "mx.a.example", now.Add(time.Minute))
+	require.Zero(t, e.triesAt("mx.a.example", false, again, now.Add(time.Minute)), "its address had no room")
 }
 
 // TestCanariesAreOfOneKind: a listed source that reaches nobody knocks nowhere, and its canary is spent once, when it goes.
@@ -93,11 +99,74 @@ func TestCanariesAreOfOneKind(t *testing.T) {
 		e.vote(r, now.Add(24*time.Hour), canaryRest, now)
 	}
 	later := now.Add(canaryRest)
-	require.Equal(t, later, e.tryAt("mx.a.example", false, canaryRest, later.Add(-time.Second)))
-	require.Equal(t, now.Add(24*time.Hour), e.tryAt("mx.a.example", true, canaryRest, later), "a knock proves nothing to lists")
-	require.Zero(t, e.tryAt("mx.a.example", false, canaryRest, later))
-	require.Equal(t, later.Add(canaryRest), e.tryAt("mx.a.example", false, canaryRest, later))
-	require.Zero(t, e.tryAt("mx.a.example", true, canaryRest, now.Add(24*time.Hour)))
+	require.Equal(t, later, e.triesAt("mx.a.example", false, canaryRest, later.Add(-time.Second)))
+	require.Equal(t, now.Add(24*time.Hour), e.triesAt("mx.a.example", true, canaryRest, later), "a knock proves nothing to lists")
+	require.Zero(t, e.triesAt("mx.a.example", false, canaryRest, later))
+	require.Equal(t, later.Add(canaryRest), e.triesAt("mx.a.example", false, canaryRest, later))
+	require.Zero(t, e.triesAt("mx.a.example", true, canaryRest, now.Add(24*time.Hour)))
+}
+
+// TestNobodyDelaysTheErrandOfASickSource: who leaves the canary to the errand does not spend the one that a sick source has in half a
+// minute.
+func TestNobodyDelaysTheErrandOfASickSource(t *testing.T) {
+	now := time.Now()
+	e := &egress{rests: now.Add(24 * time.Hour), canary: now.Add(canaryRest), tended: true, sent: "known", miss: errand{domain: "a.example"}}
+	for i := range sickFails {
+		e.health.connected(false, string(rune('a'+i)), now)
+	}
+	later := now.Add(canaryRest)
+	require.Equal(t, later.Add(canaryGrace), e.triesAt("mx.a.example", false, canaryRest, later))
+	require.Zero(t, e.triesAt("known", false, canaryRest, later))
+}
+
+// TestOnlyTheLastCanaryIsTakenBack: one that was held up until its source was well and listed anew does not take the place of the next.
+func TestOnlyTheLastCanaryIsTakenBack(t *testing.T) {
+	now := time.Now()
+	list := func(e *egress) {
+		for _, r := range []string{"a", "b", "c"} {
+			e.vote(r, now.Add(24*time.Hour), canaryRest, now)
+		}
+	}
+	e := &egress{votes: map[string]time.Time{}}
+	list(e)
+	now = now.Add(canaryRest)
+	wait, canary := e.tryAt("mx.a.example", false, canaryRest, now)
+	require.Zero(t, wait)
+	require.Equal(t, now.Add(canaryRest), canary)
+	now = now.Add(time.Minute)
+	require.True(t, e.well(now))
+	list(e)
+	e.unspent(canary, "mx.a.example", now)
+	require.Equal(t, now.Add(canaryRest), e.triesAt("mx.a.example", false, canaryRest, now))
+}
+
+// TestACanaryThatFindsNoHostIsNotSpent: a name server's silence says nothing about lists, so another canary goes soon after.
+func TestACanaryThatFindsNoHostIsNotSpent(t *testing.T) {
+	var listed atomic.Bool
+	listed.Store(true)
+	h := func() *host {
+		return &host{rcpt: func(string) string {
+			if listed.Load() {
+				return "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org"
+			}
+			return "550 5.1.1 no such user"
+		}}
+	}
+	inLab(t, labTable, nil, map[string]*host{"mx.r0.example": h(), "mx.r1.example": h(), "mx.r2.example": h()}, func(b *lab) {
+		for i := range votesToRest {
+			require.Equal(t, "UNKNOWN blocked", spell(b.single(5*time.Second, []string{fmt.Sprintf("mx.r%d.example", i)}, fmt.Sprintf("u@r%d.example", i))))
+		}
+		require.Equal(t, "UNKNOWN blocked", spell(b.single(5*time.Second, []string{"mx.r0.example"}, "v@r0.example")))
+		e := b.prober.egress.list[0]
+		time.Sleep(canaryRest - time.Minute)
+		b.nameless.Store(true)
+		listed.Store(false)
+		time.Sleep(10 * time.Minute)
+		require.True(t, e.rested(time.Now()))
+		b.nameless.Store(false)
+		time.Sleep(5 * time.Minute)
+		require.False(t, e.rested(time.Now()))
+	})
 }
 
 // TestCanaryGoesWithoutRows: who was refused as listed is asked about a decoy each hour once rows were sent home, and not before.

@@ -38,10 +38,10 @@ type session struct {
 	accepted map[string]bool
 
 	wake   chan struct{}
-	canary bool // its source rested everywhere when it began
-	leave  bool // the next take finds nothing
-	inside bool // of the turnstile
-	far    bool // its host is: it waits for replies outside (away.go)
+	canary time.Time // of a source that rested everywhere when it began: when the next one may go
+	leave  bool      // the next take finds nothing
+	inside bool      // of the turnstile
+	far    bool      // its host is: it waits for replies outside (away.go)
 }
 
 func newSession(l *lane, g *group, who priority) *session {

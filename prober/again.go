@@ -20,10 +20,12 @@ func (p *probe) cutOff(e engine.Event) {
 }
 
 // cutOff reports that somebody waits to be first on a connection.
-func (g *group) cutOff() bool { return g.again.n+g.cutoff.n > 0 }
+func (g *group) cutOff() bool {
+	return g.again.n+g.cutoff[bulk].n+g.cutoff[short].n+g.cutoff[single].n > 0
+}
 
 // decoys is how many are wanted.
-func (g *group) decoys() int { return g.wanted.n + g.cutoff.n }
+func (g *group) decoys() int { return g.decoysFor(bulk) + g.decoysFor(short) + g.decoysFor(single) }
 
 // again fills the first transaction of a connection with those who were cut off on others. It reports one that goes alone.
 func (f *filler) again(rooms [priorities]int, now time.Time) (alone bool) {
@@ -41,14 +43,17 @@ func (f *filler) again(rooms [priorities]int, now time.Time) (alone bool) {
 			return true
 		}
 	}
-	for looked := g.cutoff.n; looked > 0; looked-- {
-		late := g.cutoff.peek().decoy.tries >= aloneAfter
-		if late && len(f.s.asks) > 0 {
-			break
-		}
-		before := len(f.s.asks)
-		if f.decoys(&g.cutoff, 1, rooms, now); late && len(f.s.asks) > before {
-			return true
+	for _, who := range [...]priority{single, short, bulk} {
+		r := &g.cutoff[who]
+		for looked := r.n; looked > 0; looked-- {
+			late := r.peek().decoy.tries >= aloneAfter
+			if late && len(f.s.asks) > 0 {
+				return false
+			}
+			before := len(f.s.asks)
+			if f.decoys(r, 1, rooms[who], now); late && len(f.s.asks) > before {
+				return true
+			}
 		}
 	}
 	return false

@@ -12,7 +12,7 @@ type decoyState uint8
 
 const (
 	decoyUnknown decoyState = iota
-	decoyWanted             // in the group's ring
+	decoyWanted             // in a ring of the group
 	decoyAsking             // a session has it
 	decoyKnown              // sighting holds
 )
@@ -23,9 +23,10 @@ func (s decoyState) busy() bool { return s == decoyWanted || s == decoyAsking }
 type decoy struct {
 	state    decoyState
 	sighting engine.Sighting
-	waiting  list // accepted or greylisted probes that wait for it
-	tries    int  // times that it was asked and not answered
-	asked    int  // times that it was sent
+	waiting  list     // accepted or greylisted probes that wait for it
+	turn     priority // theirs, in whose ring it stands while it is wanted
+	tries    int      // times that it was asked and not answered
+	asked    int      // times that it was sent
 }
 
 // maxDecoyTries is how often a decoy goes unanswered before the domain is left unconfirmed.
@@ -92,48 +93,45 @@ func (l *lane) awaitDecoy(p *probe, pl *place) {
 func (l *lane) hastenDecoy(pl *place, who priority) {
 	switch pl.decoy.state {
 	case decoyWanted:
-		pl.group.hasten(pl)
+		pl.group.hasten(pl, who)
 	case decoyKnown:
 		l.wantDecoy(pl)
 	}
 	l.ringGroup(pl.group, who)
 }
 
-// hasten puts a place whose decoy is wanted before the others: there it is looked for. The decoys of a group are at most its places.
-func (g *group) hasten(pl *place) {
-	r := &g.wanted
-	found := false
-	for n := r.n; n > 0; n-- {
-		if other := r.pop(); other != pl {
-			r.push(other)
-		} else {
-			found = true
-		}
-	}
-	if found {
-		r.unshift(pl)
+// hasten lets a place whose decoy is wanted stand among those of a priority, if it stands in the ring of a lower one.
+func (g *group) hasten(pl *place, who priority) {
+	if d := &pl.decoy; who > d.turn {
+		without(g.wants(d), pl)
+		d.turn = who
+		g.wants(d).push(pl)
 	}
 }
 
+// wantDecoy has the decoy of a place asked, in the turn of who waits for it.
 func (l *lane) wantDecoy(pl *place) {
-	pl.decoy.state = decoyWanted
-	who := pl.decoy.who()
-	if pl.decoy.tries > 0 {
-		pl.group.cutoff.push(pl)
-	} else if w := &pl.group.wanted; who > bulk && w.n > 0 && who > w.peek().decoy.who() {
-		w.unshift(pl)
-	} else {
-		w.push(pl)
+	d := &pl.decoy
+	d.state, d.turn = decoyWanted, d.who()
+	pl.group.wants(d).push(pl)
+	l.ringGroup(pl.group, d.turn)
+}
+
+// wants is the ring in which a wanted decoy stands.
+func (g *group) wants(d *decoy) *ring[*place] {
+	if d.tries > 0 {
+		return &g.cutoff[d.turn]
 	}
-	l.ringGroup(pl.group, who)
-	l.ringGroup(pl.group, bulk) // needs looks at the first of those who wait only
+	return &g.wanted[d.turn]
 }
 
 // unwant drops the decoys that are wanted.
 func (g *group) unwant() {
-	for _, r := range [...]*ring[*place]{&g.cutoff, &g.wanted} {
-		for r.n > 0 {
-			r.pop().decoy.state = decoyUnknown
+	for who := range priorities {
+		for _, r := range [...]*ring[*place]{&g.cutoff[who], &g.wanted[who]} {
+			for r.n > 0 {
+				r.pop().decoy.state = decoyUnknown
+			}
 		}
 	}
 }

@@ -89,15 +89,8 @@ func (g *group) needs(who priority, l *lane) bool {
 	return len(g.idle) > 0 || work > g.sessions*l.worth()
 }
 
-// decoysFor counts the lists of decoys whose first is for somebody of a priority.
-func (g *group) decoysFor(who priority) (n int) {
-	for _, r := range [...]*ring[*place]{&g.cutoff, &g.wanted} {
-		if r.n > 0 && r.peek().decoy.who() == who {
-			n++
-		}
-	}
-	return n
-}
+// decoysFor counts the decoys that are wanted for somebody of a priority.
+func (g *group) decoysFor(who priority) int { return g.cutoff[who].n + g.wanted[who].n }
 
 // worth is how many waiting probes are worth a connection of their own. A far host that takes few a transaction is asked in groups
 // of them; what that takes of time, the distance knows.

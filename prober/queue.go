@@ -54,6 +54,15 @@ func (r *ring[T]) pop() T {
 
 func (r *ring[T]) peek() T { return r.items[r.head] }
 
+// without takes v out of a ring; the others keep their order.
+func without[T comparable](r *ring[T], v T) {
+	for n := r.n; n > 0; n-- {
+		if other := r.pop(); other != v {
+			r.push(other)
+		}
+	}
+}
+
 // place is one domain at one host: the addresses that wait to be asked there, and what its decoy has shown.
 // Guarded by the lane's mutex.
 type place struct {
@@ -73,10 +82,10 @@ type group struct {
 	host   string
 	domain string // of some place, the last that was made
 	rings  [priorities]ring[*place]
-	wanted ring[*place]    // places whose decoy is wanted
-	queued [priorities]int // probes in the queues and in again
-	again  list            // probes whose connection was closed upon them: first on the next one
-	cutoff ring[*place]    // places whose decoy met the same
+	wanted [priorities]ring[*place] // places whose decoy is wanted, by decoy.turn
+	queued [priorities]int          // probes in the queues and in again
+	again  list                     // probes whose connection was closed upon them: first on the next one
+	cutoff [priorities]ring[*place] // places whose decoy met the same
 	places int
 	ready  [priorities]bool // in the lane's ring of that priority
 

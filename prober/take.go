@@ -64,7 +64,9 @@ func (l *lane) fill(s *session, rooms [priorities]int, now time.Time) bool {
 	}
 	if !f.again(rooms, now) {
 		f.probes(&g.rings[single], single, rooms[single])
-		f.decoys(&g.wanted, g.wanted.n, rooms, now)
+		for _, who := range [...]priority{single, short, bulk} {
+			f.decoys(&g.wanted[who], g.wanted[who].n, rooms[who], now)
+		}
 		f.jobs(rooms)
 	}
 	n := len(s.asks) - from
@@ -156,16 +158,16 @@ func (f *filler) jobs(rooms [priorities]int) {
 	}
 }
 
-// decoys takes the decoys that are wanted, looking at so many at most.
-func (f *filler) decoys(r *ring[*place], look int, rooms [priorities]int, now time.Time) {
-	for looked := min(look, r.n); looked > 0 && len(f.s.asks) < rooms[single]; looked-- {
+// decoys takes decoys of one priority that are wanted, looking at so many at most, while the transaction holds fewer than room.
+func (f *filler) decoys(r *ring[*place], look, room int, now time.Time) {
+	for looked := min(look, r.n); looked > 0 && len(f.s.asks) < room; looked-- {
 		pl := r.pop()
 		if pl.decoy.waiting.n == 0 { // those who wanted it have gone
 			pl.decoy.state = decoyUnknown
 			f.l.tidy(pl)
 			continue
 		}
-		if !f.fits(pl.domain) || len(f.s.asks) >= rooms[pl.decoy.who()] {
+		if !f.fits(pl.domain) {
 			r.push(pl)
 			continue
 		}

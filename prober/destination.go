@@ -13,8 +13,9 @@ import (
 type destination struct {
 	account
 	key     destinationKey
-	waiting map[*lane]*group // lanes that found no room; guarded by the account's mutex
-	refs    int              // guarded by the registry's mutex
+	waiting [priorities]map[*lane]*group // lanes that found no room, each for one priority; guarded by the account's mutex
+	turns   turns                        // of those that wait for short and long jobs; so guarded, too
+	refs    int                          // guarded by the registry's mutex
 }
 
 type destinationKey struct {
@@ -43,7 +44,7 @@ func (ds *destinations) acquire(p *Prober, e *egress, addr netip.Addr, now time.
 	if d := ds.find(k, nil); d != nil {
 		return d
 	}
-	d := &destination{key: k, waiting: map[*lane]*group{}}
+	d := &destination{key: k}
 	d.account = account{name: "destination " + e.name + " " + addr.String(), pace: newPace(limits, now), wake: d.roomAgain}
 	d.pace.calls = &p.calls
 	if err := d.open(p.cfg.Cache, now); err != nil {
@@ -120,22 +121,41 @@ func (d *destination) may(who priority, now time.Time) denial {
 }
 
 // awaitDestination blocks the group until the destination has room. It is blocked before it is known to wait, and asks once
-// more after, so that no word of the destination is missed.
+// more after, so that no word of the destination is missed. Room that is not for its priority is offered to those above: the word
+// of it may have been spent on this group.
 func (s *session) awaitDestination(d *destination, den denial, now time.Time) {
-	l := s.lane
+	l, least := s.lane, s.who
 	l.mu.Lock()
 	l.block(s.group, s.who, den.until, now)
 	l.mu.Unlock()
 	d.mu.Lock()
-	d.waiting[l] = s.group
-	den = d.may(s.who, now)
+	d.await(l, s.group, s.who)
+	for den = d.may(least, now); den.denied && !den.lease && least < single; den = d.may(least, now) {
+		least++
+	}
 	if den.lease {
 		l.prober.ledger.ask(&d.account)
 	}
 	d.mu.Unlock()
 	if !den.denied {
-		d.roomAgain(now)
+		d.offer(least, now)
 	}
+}
+
+// await notes that a group of a lane waits for room. The mutex is held.
+func (d *destination) await(l *lane, g *group, who priority) {
+	for _, lanes := range d.waiting {
+		delete(lanes, l)
+	}
+	if d.waiting[who] == nil {
+		d.waiting[who] = map[*lane]*group{}
+	}
+	d.waiting[who][l] = g
+}
+
+// awaited reports lanes that wait. The mutex is held.
+func (d *destination) awaited() bool {
+	return len(d.waiting[bulk])+len(d.waiting[short])+len(d.waiting[single]) > 0
 }
 
 // maxBlocked bounds the wait for a word of the destination.
@@ -155,21 +175,35 @@ func (d *destination) closed(now time.Time) {
 	d.roomAgain(now)
 }
 
-// roomAgain wakes one lane that waits and still has work.
-func (d *destination) roomAgain(now time.Time) {
-	for l, g := d.nextWaiting(); l != nil; l, g = d.nextWaiting() {
+// roomAgain wakes one lane that waits and has use for room.
+func (d *destination) roomAgain(now time.Time) { d.offer(bulk, now) }
+
+// offer wakes one lane that waits for a priority, or a higher one, and has use for room. Who finds none for what work it has waits
+// for less than before and offers it to those above, so that each word of room is passed on a few times only.
+func (d *destination) offer(least priority, now time.Time) {
+	for l, g := d.nextWaiting(least); l != nil; l, g = d.nextWaiting(least) {
 		if l.unblock(g, now) {
 			return
 		}
 	}
 }
 
-func (d *destination) nextWaiting() (*lane, *group) {
+// nextWaiting is whose turn it is: singles come first.
+func (d *destination) nextWaiting(least priority) (*lane, *group) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for l, g := range d.waiting {
-		delete(d.waiting, l)
-		return l, g
+	who, shorts := single, len(d.waiting[short]) > 0
+	if len(d.waiting[single]) == 0 {
+		both := shorts && len(d.waiting[bulk]) > 0 && least == bulk
+		if who = d.turns.whose(both, shorts); both {
+			d.turns.took(who, 1)
+		}
+	}
+	if who >= least {
+		for l, g := range d.waiting[who] {
+			delete(d.waiting[who], l)
+			return l, g
+		}
 	}
 	return nil, nil
 }

@@ -30,7 +30,8 @@
 //     budgets by the minute and the hour it leaves them a fifth while they come, which is for an hour after any was asked of this
 //     node, else a hundredth, for the first. While work remains, a lane uses 97 % of what is open to bulk: the rest is that
 //     a budget is counted in sixtieths of its span. The first single after a quiet hour may find a small budget used up.
-//     Where short jobs and long ones want the same lane, the short have three of four recipients and connections; neither starves.
+//     Where short jobs and long ones want the same lane, the short have three of four recipients and connections; neither starves;
+//     so is room at an address that lanes share offered to those that wait, to singles first, and passed on by who may not have it.
 //     A long backlog (wire.Batch.Steady) spends its hours evenly, in eighths (pace_even.go), at a lane as at the addresses that
 //     lanes share, so that what a short job needs of an hour comes free at once, at three quarters of the rate of the budget. Of
 //     what is left to singles, a short job may have half; where none come, the backlog leaves it as much for an hour. No row of

@@ -313,12 +313,12 @@ func (l *lane) ringAll(g *group) {
 	l.tidyGroup(g)
 }
 
-// unblock is a destination's call: it has room again. It reports that the group has use for it.
+// unblock is a destination's call: it has room again. It reports that a session of the group goes to use it.
 func (l *lane) unblock(g *group, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.free(g)
-	work := g.needs(single, l) || g.needs(short, l) || g.needs(bulk, l)
+	busy := g.sessions - len(g.idle)
 	l.kick(now)
-	return work
+	return g.sessions-len(g.idle) > busy
 }

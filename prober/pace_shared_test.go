@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -58,6 +59,40 @@ func TestShortJobFindsRoomAtASharedAddress(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRoomAtASharedAddressFindsWhoMayHaveIt has the one connection of an address taken while a short job comes for a route there, and
+// the routes of a long backlog wait beside it, which may have nothing just now: the room is the short job's when it comes.
+func TestRoomAtASharedAddressFindsWhoMayHaveIt(t *testing.T) {
+	h := &host{rcpt: func(local string) string {
+		if strings.HasPrefix(local, "hold") {
+			time.Sleep(10 * time.Second)
+		}
+		return "550 5.1.1 User unknown"
+	}}
+	table := limited("refusals_per_hour = 0", "refusals_per_hour = 200", "connections = 2", "connections = 1")
+	inLab(t, table, nil, hostAliases(map[string]*host{}, h, 20), func(b *lab) {
+		b.moves = func(string) netip.Addr { return h.addr }
+		ctx, cancel := context.WithCancel(context.Background())
+		var jobs sync.WaitGroup
+		long := &wire.Batch{Job: "long", Steady: true, Started: time.Now()}
+		for i := range 18 {
+			long.Rows = append(long.Rows, b.rows([]string{fmt.Sprintf("mx%d.example", i)}, addresses(100, fmt.Sprintf("l%d.example", i))...)...)
+		}
+		jobs.Go(func() { require.NoError(t, b.prober.Verify(ctx, long, 100*time.Hour, func(wire.Results) {})) })
+		for i := range 5 {
+			time.Sleep(19 * time.Minute)
+			jobs.Go(func() { b.single(20*time.Second, []string{"mx18.example"}, fmt.Sprintf("hold%d@one.example", i)) })
+			time.Sleep(2 * time.Second)
+			took := b.short(ctx, b.rows([]string{"mx19.example"}, fmt.Sprintf("a%d@s.example", i)))
+			t.Log(took)
+			require.Less(t, took, 15*time.Second)
+		}
+		cancel()
+		jobs.Wait()
+		require.LessOrEqual(t, worst(h.saw().refuse, time.Hour), 200)
+		require.Equal(t, 1, h.saw().peak)
+	})
 }
 
 // short gives how long the rows of a short job take, which is asked as the coordinator asks: minute by minute.

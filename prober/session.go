@@ -186,7 +186,7 @@ func (s *session) askLease() {
 	if s.destLease {
 		s.destLease = false
 		s.dest.mu.Lock()
-		s.dest.waiting[s.lane] = s.group
+		s.dest.await(s.lane, s.group, s.who)
 		s.lane.prober.ledger.ask(&s.dest.account)
 		s.dest.mu.Unlock()
 		return

@@ -110,7 +110,7 @@ func (ds *destinations) dropIdle(now time.Time) {
 	defer ds.mu.Unlock()
 	for k, d := range ds.all {
 		d.mu.Lock()
-		if d.refs == 0 && !d.asked && len(d.waiting) == 0 && d.pace.idle(now) {
+		if d.refs == 0 && !d.asked && !d.awaited() && d.pace.idle(now) {
 			delete(ds.all, k)
 		}
 		d.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -326,14 +327,21 @@ func TestShutdown(t *testing.T) {
 	id := w.upload(w.key, nil, part{"file", "l.csv", smallList}).json(t)["job_id"].(string)
 	single, look := make(chan reply), make(chan reply)
 	go func() { single <- w.single(`{"email":"ann@shop.test"}`) }()
-	go func() { look <- w.get("/v1/verify/bulk/"+id+"?wait=60", w.key) }()
-	require.Eventually(t, func() bool { return w.prober.asked.Load() > 0 && w.server.web.GetCurrentConcurrency() >= 2 }, 5*time.Second, time.Millisecond)
+	lookKey, k, err := w.store.CreateKey(w.user.ID, "look", false, "test", time.Now())
+	require.NoError(t, err)
+	go func() { look <- w.get("/v1/verify/bulk/"+id+"?wait=60", lookKey) }()
+	require.Eventually(t, func() bool { // both are let in
+		keys, err := w.store.Keys(w.user.ID)
+		require.NoError(t, err)
+		i := slices.IndexFunc(keys, func(one store.APIKey) bool { return one.ID == k.ID })
+		return !keys[i].LastUsed.IsZero() && w.store.Held(w.user.ID) > 0
+	}, 5*time.Second, time.Millisecond)
 	w.hangUp()
 	require.Equal(t, 200, (<-look).status)
 	release()
 	require.Equal(t, 200, (<-single).status)
 	<-w.ended
-	_, err := net.Dial("tcp", w.addr)
+	_, err = net.Dial("tcp", w.addr)
 	require.Error(t, err)
 	require.Contains(t, []int64{0, 3}, w.credits().Reserved, "the single's reservation was settled")
 }

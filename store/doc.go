@@ -1,11 +1,14 @@
-// Package store is what a coordinator remembers: one Pebble database, "state", whose every commit is synced.
+// Package store is what a coordinator remembers: one Pebble database, "state", whose commits are synced, and a journal of the
+// singles of the last moment.
 //
 // It knows keys, records and commits. It refuses to know why: no HTTP, no SMTP, no policy. The large files of a job
 // (spool, chunks, results) live beside the database and belong to the coordinator; the store holds what is true of them.
 //
 // Invariants:
 //  1. What Commit returned nil for survives a crash, whole; what it returned an error for may or may not have happened,
-//     so every verb can be done again without harm.
+//     so every verb can be done again without harm. What SettleSingle returned nil for survives the process; should the power
+//     fail in the milliseconds until the ledger's next sync, the charges of that moment are lost, the last first, in the
+//     customer's favour: the ledger adds up all the same.
 //  2. The parts of one commit become visible together or not at all, and no two commits of one account run at one time:
 //     a part may read, decide and write.
 //  3. keys.go is the whole schema. A store written by a newer program is refused, with words, and not touched.
@@ -22,8 +25,8 @@
 //  8. A sliding window never lets more through than its limit. Hours, days and weeks survive a restart; a minute does not.
 //  9. What an admin does is recorded in the commit of the act: who, what, when and from where. Nothing takes a record out.
 //
-// Nothing here runs by itself: settlements of singles share commits and, by account, keys of the ledger; the first that comes
-// commits for all that wait, and each returns when its own is durable.
+// Settlements of singles share commits, syncs and, by account, keys of the ledger: a timer folds the journal into the ledger
+// milliseconds after the first, and so does whoever looks at a ledger. Nothing else here runs by itself.
 // Whoever runs a store calls WriteLastUsed each minute, and SweepWindows, SweepAnswers and SweepSessions each hour. A
 // disk that fails under a commit is the end of the process: the database panics, and a server above must not go on after
 // that panic. A backup is Checkpoint; to restore it is to Open it.

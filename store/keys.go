@@ -6,15 +6,15 @@ import (
 )
 
 // Format is the version of the schema on this page. A store that bears a greater one is refused, a lesser one is read and
-// from then on bears this one. In 1 no ledger key had more than the end of one single.
-const Format = 2
+// from then on bears this one. In 1 no ledger key had more than the end of one single; until 2 there was no journal beside it.
+const Format = 3
 
 // The schema: the first byte of a key names its table. Numbers in keys are big-endian, so that key order is number order.
 // Strings that are followed by more of a key are closed by a zero byte and never contain one.
 //
 //	table           key after the first byte            value                 file
 const (
-	tableMeta  = 'm' // name                              uint32 for "format"   store.go
+	tableMeta  = 'm' // name                              "format" uint32, "folded" uint64  store.go, ledger_fold.go
 	tableJob   = 'j' // job id                            Job as JSON           jobs.go
 	tableChunk = 'c' // job id, 0, number uint64          Chunk, fixed fields   chunks.go
 	tableOwner = 'o' // account, 0, ^created, job id      empty: newest first   jobs.go

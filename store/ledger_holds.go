@@ -28,6 +28,7 @@ type purse struct {
 	draft  draft
 
 	mu    sync.Mutex
+	due   int64              // guarded by mu: comes back with the next fold
 	free  int64              // guarded by mu: the balance less all holds, less what a commit under way takes; never negative
 	ready bool               // guarded by mu: free is known
 	holds map[string]*single // guarded by mu: by request; as many as singles are under way
@@ -48,12 +49,9 @@ type single struct {
 	request  string
 	held     int64
 	settling bool // guarded by the purse's mu: somebody settles it
+	settled  bool // guarded by the purse's mu: it is settled, and holds what it does until the ledger has it
 
-	// Of the settlement, and of whoever settles: the call itself, and then the leader of its group.
-	record record
-	back   int64 // what it gives back to free
-	err    error
-	turn   chan turn // empty, but between the leader's word and the call that hears it
+	record record // of the settlement: the call's, and then of whoever folds
 }
 
 func (ps *purses) find(account string) *purse {
@@ -71,8 +69,12 @@ func (ps *purses) of(account string, stripe uint64) *purse {
 	return p.(*purse)
 }
 
-// errUnread tells that a purse does not know yet what the ledger says.
-var errUnread = errors.New("the balance has not been read")
+var (
+	// errUnread tells that a purse does not know yet what the ledger says.
+	errUnread = errors.New("the balance has not been read")
+	// errUnfolded tells that a single is settled, and the ledger does not know yet.
+	errUnfolded = errors.New("the settlement is not in the ledger yet")
+)
 
 // hold sets n of the free credits aside for a request. Doing it again is harmless.
 func (p *purse) hold(request string, n int64) error {
@@ -82,10 +84,16 @@ func (p *purse) hold(request string, n int64) error {
 		return errUnread
 	}
 	if old, ok := p.holds[request]; ok {
+		if old.settled {
+			return errUnfolded
+		}
 		if old.held != n {
 			return fmt.Errorf("single %s: %w", request, ErrLedgerConflict)
 		}
 		return nil
+	}
+	if n > p.free && p.due > 0 {
+		return errUnfolded
 	}
 	if n > p.free {
 		return &ErrInsufficientCredits{Balance: p.free, Needed: n}
@@ -102,14 +110,14 @@ func (ps *purses) newSingle() *single {
 	if one, ok := ps.spare.Get().(*single); ok {
 		return one
 	}
-	return &single{turn: make(chan turn, 1)}
+	return new(single)
 }
 
-// forget gives a single up, once its settlement is told to whoever settles. Nobody else knows of it then: it is out of its purse's
-// holds, and the sheet that bore its record was written and emptied before its group was told.
+// forget gives a single up, once the ledger has it. Nobody knows of it then: it is out of its purse's holds, and the sheet that
+// bore its record was written and emptied.
 func (one *single) forget() {
 	spare := &one.purse.all.spare
-	*one = single{turn: one.turn}
+	*one = single{}
 	spare.Put(one)
 }
 
@@ -121,6 +129,8 @@ func (p *purse) claim(request string, used int64) (*single, error) {
 	switch {
 	case !ok:
 		return nil, ErrNotFound
+	case one.settled:
+		return nil, errUnfolded
 	case one.settling:
 		return nil, fmt.Errorf("single %s is being settled: %w", request, ErrLedgerConflict)
 	case used < 0 || used > one.held:
@@ -135,6 +145,38 @@ func (p *purse) keep(one *single) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one.settling = false
+}
+
+// settle ends a claim. What is left of a charge is free at once. What is released is so with the ledger: it tells the hold and
+// its release as two entries, and the balance must cover the first.
+func (p *purse) settle(one *single, used int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one.settled = true
+	if used == 0 {
+		p.due += one.held
+		return
+	}
+	p.free += one.held - used
+	one.held = used
+}
+
+// entered ends a single that the ledger has.
+func (p *purse) entered(one *single) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.holds, one.request)
+	if one.record.Kind == Release {
+		p.due -= one.held
+		p.free += one.held
+	}
+}
+
+// expects tells whether credits come back with the next fold.
+func (p *purse) expects() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.due > 0
 }
 
 // end forgets a hold; back of its credits are free again.
@@ -156,7 +198,9 @@ func (p *purse) held() (n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, one := range p.holds {
-		n += one.held
+		if !one.settled {
+			n += one.held
+		}
 	}
 	return n
 }

@@ -23,6 +23,7 @@ func pageSize(limit int) int {
 
 // Credits is where the account stands; an account without a ledger stands at nothing.
 func (s *Store) Credits(account string) (Credits, error) {
+	s.shown()
 	c, _, err := readBalance(s.db, account)
 	return c, err
 }
@@ -30,6 +31,7 @@ func (s *Store) Credits(account string) (Credits, error) {
 // Ledger lists the account's entries with numbers below before (0: from the last), newest first, at most limit and
 // MaxPage of them.
 func (s *Store) Ledger(account string, before uint64, limit int) ([]Entry, error) {
+	s.shown()
 	prefix := keyUnder(tableLedger, account)
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
 	if err != nil {
@@ -95,6 +97,7 @@ func grant(account, id string, credits int64, note string, now time.Time) Part {
 // CheckLedger counts the account's entries again and says what is wrong, if anything: the balance must be the sum of
 // the entries, never below zero after any of them, and reserved must be the sum of the open reservations.
 func (s *Store) CheckLedger(account string) error {
+	s.shown()
 	view := s.db.NewSnapshot()
 	defer view.Close()
 	var sum Credits

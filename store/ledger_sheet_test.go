@@ -3,8 +3,6 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
-	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -76,30 +74,22 @@ func FuzzReadSheet(f *testing.F) {
 	})
 }
 
-// settleAtOnce settles singles while the commit of another one is held up, so that they share the next.
+// settleAtOnce settles a single, and then others together, so that they share a commit.
 func settleAtOnce(t *testing.T, s *Store, account string, names ...string) {
 	t.Helper()
-	first := s.NewRequest()
-	require.NoError(t, s.ReserveSingle(account, first, 1, dusk))
+	FoldLater(s)
+	settleOne(t, s, account, s.NewRequest(), 1)
+	s.shown()
 	for _, name := range names {
-		require.NoError(t, s.ReserveSingle(account, name, 1, dusk))
+		settleOne(t, s, account, name, 1)
 	}
-	stripe := s.stripe(account)
-	stripe.Lock()
-	var all sync.WaitGroup
-	all.Go(func() { require.NoError(t, s.SettleSingle(account, first, 1, dusk)) })
-	for Settling(s) < 1 {
-		runtime.Gosched()
-	}
-	for _, name := range names {
-		n := Settling(s)
-		all.Go(func() { require.NoError(t, s.SettleSingle(account, name, 1, dusk)) })
-		for Settling(s) == n {
-			runtime.Gosched()
-		}
-	}
-	stripe.Unlock()
-	all.Wait()
+	s.shown()
+}
+
+// settleOne reserves one credit and settles.
+func settleOne(t require.TestingT, s *Store, account, name string, used int64) {
+	require.NoError(t, s.ReserveSingle(account, name, 1, dusk))
+	require.NoError(t, s.SettleSingle(account, name, used, dusk))
 }
 
 func forms(t *testing.T, s *Store, account string) (got []byte) {
@@ -164,7 +154,7 @@ func TestSinglesOfACommitShareASheet(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestLesserFormatIsRead: a store as format 1 left it, with a key for each single, goes on as format 2.
+// TestLesserFormatIsRead: a store as format 1 left it, with a key for each single, goes on as this one.
 func TestLesserFormatIsRead(t *testing.T) {
 	fs := vfs.NewMem()
 	s := open(t, fs)
@@ -172,6 +162,7 @@ func TestLesserFormatIsRead(t *testing.T) {
 	name := s.NewRequest()
 	require.NoError(t, s.ReserveSingle(ann, name, 1, dusk))
 	require.NoError(t, s.SettleSingle(ann, name, 1, dusk))
+	s.shown()
 	require.Equal(t, []byte{'{', pairForm}, forms(t, s, ann), "as format 1 wrote it")
 	require.NoError(t, s.db.Set(key(tableMeta, "format"), binary.BigEndian.AppendUint32(nil, 1), pebble.Sync))
 	require.NoError(t, s.Close())

@@ -21,13 +21,18 @@ func (s *Store) ReserveSingle(account, request string, credits int64, now time.T
 		return nil
 	}
 	p := s.purses.of(account, s.stripeOf(account))
-	err := p.hold(request, credits)
-	if err == errUnread {
-		if err = s.readPurse(p); err == nil {
-			err = p.hold(request, credits)
+	for {
+		switch err := p.hold(request, credits); err {
+		case errUnread:
+			if err := s.readPurse(p); err != nil {
+				return err
+			}
+		case errUnfolded:
+			s.fold()
+		default:
+			return err
 		}
 	}
-	return err
 }
 
 func (s *Store) readPurse(p *purse) error {
@@ -37,14 +42,18 @@ func (s *Store) readPurse(p *purse) error {
 	return p.read(s.db)
 }
 
-// SettleSingle charges used of the reservation and releases the rest: 0 releases all of it. The further parts, such as
-// KeepAnswer, become true with it. After an error the reservation is as it was. Settling again, when the first call has
-// returned, does nothing if it says the same.
+// SettleSingle charges used of the reservation and releases the rest: 0 releases all of it. Once it has returned, whatever ends
+// the process, the ledger will have it; should the power fail within foldAfter and a sync, it may not. With further parts, such
+// as KeepAnswer, it is synced, and they become true with it. After an error the reservation is as it was. Settling again, when
+// the first call has returned, does nothing if it says the same.
 func (s *Store) SettleSingle(account, request string, used int64, now time.Time, also ...Part) error {
 	var one *single
 	err := ErrNotFound
 	if p := s.purses.find(account); p != nil {
-		one, err = p.claim(request, used)
+		if one, err = p.claim(request, used); err == errUnfolded {
+			s.fold()
+			err = ErrNotFound
+		}
 	}
 	if errors.Is(err, ErrNotFound) {
 		judge := func(b *pebble.Batch) error { return work{account, forSingle, request}.settled(b, used) }
@@ -55,12 +64,7 @@ func (s *Store) SettleSingle(account, request string, used int64, now time.Time,
 	}
 	r := endOfSingle(request, used, one.held, now)
 	if len(also) == 0 {
-		one.record = r
-		err := s.settleTogether(one)
-		if err == nil {
-			one.forget()
-		}
-		return err
+		return s.settle(one, r, used)
 	}
 	if err := s.commit(account, one.held, append([]Part{s.enter(account, request, r)}, also...)); err != nil {
 		one.purse.keep(one)
@@ -68,6 +72,23 @@ func (s *Store) SettleSingle(account, request string, used int64, now time.Time,
 	}
 	one.purse.end(one, 0) // its commit gave back what was not used
 	return nil
+}
+
+// settle puts the end of a claimed single in the journal.
+func (s *Store) settle(one *single, r record, used int64) error {
+	p := one.purse
+	there, err := s.entered(s.db, p.account, one.request, &r)
+	switch {
+	case err != nil:
+		p.keep(one)
+	case there:
+		p.end(one, one.held)
+	default:
+		one.record = r
+		p.settle(one, used)
+		s.settleSoon(one)
+	}
+	return err
 }
 
 // ChargeSingle is a reservation and its settlement in one commit, for an answer that was there already.

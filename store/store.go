@@ -27,7 +27,7 @@ type Store struct {
 	live *live // accounts, as requests see them
 	// Singles under way, and their way into the ledger.
 	purses   purses
-	group    group
+	journal  journal
 	requests requests
 	seed     maphash.Seed
 	// Each guards the read-decide-write of the accounts that hash to it, until their batch is in the log:
@@ -44,7 +44,7 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 		return nil, fmt.Errorf("state store %s: %w", dir, err)
 	}
 	s := &Store{db: db, live: newLive(), seed: maphash.MakeSeed()}
-	if err := s.begin(); err != nil {
+	if err := s.begin(fs, dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("state store %s: %w", dir, err), db.Close())
 	}
 	return s, nil
@@ -67,19 +67,26 @@ func options(fs vfs.FS, cache *pebble.Cache) *pebble.Options {
 }
 
 // begin makes an opened database ready: it checks the format and reads what lives in memory.
-func (s *Store) begin() error {
+func (s *Store) begin(fs vfs.FS, dir string) error {
 	if err := s.checkFormat(); err != nil {
 		return err
 	}
 	s.requests.begin()
+	if err := s.openJournal(fs, dir); err != nil {
+		return err
+	}
 	return s.live.load(s)
 }
 
 // Close ends the use of the database. Nothing may be under way.
-func (s *Store) Close() error { return s.db.Close() }
+func (s *Store) Close() error {
+	s.shown()
+	return errors.Join(s.journal.close(), s.db.Close())
+}
 
 // Checkpoint writes a consistent copy of the database to dir, which must not exist.
 func (s *Store) Checkpoint(dir string) error {
+	s.shown()
 	return s.db.Checkpoint(dir, pebble.WithFlushedWAL())
 }
 
@@ -95,6 +102,9 @@ func (s *Store) Commit(account string, parts ...Part) error {
 
 // commit is Commit. Claimed are the credits of the account that were held for it, and are not any more once it is made.
 func (s *Store) commit(account string, claimed int64, parts []Part) error {
+	if p := s.purses.find(account); p != nil && p.expects() {
+		s.fold()
+	}
 	b := s.db.NewIndexedBatch()
 	defer b.Close()
 	if err := s.apply(account, claimed, b, parts); err != nil || b.Empty() {

@@ -1,0 +1,279 @@
+package store
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// journal has the ends of singles until they are in the ledger. Each is written to a file before its call returns, so that it
+// survives the process, whatever ends that; it is not synced there, as a sync is worth dozens of verifications: within
+// foldAfter it is in the ledger, whose commit is synced. So what a power cut can lose is the charges of the last moment, in
+// the customer's favour, and never one before another that it keeps.
+//
+// The file is made once at its full size and written round and round, in two halves: a half is written again when all that it
+// has is synced in the ledger, whose number of the last end it has (keyFolded) is written with them. So each end is entered
+// once, whatever was the process's last act.
+type journal struct {
+	file    vfs.File
+	mapped  []byte // the file as memory, where that can be had
+	process [processBytes]byte
+
+	mu      sync.Mutex
+	waiting []*single // guarded by mu: in the journal and not yet in the ledger, in order; as many as the file has room for
+	taken   []*single // guarded by mu: the slice that was taken last
+	last    uint64    // guarded by mu: the number of the last end
+	half    int       // guarded by mu: that is being written
+	at      int       // guarded by mu: where in it
+	ends    [2]uint64 // guarded by mu: the last number in each half
+	folded  uint64    // guarded by mu: the last number that is synced in the ledger
+	timed   bool      // guarded by mu: a fold will come
+	broken  bool      // guarded by mu: the disk has failed
+	buf     []byte    // guarded by mu
+
+	folding sync.Mutex // one at a time; taken before mu and before the stripes
+	entered uint64     // guarded by folding: the number of the last end in the ledger
+	scribe  scribe     // guarded by folding
+	delay   time.Duration
+}
+
+const (
+	journalName = "singles.journal"
+	// journalHead is where the halves begin: before them stands the process whose they are.
+	journalHead = 512
+	// journalHalf has the ends of some 5,000 singles: a tenth of a second of the busiest account.
+	journalHalf = 512 << 10
+	journalSize = journalHead + 2*journalHalf
+
+	// foldAfter is how long an end waits in the journal for others to share its commit.
+	foldAfter = 5 * time.Millisecond
+)
+
+const journalLost = Lost("a settlement was lost")
+
+// end is what the journal tells of one single. Of a release, credits are what was held.
+type end struct {
+	number  uint64
+	account string
+	record  record
+}
+
+// The form of an end in the journal. A half is a row of them, whose numbers follow each other. The sum is over the process and
+// what comes after the sum: what an earlier process left is no end of this one's.
+//
+//	length of what follows the sum uint16, sum uint32, number uint64, first letter of the kind, credits uvarint,
+//	unix nanoseconds uint64, length of the account uvarint, account, request
+const journalSum = 2
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func sumOf(process [processBytes]byte, body []byte) uint32 {
+	return crc32.Update(crc32.Checksum(process[:], castagnoli), castagnoli, body)
+}
+
+func (e *end) appendTo(dst []byte, process [processBytes]byte) []byte {
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0, 0, 0)
+	body := len(dst)
+	dst = append(appendUint64(dst, e.number), e.record.Kind[0])
+	dst = appendUint64(binary.AppendUvarint(dst, uint64(e.record.Credits)), uint64(e.record.At.UnixNano()))
+	dst = append(binary.AppendUvarint(dst, uint64(len(e.account))), e.account...)
+	dst = append(dst, e.record.Cause[len(singleCause):]...)
+	binary.BigEndian.PutUint16(dst[start:], uint16(len(dst)-body))
+	binary.BigEndian.PutUint32(dst[start+journalSum:], sumOf(process, dst[body:]))
+	return dst
+}
+
+// readEnds reads a half as far as it goes: what comes after is of an earlier time, or was being written when the process ended.
+func readEnds(half []byte, process [processBytes]byte) (ends []end) {
+	for len(half) > 6 {
+		size := int(binary.BigEndian.Uint16(half))
+		sum, rest := binary.BigEndian.Uint32(half[journalSum:]), half[6:]
+		if size > len(rest) || sumOf(process, rest[:size]) != sum {
+			break
+		}
+		e, err := readEnd(rest[:size])
+		if err != nil || (len(ends) > 0 && e.number != ends[len(ends)-1].number+1) {
+			break
+		}
+		ends, half = append(ends, e), rest[size:]
+	}
+	return ends
+}
+
+func readEnd(body []byte) (end, error) {
+	r := &reader{v: body}
+	number, kind := r.bytes(8), r.bytes(1)
+	credits := int64(r.uvarint(uint64(MaxCredits)))
+	at := r.bytes(8)
+	account := string(r.bytes(int(r.uvarint(MaxName))))
+	if r.failed || credits == 0 || len(r.v) == 0 || len(r.v) > MaxName {
+		return end{}, errRecordForm
+	}
+	used := credits
+	if kind[0] == Release[0] {
+		used = 0
+	}
+	e := end{number: binary.BigEndian.Uint64(number), account: account}
+	e.record = endOfSingle(string(r.v), used, credits, time.Unix(0, int64(binary.BigEndian.Uint64(at))))
+	if e.record.Kind[0] != kind[0] {
+		return end{}, errRecordForm
+	}
+	return e, nil
+}
+
+// openJournal enters what the process before left in the journal, and begins it anew.
+func (s *Store) openJournal(fs vfs.FS, dir string) error {
+	f, err := fs.OpenReadWrite(fs.PathJoin(dir, journalName), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	j := &s.journal
+	j.file, j.process, j.delay = f, s.requests.process, foldAfter
+	left, err := j.read()
+	if err != nil {
+		return err
+	}
+	if err := s.enterLeft(left); err != nil {
+		return fmt.Errorf("%s: %w; without that file the store opens, and the charges of its last moment are lost", journalName, err)
+	}
+	return j.open(fs, dir)
+}
+
+// read is what the file has, in order.
+func (j *journal) read() ([]end, error) {
+	b := make([]byte, journalSize)
+	n, err := j.file.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if n < journalSize {
+		return nil, nil // it was being made
+	}
+	process := [processBytes]byte(b)
+	first := readEnds(b[journalHead:journalHead+journalHalf], process)
+	second := readEnds(b[journalHead+journalHalf:], process)
+	all := append(first, second...)
+	slices.SortFunc(all, func(a, b end) int { return cmp.Compare(a.number, b.number) })
+	return all, nil
+}
+
+// begin makes the file this process's.
+func (j *journal) begin(fs vfs.FS, dir string) error {
+	head := make([]byte, journalSize)
+	copy(head, j.process[:])
+	if info, err := j.file.Stat(); err == nil && info.Size() == journalSize {
+		head = head[:processBytes]
+		_, err := j.file.WriteAt(head, 0)
+		return err
+	}
+	if _, err := j.file.WriteAt(head, 0); err != nil {
+		return err
+	}
+	if err := j.file.Sync(); err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
+}
+
+// open makes the file this process's, and maps it.
+func (j *journal) open(fs vfs.FS, dir string) (err error) {
+	if err := j.begin(fs, dir); err != nil {
+		return err
+	}
+	j.mapped, err = mapFile(j.file, journalSize)
+	return err
+}
+
+func (j *journal) close() error {
+	return errors.Join(unmapFile(j.mapped), j.file.Close())
+}
+
+func (j *journal) write(p []byte, at int) error {
+	if j.mapped != nil {
+		copy(j.mapped[at:], p)
+		return nil
+	}
+	_, err := j.file.WriteAt(p, int64(at))
+	return err
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// enter writes an end, unless both halves are full of what is not yet synced in the ledger. first tells that nobody else has
+// set a time for the next fold.
+func (j *journal) enter(one *single) (entered, first bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.broken {
+		panic(journalLost)
+	}
+	e := end{number: j.last + 1, account: one.purse.account, record: one.record}
+	j.buf = e.appendTo(j.buf[:0], j.process)
+	if j.at+len(j.buf) > journalHalf {
+		if j.ends[1-j.half] > j.folded {
+			return false, false
+		}
+		j.half, j.at = 1-j.half, 0
+	}
+	if err := j.write(j.buf, journalHead+j.half*journalHalf+j.at); err != nil {
+		j.broken = true
+		panic(Lost(err.Error()))
+	}
+	j.last++
+	j.ends[j.half] = j.last
+	j.at += len(j.buf)
+	j.waiting = append(j.waiting, one)
+	first, j.timed = !j.timed, true
+	return true, first
+}
+
+// take is all that wait, in order. The slice is the caller's until the next call.
+func (j *journal) take() []*single {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	all := j.waiting
+	j.waiting, j.taken = j.taken[:0], all
+	return all
+}
+
+// timeCame is told before the fold that enter set a time for.
+func (j *journal) timeCame() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.timed = false
+}
+
+// synced is told when the ledger has all up to a number; broken, when nobody knows.
+func (j *journal) synced(last uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.folded = last
+}
+
+func (j *journal) breaks() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.broken = true
+}
+
+// empty tells that the ledger has all that was settled.
+func (j *journal) empty() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.last == j.folded
+}

@@ -24,12 +24,19 @@ func listenHere(t *testing.T) *net.UDPConn {
 	return conn
 }
 
+// oneByOne is a socket whose datagrams go one at a time, as on every system but Linux.
+type oneByOne struct{ net.PacketConn }
+
 // What cannot leave is told, and what stands behind it in the outbox leaves all the same.
 func TestOutboxPassesOverWhatCannotLeave(t *testing.T) {
+	t.Run("many at a time", func(t *testing.T) { passOver(t, newPackets(listenHere(t))) })
+	t.Run("one by one", func(t *testing.T) { passOver(t, newPackets(oneByOne{listenHere(t)})) })
+}
+
+func passOver(t *testing.T, sender *packets) {
 	receiver := listenHere(t)
 	good := newServer(receiver.LocalAddr().(*net.UDPAddr).AddrPort())
 	bad := newServer(netip.MustParseAddrPort("127.0.0.1:0"))
-	sender := newPackets(listenHere(t))
 	var out outbox
 	for i := range 3*atOnce + 1 {
 		p := &pending{question: question{fmt.Sprintf("d%d.example", i), typeMX}, server: good, id: uint16(i)}
@@ -57,13 +64,23 @@ func TestOutboxPassesOverWhatCannotLeave(t *testing.T) {
 	}
 }
 
-// Over sockets of the system, whose datagrams are sent and received many at a time, each domain gets its own answer.
-func TestManyAtATimeOverRealSockets(t *testing.T) {
+// Over sockets of the system, whose datagrams are sent and received many at a time or one by one, each domain gets its own answer.
+func TestDomainsGetTheirAnswersOverRealSockets(t *testing.T) {
+	var lc net.ListenConfig
+	t.Run("many at a time", func(t *testing.T) { routeMany(t, lc.ListenPacket) })
+	t.Run("one by one", func(t *testing.T) {
+		routeMany(t, func(ctx context.Context, network, addr string) (net.PacketConn, error) {
+			conn, err := lc.ListenPacket(ctx, network, addr)
+			return oneByOne{conn}, err
+		})
+	})
+}
+
+func routeMany(t *testing.T, listen func(ctx context.Context, network, addr string) (net.PacketConn, error)) {
 	server := listenHere(t)
 	go echoNames(server)
 	var d net.Dialer
-	var lc net.ListenConfig
-	r, err := New(Config{Servers: []netip.AddrPort{server.LocalAddr().(*net.UDPAddr).AddrPort()}, Dial: d.DialContext, ListenPacket: lc.ListenPacket}, testTable())
+	r, err := New(Config{Servers: []netip.AddrPort{server.LocalAddr().(*net.UDPAddr).AddrPort()}, Dial: d.DialContext, ListenPacket: listen}, testTable())
 	if err != nil {
 		t.Fatal(err)
 	}

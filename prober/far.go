@@ -27,9 +27,6 @@ const (
 	firstTry = 8
 	// farShare is the part of a node's connections that one far lane may have.
 	farShare = 8
-	// farLinger is how many set-ups' time an idle session waits for more, and mostLinger the most that it does.
-	farLinger  = 4
-	mostLinger = 2 * time.Second
 	// groupTime is how long the replies to a group of transactions may take, beside two set-ups: a single may wait for them.
 	groupTime = 250 * time.Millisecond
 )
@@ -119,12 +116,4 @@ func (d *distance) transaction() int {
 		return firstTry
 	}
 	return d.worth(maxTransaction)
-}
-
-// linger is how long an idle session waits for more, where near is what it waits at near hosts.
-func (d *distance) linger(near time.Duration) time.Duration {
-	if !d.away() {
-		return near
-	}
-	return max(near, min(farLinger*d.setup, mostLinger))
 }

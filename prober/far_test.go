@@ -65,15 +65,6 @@ func TestNobodyIsTriedWithMuchAtFirst(t *testing.T) {
 	require.Equal(t, maxTransaction, d.transaction(), "known to be quick")
 }
 
-func TestFarSessionsLinger(t *testing.T) {
-	const near = 250 * time.Millisecond
-	for setup, want := range map[time.Duration]time.Duration{
-		0: near, farAway - 1: near, farAway: near, 100 * time.Millisecond: 400 * time.Millisecond, time.Second: mostLinger,
-	} {
-		require.Equal(t, want, (&distance{setup: setup}).linger(near), setup)
-	}
-}
-
 func TestDistanceFollowsWhatRecipientsTake(t *testing.T) {
 	var d distance
 	for range 100 {

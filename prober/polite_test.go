@@ -181,6 +181,22 @@ func TestIdleSessionsGiveWay(t *testing.T) {
 	}
 }
 
+// TestIdleSessionsWaitForOtherJobs: where the receiver sets no limit, the rows of a job that come a little later share the connection.
+func TestIdleSessionsWaitForOtherJobs(t *testing.T) {
+	for limit, dials := range map[string]int{"0": 1, "2": 2} {
+		h := &host{}
+		inLab(t, strings.Replace(labTable, "connections = 2", "connections = "+limit, 1), nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+			for _, who := range []string{"ann", "bob"} {
+				require.Len(t, b.verify(time.Minute, b.rows(mxa, who+"@a.example")...), 1)
+				time.Sleep(longLinger - time.Second)
+			}
+			require.Len(t, h.saw().dialed, dials, "connections = "+limit)
+			time.Sleep(2 * time.Second)
+			require.Zero(t, b.prober.slots.inUse(), "nothing came any more")
+		})
+	}
+}
+
 // TestSpeedupShortensQuarantine holds that a table for a pretend internet scales what its rules ask for.
 func TestSpeedupShortensQuarantine(t *testing.T) {
 	h := &host{banner: "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org"}

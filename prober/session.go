@@ -161,11 +161,15 @@ func (s *session) yields() bool {
 	return (s.lane.starved || s.group.cutOff()) && s.used.transactions >= turn
 }
 
+// longLinger is how long an idle session waits for more where the receiver sets no limit to connections: as long as Postfix keeps
+// one for the next message (smtp_connection_cache_time_limit). Jobs that run at one time come to a host one after the other.
+const longLinger = 2 * time.Second
+
 // patience is how long it pays to wait: for work the linger, for a budget a little longer.
 func (s *session) patience(d denial, now time.Time) time.Duration {
 	linger := s.lane.prober.cfg.Linger
 	if s.lane.pace.limits.Connections == 0 { // else somebody may wait for this one's end
-		linger = s.lane.far.linger(linger)
+		linger = max(linger, longLinger)
 	}
 	switch {
 	case s.lane.starved || s.lane.prober.slots.scarce():

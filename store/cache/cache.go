@@ -34,7 +34,8 @@ type Cache struct {
 	max    uint64
 	shrink atomic.Int32 // lifetimes are divided by 2^shrink
 	keyers sync.Pool    // of *Keyer: an HMAC state costs more to make than to use (BenchmarkKey)
-	recent *recent
+	recent *recent[engine.Verdict]
+	facts  *recent[known]
 }
 
 // Open opens the cache in c.Dir, and makes it if there is none.
@@ -48,7 +49,7 @@ func Open(c Config) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cache %s: %w", c.Dir, err)
 	}
-	cache := &Cache{db: db, max: or(c.MaxBytes, 8<<30), recent: &recent{}}
+	cache := &Cache{db: db, max: or(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](recentEach), facts: newRecent[known](recentFacts)}
 	if err := cache.prepare(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -218,28 +219,4 @@ func (c *Cache) Delete(key Key) error {
 	defer c.recent.shard(&key).written(&key)
 	defer lostOnPanic()
 	return c.db.Delete(append([]byte{tableResult}, key[:]...), pebble.Sync)
-}
-
-// Fact finds what a decoy proved about domain at host less than a week before now.
-func (c *Cache) Fact(domain, host string, now time.Time) (Fact, bool) {
-	k := c.keyers.Get().(*Keyer)
-	defer c.keyers.Put(k)
-	b, closer, err := c.db.Get(factKey(k, domain, host))
-	if err != nil {
-		return Fact{}, false
-	}
-	defer closer.Close()
-	f, err := ReadFact(b)
-	if err != nil || !now.Before(f.At.Add(LifeFact)) {
-		return Fact{}, false
-	}
-	return f, true
-}
-
-// PutFact keeps what a decoy proved, without waiting for the disk.
-func (c *Cache) PutFact(domain, host string, f *Fact) error {
-	k := c.keyers.Get().(*Keyer)
-	defer c.keyers.Put(k)
-	defer lostOnPanic()
-	return c.db.Set(factKey(k, domain, host), AppendFact(nil, f), pebble.NoSync)
 }

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,6 +119,15 @@ func TestFacts(t *testing.T) {
 	require.False(t, ok)
 	_, ok = c.Fact("a.example", "mx2", f.At)
 	require.False(t, ok, "a decoy vouches only for the host that refused it")
+	require.NoError(t, c.PutFact("a.example", "mx2", &f))
+	_, ok = c.Fact("a.example", "mx2", f.At)
+	require.True(t, ok, "that there was none is not remembered any longer")
+	later := f
+	later.At, later.Code = f.At.Add(LifeFact), 250
+	require.NoError(t, c.PutFact("a.example", "mx1", &later))
+	got, ok = c.Fact("a.example", "mx1", later.At)
+	require.True(t, ok)
+	require.Equal(t, later, got)
 }
 
 func TestKeepable(t *testing.T) {
@@ -238,7 +248,7 @@ func TestWhatIsReadIsWhatWasWrittenLast(t *testing.T) {
 }
 
 func TestAReadThatAWriteOvertookIsNotKept(t *testing.T) {
-	var s recentShard
+	s := recentShard[engine.Verdict]{most: recentEach}
 	key, other := numbered(1), numbered(2)
 	older, newer := sampleVerdict(), sampleVerdict()
 	_, writes := s.get(&key)
@@ -252,7 +262,7 @@ func TestAReadThatAWriteOvertookIsNotKept(t *testing.T) {
 }
 
 func TestRecentIsBounded(t *testing.T) {
-	var s recentShard
+	s := recentShard[engine.Verdict]{most: recentEach}
 	v := sampleVerdict()
 	for n := range 10 * recentEach {
 		key := numbered(n)
@@ -261,6 +271,26 @@ func TestRecentIsBounded(t *testing.T) {
 		require.NotNil(t, got)
 	}
 	require.Len(t, s.all, recentEach)
+}
+
+// BenchmarkFact asks for facts about domains of which most have none, as lists do: those that were asked for lately, and all others.
+func BenchmarkFact(b *testing.B) {
+	c := open(b, vfs.NewMem())
+	defer c.Close()
+	now := time.Now()
+	for i := range 20_000 {
+		if err := c.PutFact(fmt.Sprintf("with%d.example", i), "mx.example", &Fact{At: now, Code: 550}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for name, domains := range map[string]int{"recent": 10_000, "database": 10_000_000} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := range b.N {
+				c.Fact(fmt.Sprintf("without%d.example", i*7919%domains), "mx.example", now)
+			}
+		})
+	}
 }
 
 // BenchmarkGetHit is a verdict that was read lately, and one that has to be found in the database.

@@ -14,8 +14,8 @@
 //     older is ever returned; the sweep deletes it.
 //  4. Results are written without waiting for the disk: losing the last second of them costs a second probe, no lie.
 //     Budgets are written with a sync, because losing them would cost politeness.
-//  5. What Get gives from memory is what it would have found in the database: who writes a key empties its place in memory
-//     before Put or Delete returns.
+//  5. What Get and Fact give from memory is what they would have found in the database: who writes a key empties its place in
+//     memory before Put, PutFact or Delete returns.
 //  6. A database written by a newer program is refused, with words, and not touched. A value that does not decode is
 //     a miss.
 package cache

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -16,6 +17,7 @@ type spill struct {
 	path    string
 	bufs    [][]byte
 	extents [][]extent
+	read    []byte // of each, its memory reused
 }
 
 type extent struct {
@@ -54,12 +56,12 @@ func (s *spill) add(p int, rec []byte) error {
 
 // each calls visit with the records of a partition, in runs. A run is valid until visit returns.
 func (s *spill) each(p int, visit func([]byte) error) error {
-	buf := make([]byte, spillBuffer)
 	for _, e := range s.extents[p] {
-		if err := readFull(s.f.f, buf[:e.n], e.at); err != nil {
+		s.read = slices.Grow(s.read[:0], spillBuffer)[:e.n]
+		if err := readFull(s.f.f, s.read, e.at); err != nil {
 			return err
 		}
-		if err := visit(buf[:e.n]); err != nil {
+		if err := visit(s.read); err != nil {
 			return err
 		}
 	}

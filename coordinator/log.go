@@ -19,7 +19,8 @@ const (
 	groupEntries  = 32 << 10 // entries of one group
 	logPending    = 8 << 20  // bytes that wait for a sync before answers must wait
 	logFlushBytes = 256 << 10
-	logFlushAfter = 50 * time.Millisecond
+	logFlushAfter = 50 * time.Millisecond // with one job
+	logFlushMost  = 10 * logFlushAfter    // with any number of them
 )
 
 // errVersion means a log of a format that this program does not know.
@@ -31,6 +32,7 @@ type resultLog struct {
 	f     *tail
 	names *names
 	chain uint64
+	after func() time.Duration // how long an answer may wait for its sync
 
 	mu      sync.Mutex // guards all below; never held over I/O
 	moved   sync.Cond
@@ -44,6 +46,12 @@ type resultLog struct {
 
 	wake chan struct{}
 	done chan struct{}
+}
+
+// flushAfter has all jobs together sync their answers about as often as one alone: a sync costs the same however little it writes,
+// and what a crash takes of half a second the probers' caches still know.
+func (c *Coordinator) flushAfter() time.Duration {
+	return min(logFlushAfter*time.Duration(max(1, len(c.running))), logFlushMost)
 }
 
 // openLog reads the log from its start, calls visit with each group's entries, and is ready to append after the last whole one.
@@ -61,7 +69,8 @@ func openLog(fs vfs.FS, path string, n *names, visit func(entries []byte) error)
 		return nil, errors.Join(err, f.Close())
 	}
 	f.end = end
-	l := &resultLog{f: f, names: n, chain: chain, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	l := &resultLog{f: f, names: n, chain: chain, wake: make(chan struct{}, 1), done: make(chan struct{}),
+		after: func() time.Duration { return logFlushAfter }}
 	l.moved.L = &l.mu
 	return l, nil
 }
@@ -135,8 +144,8 @@ func (l *resultLog) run() {
 func (l *resultLog) collect(empty []byte) (batch []byte, more bool) {
 	for {
 		l.mu.Lock()
-		now := time.Now()
-		due := len(l.pending) >= logFlushBytes || l.wanted > l.synced || now.Sub(l.since) >= logFlushAfter
+		now, after := time.Now(), l.after()
+		due := len(l.pending) >= logFlushBytes || l.wanted > l.synced || now.Sub(l.since) >= after
 		if l.closing || len(l.pending) > 0 && due {
 			batch, l.pending = l.pending, empty[:0]
 			more = !l.closing
@@ -145,7 +154,7 @@ func (l *resultLog) collect(empty []byte) (batch []byte, more bool) {
 		}
 		wait := time.Duration(-1)
 		if len(l.pending) > 0 {
-			wait = logFlushAfter - now.Sub(l.since)
+			wait = after - now.Sub(l.since)
 		}
 		l.mu.Unlock()
 		l.sleep(wait)

@@ -21,6 +21,7 @@ type domain struct {
 	rows     []splitRow // waiting for the route
 	asked    int        // times that it was asked for again
 	canary   bool       // nobody's: see doubts
+	held     bool       // by doubts, which count its rows
 }
 
 type tri uint8

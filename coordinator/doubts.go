@@ -32,6 +32,7 @@ type doubts struct {
 	unsure  []*domain // until the canary is back, or others
 	since   time.Time // when the first of them came
 	putOff  []putOff  // by when they are due
+	rows    int64     // that wait for those
 }
 
 type putOff struct {
@@ -44,15 +45,20 @@ func (f *doubts) held() int { return len(f.unsure) + len(f.putOff) }
 // none reports that no domain is held and no canary is under way.
 func (f *doubts) none() bool { return !f.asking && f.held() == 0 }
 
-// rows are those that wait for the domains that are held.
-func (f *doubts) rows() (n int64) {
-	for _, x := range f.unsure {
-		n += int64(len(x.rows))
+// hold keeps a domain, or lets it go, and counts its rows.
+func (f *doubts) hold(x *domain, held bool) {
+	if x.held = held; held {
+		f.rows += int64(len(x.rows))
+	} else {
+		f.rows -= int64(len(x.rows))
 	}
-	for i := range f.putOff {
-		n += int64(len(f.putOff[i].x.rows))
+}
+
+// add lets a row wait for a domain, be it held or not.
+func (f *doubts) add(x *domain, r splitRow) {
+	if x.rows = append(x.rows, r); x.held {
+		f.rows++
 	}
-	return n
 }
 
 func unresolved(x *domain) bool {
@@ -67,17 +73,18 @@ func (f *doubts) settles(x *domain, now time.Time) bool {
 		return true
 	}
 	f.inRow++
-	switch {
-	case x.asked == len(askedAgain):
+	if x.asked == len(askedAgain) {
 		return true
-	case now.Before(f.suspect):
-		f.postpone(x, now)
-	default:
-		if len(f.unsure) == 0 {
-			f.since = now
-		}
-		f.unsure = append(f.unsure, x)
 	}
+	f.hold(x, true)
+	if now.Before(f.suspect) {
+		f.postpone(x, now)
+		return false
+	}
+	if len(f.unsure) == 0 {
+		f.since = now
+	}
+	f.unsure = append(f.unsure, x)
 	return false
 }
 
@@ -124,6 +131,7 @@ func (f *doubts) due(now time.Time) *domain {
 	}
 	x := f.putOff[0].x
 	f.putOff = f.putOff[1:]
+	f.hold(x, false)
 	return x
 }
 
@@ -134,6 +142,7 @@ func (f *doubts) release(idle bool, now time.Time) *domain {
 	}
 	x := f.unsure[0]
 	f.unsure = f.unsure[1:]
+	f.hold(x, false)
 	return x
 }
 

@@ -9,6 +9,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"probity/engine"
 )
 
 // TestADeadResolverCostsTimeNotVerdicts: what cannot be looked up for a while is asked again; what never can is told in bounded time,
@@ -84,5 +87,43 @@ func TestAJobSaysThatItWaitsForAResolver(t *testing.T) {
 		require.Empty(t, s.Waiting)
 		require.Zero(t, s.ByReason["dns_error"])
 		require.NoError(t, w.close(t))
+	})
+}
+
+// TestDoubtsCountTheirRows has domains fail, wait, be asked again and be told, in any order: the count is of those that are held.
+func TestDoubtsCountTheirRows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now, f, all := time.Now(), &doubts{}, []*domain{}
+		failed := via{Route: engine.Route{Fact: engine.FactServFail}}
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			switch rapid.IntRange(0, 5).Draw(t, "step") {
+			case 0:
+				x := &domain{via: failed, rows: make([]splitRow, rapid.IntRange(1, 9).Draw(t, "rows"))}
+				all = append(all, x)
+				f.settles(x, now)
+			case 1:
+				if len(all) > 0 {
+					f.add(rapid.SampledFrom(all).Draw(t, "domain"), splitRow{})
+				}
+			case 2:
+				f.proved(rapid.Bool().Draw(t, "alive"), now)
+			case 3:
+				for x := f.due(now); x != nil; x = f.due(now) {
+					f.settles(x, now)
+				}
+			case 4:
+				f.release(rapid.Bool().Draw(t, "idle"), now)
+			default:
+				now = now.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(t, "wait"))
+			}
+			held := int64(0)
+			for _, x := range f.unsure {
+				held += int64(len(x.rows))
+			}
+			for _, p := range f.putOff {
+				held += int64(len(p.x.rows))
+			}
+			require.Equal(t, held, f.rows)
+		}
 	})
 }

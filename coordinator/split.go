@@ -169,7 +169,7 @@ func (s *splitter) takeRow(r splitRow) error {
 				d = s.domains.ask(r.addr.Domain())
 			}
 			s.l.taken.add(r.number)
-			d.rows = append(d.rows, r)
+			s.domains.doubts.add(d, r)
 			s.waiting++
 			return nil
 		case !s.patient && drained:
@@ -192,7 +192,7 @@ func (s *splitter) takeResolved(wait bool) error {
 	for {
 		d, err := s.domains.next(patience)
 		if patience > 0 || d == nil {
-			s.l.unseen.Store(s.domains.doubts.rows())
+			s.l.unseen.Store(s.domains.doubts.rows)
 		}
 		if err != nil || d == nil {
 			return errors.Join(err, s.feed())

@@ -244,7 +244,10 @@ func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.T
 	if len(l.down) < maxDown {
 		l.down[g.host] = failure{sighting: seen, until: now.Add(l.scaled(failureLife))}
 	}
-	return l.emptyOut(g, now, out)
+	if out = l.emptyOut(g, now, out); len(s.asks) == 0 { // who was asked has counted that
+		out = l.decoysFailed(s, g, seen.Event, now, out)
+	}
+	return out
 }
 
 // confirms reports a failure that is believed only when it comes again: a host's first refusal, where nobody waits but jobs, and

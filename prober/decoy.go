@@ -125,15 +125,66 @@ func (g *group) wants(d *decoy) *ring[*place] {
 	return &g.wanted[d.turn]
 }
 
-// unwant drops the decoys that are wanted.
-func (g *group) unwant() {
+// decoyShown gives a decoy's sighting to all who wait for it. The mutex is held.
+func (l *lane) decoyShown(pl *place, seen engine.Sighting, now time.Time, out []ended) []ended {
+	pl.decoy.state, pl.decoy.sighting, pl.decoy.tries, pl.decoy.asked = decoyKnown, seen, 0, 0
+	for waiting := pl.decoy.waiting.n; waiting > 0; waiting-- {
+		p := pl.decoy.waiting.pop()
+		if !l.believes(p, pl, now) {
+			l.doubt(p, pl)
+			continue
+		}
+		p.ev.Append(seen)
+		out = l.move(p, now, false, out)
+	}
+	return out
+}
+
+// noAnswer is the sighting of a decoy that met an event instead.
+func noAnswer(pl *place, e engine.Event, now time.Time) engine.Sighting {
+	if e == engine.EventReply {
+		e = engine.EventClosed
+	}
+	return engine.Sighting{Subject: engine.SubjectDecoy, Event: e, Host: pl.host, At: now}
+}
+
+// decoysFailed counts a try for the decoys that were wanted of a host that is down, unless the fault may be ours. Their next try is
+// when others may come again, too; after three, who waits is told that there was no answer. The mutex is held.
+func (l *lane) decoysFailed(s *session, g *group, e engine.Event, now time.Time, out []ended) []ended {
+	ours := s.dialled && s.from.health.doubts(s.began, e == engine.EventTimeout)
+	for _, pl := range g.unwant() {
+		d := &pl.decoy
+		if !ours {
+			d.tries++
+		}
+		switch {
+		case d.waiting.n == 0:
+			l.tidy(pl)
+		case d.tries < maxDecoyTries:
+			l.wantDecoy(pl)
+		default:
+			out = l.decoyShown(pl, noAnswer(pl, e, now), now, out)
+			l.tidy(pl)
+		}
+	}
+	if g.decoys() > 0 {
+		l.block(g, single, now.Add(l.scaled(failureLife)), now)
+	}
+	return out
+}
+
+// unwant drops the decoys that are wanted, and says of which places those were.
+func (g *group) unwant() (were []*place) {
 	for who := range priorities {
 		for _, r := range [...]*ring[*place]{&g.cutoff[who], &g.wanted[who]} {
 			for r.n > 0 {
-				r.pop().decoy.state = decoyUnknown
+				pl := r.pop()
+				pl.decoy.state = decoyUnknown
+				were = append(were, pl)
 			}
 		}
 	}
+	return were
 }
 
 // who is the priority of a decoy: the highest of those who wait.

@@ -288,7 +288,7 @@ func (h *hearing) decoy(pl *place, seen engine.Sighting) {
 	seen.Subject = engine.SubjectDecoy
 	h.unmask(pl, &seen)
 	h.l.prober.metrics.decoys.Inc()
-	h.decoyShown(pl, seen)
+	h.out = h.l.decoyShown(pl, seen, h.now, h.out)
 	if f, ok := cache.FactOf(&seen); ok {
 		h.facts = append(h.facts, domainFact{pl.domain, h.s.group.host, f})
 	}
@@ -297,20 +297,6 @@ func (h *hearing) decoy(pl *place, seen engine.Sighting) {
 func (h *hearing) target(a ask, seen engine.Sighting) {
 	a.p.ev.Append(seen)
 	h.out = h.l.move(a.p, h.now, true, h.out)
-}
-
-// decoyShown gives a decoy's sighting to all who wait for it.
-func (h *hearing) decoyShown(pl *place, seen engine.Sighting) {
-	pl.decoy.state, pl.decoy.sighting, pl.decoy.tries, pl.decoy.asked = decoyKnown, seen, 0, 0
-	for waiting := pl.decoy.waiting.n; waiting > 0; waiting-- {
-		p := pl.decoy.waiting.pop()
-		if !h.l.believes(p, pl, h.now) {
-			h.l.doubt(p, pl)
-			continue
-		}
-		p.ev.Append(seen)
-		h.out = h.l.move(p, h.now, false, h.out)
-	}
 }
 
 // decoyUnanswered has a decoy asked again, boundedly; then those who wait are told that it was not answered.
@@ -326,10 +312,7 @@ func (h *hearing) decoyUnanswered(pl *place, e engine.Event, wasAsked bool) {
 		h.l.wantDecoy(pl)
 		return
 	}
-	if e == engine.EventReply {
-		e = engine.EventClosed
-	}
-	h.decoyShown(pl, engine.Sighting{Subject: engine.SubjectDecoy, Event: e, Host: pl.host, At: h.now})
+	h.out = h.l.decoyShown(pl, noAnswer(pl, e, h.now), h.now, h.out)
 }
 
 // unanswered puts back who got no reply. The first of them was asked, and so were all where a pipelined group was the first of

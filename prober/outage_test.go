@@ -193,3 +193,36 @@ func TestAnOutageOfNamesCostsTimeNotVerdicts(t *testing.T) {
 		require.Equal(t, map[string]int{"UNKNOWN dns_error": 1}, b.finish(more), "what lasts is told")
 	})
 }
+
+// TestADecoyOfADeadHost: a host that dies when it has accepted somebody is tried for the decoy a few times within a minute or two, not
+// each second for as long as it is dead, and who waits is told; once it lives, who comes is asked without delay.
+func TestADecoyOfADeadHost(t *testing.T) {
+	for _, hang := range []time.Duration{0, 30 * time.Second} {
+		t.Run(fmt.Sprintf("fails after %s", hang), func(t *testing.T) {
+			o := outage{hang: hang}
+			h := &host{rcpt: knows("ann", "eve")}
+			dials := atomic.Int32{}
+			counted := func(c *Config) {
+				o.through(c)
+				inner := c.Dial
+				c.Dial = func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
+					dials.Add(1)
+					return inner(ctx, local, network, address)
+				}
+			}
+			inLab(t, oneAMinute, counted, map[string]*host{"mx.a.example": h}, func(b *lab) {
+				rows, began := b.rows(mxa, "ann@a.example"), time.Now()
+				time.AfterFunc(30*time.Second, func() { o.cut.Store(true) })
+				require.Equal(t, "RISKY accepted_unconfirmed", spell(b.verify(time.Hour, rows...)[rows[0].Number].Verdict))
+				require.Less(t, time.Since(began), 15*time.Minute)
+				time.Sleep(time.Hour)
+				require.LessOrEqual(t, dials.Load(), int32(1+3*maxDecoyTries))
+				o.cut.Store(false)
+				began = time.Now()
+				rows = b.rows(mxa, "eve@a.example")
+				require.Equal(t, "VALID", spell(b.verify(10*time.Minute, rows...)[rows[0].Number].Verdict))
+				require.Less(t, time.Since(began), 2*time.Minute)
+			})
+		})
+	}
+}

@@ -21,7 +21,7 @@ func (p *Prober) finish(l *lane, out []ended, now time.Time) {
 			o = e.p.conclude(now)
 		}
 		if (o.verdict.Rule == engine.RuleSourceBlocked || e.p.unconfirmed(&o)) && p.egress.others(l.provider, l.egress, now) {
-			o.later, o.due = true, now // another of our sources has a budget of its own there
+			o.later, o.due, o.keep = true, now, false // another of our sources has a budget of its own there
 		}
 		p.metrics.outcome(&o)
 		p.recent.note(e.p, &o, l.key.egress, now)

@@ -2,6 +2,8 @@ package prober
 
 import (
 	"fmt"
+	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,15 +70,10 @@ func TestNoDecoyWhereNobodyIsToBeAsked(t *testing.T) {
 	})
 }
 
-// TestNoDecoyWhereTheSourceRests: nor is it worth a connection to a receiver that has sent the source away.
+// TestNoDecoyWhereTheSourceRests: nor is it worth a connection to a receiver that has sent the source away; who waits for it is asked
+// from another source, where there is one.
 func TestNoDecoyWhereTheSourceRests(t *testing.T) {
-	h := &host{rcpt: func(local string) string {
-		if local == "bob" {
-			return "554 5.7.1 stay away"
-		}
-		return knows("ann")(local)
-	}}
-	table := oneAMinute + `
+	table := strings.Replace(oneAMinute, "name = \"Big\"", "name = \"Big\"\nwide = true", 1) + `
 [[provider.rule]]
 id = "away"
 code = "554"
@@ -87,13 +84,28 @@ action = "quarantine"
 for = "4h"
 `
 	mx := []string{"mx.big.example"}
-	inLab(t, table, nil, map[string]*host{mx[0]: h}, func(b *lab) {
-		rows := b.rows(mx, "ann@a.example")
-		time.AfterFunc(10*time.Second, func() { b.single(time.Second, mx, "bob@b.example") })
-		require.Equal(t, "RISKY accepted_unconfirmed", spell(b.verify(10*time.Minute, rows...)[rows[0].Number].Verdict))
-		time.Sleep(3 * time.Hour)
-		require.Len(t, h.saw().dialed, 2, "ann's and bob's")
-	})
+	two := func(c *Config) {
+		for i := range byte(2) {
+			c.Identities = append(c.Identities[:i], Identity{Local: netip.AddrFrom4([4]byte{192, 0, 2, i}), EHLO: fmt.Sprintf("mail%d.us.example", i)})
+		}
+	}
+	for want, change := range map[string]func(*Config){"RISKY accepted_unconfirmed": nil, "VALID": two} {
+		h := &host{rcpt: func(local string) string {
+			if local == "bob" {
+				return "554 5.7.1 stay away"
+			}
+			return knows("ann")(local)
+		}}
+		inLab(t, table, change, map[string]*host{mx[0]: h}, func(b *lab) {
+			time.AfterFunc(10*time.Second, func() { b.single(time.Second, mx, "bob@a.example") })
+			require.Equal(t, map[string]int{want: 1}, b.finish(b.rows(mx, "ann@a.example")))
+			time.Sleep(3 * time.Hour)
+			if change == nil {
+				require.Len(t, h.saw().dialed, 2, "ann's and bob's")
+			}
+			require.Equal(t, 1, h.count("RCPT bob"))
+		})
+	}
 }
 
 // TestASuppressedAddressIsNotAskedAgain: whoever asks not to be probed while his row waits for a retry is not asked by it.

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"probity/prober/wire/press"
@@ -12,6 +13,7 @@ const (
 	breath    = 128                  // rows between two: about a millisecond
 	restTimes = 3                    // as long as the work before, while singles press
 	longest   = 5 * time.Millisecond // of a rest
+	hurried   = 8                    // breaths in one, where the desk has nothing to send
 )
 
 // breathe lets others have their turn every hundred rows or so. Left to the scheduler, work on rows has ten milliseconds at a
@@ -26,11 +28,20 @@ func breathe(row int) {
 // waits for the machine's scheduler each time that it has used up its turn, and a single waits with it. Then work on rows rests
 // for most of the time, and the longer the slower it went.
 type breather struct {
-	press *press.Meter
-	since time.Time
+	press  *press.Meter
+	since  time.Time
+	hungry *atomic.Bool // nil where nobody waits for the rows
 }
 
-func (c *Coordinator) newBreather() breather { return breather{&c.press, time.Now()} }
+func (c *Coordinator) newBreather() breather { return breather{press: &c.press, since: time.Now()} }
+
+// newBreather is for splitting. While the desk has nothing to send, sessions by the hundred have their turn at each breath, only to
+// run out of rows: what split in seconds took the better part of a minute so, and went out in chunks of a few rows.
+func (l *live) newBreather() breather {
+	b := l.c.newBreather()
+	b.hungry = &l.hungry
+	return b
+}
 
 // row is called for each row by its place.
 func (b *breather) row(i int) {
@@ -38,10 +49,11 @@ func (b *breather) row(i int) {
 		return
 	}
 	now := time.Now()
-	if b.press.On(now) {
+	switch {
+	case b.press.On(now):
 		time.Sleep(min(restTimes*now.Sub(b.since), longest))
 		now = time.Now()
-	} else {
+	case b.hungry == nil || !b.hungry.Load() || i%(hurried*breath) == hurried*breath-1:
 		breathe(i)
 	}
 	b.since = now

@@ -41,7 +41,8 @@ type queue struct {
 	ready []store.Chunk
 	rows  int // of these
 	out   int // chunks under way
-	asked int // their rows that are not answered
+	sent  int // their rows
+	asked int // those that are not answered
 	depth int
 	until time.Time // a prober said that the class's budget allows nothing before
 	lined bool      // stands in the live's line
@@ -124,6 +125,7 @@ func (d *desk) pick(now time.Time) (picked, time.Duration) {
 			c := q.ready[0]
 			q.ready = q.ready[1:]
 			q.rows -= int(c.Rows)
+			q.sent += int(c.Rows)
 			q.asked += int(c.Rows)
 			q.out++
 			l.enlist(q, now)
@@ -167,6 +169,7 @@ func (d *desk) landed(f *flight) {
 	d.open -= int(f.chunk.Rows)
 	d.asked -= left
 	d.flights--
+	q.sent -= int(f.chunk.Rows)
 	q.asked -= left
 	q.out--
 	now := time.Now()

@@ -14,14 +14,17 @@ func (s *splitter) gather(a *ask) error {
 	class := s.class(&a.Via.Route)
 	p := s.open[class]
 	if p == nil {
-		p = &packer{}
+		p = &gathered{since: time.Now()}
 		s.open[class] = p
 	}
 	before := p.size()
 	p.add(a)
 	s.bytes += p.size() - before
 	if p.len() >= gatherRows || p.len() >= wire.MaxRows && !p.scattered() {
-		return s.seal(class)
+		if err := s.seal(class); err != nil || !s.l.hungry.Load() {
+			return err
+		}
+		return s.commit()
 	}
 	if s.bytes > s.maxBytes {
 		return s.sealFullest()
@@ -59,7 +62,7 @@ func (s *splitter) seal(class string) error {
 	for _, piece := range p.pieces(s.l.c.chunkRows(class)) {
 		s.sealed = append(s.sealed, batchOf{rows: piece, class: class})
 	}
-	if len(s.sealed) >= sealTogether || s.l.hungry.Load() {
+	if len(s.sealed) >= sealTogether {
 		return s.commit()
 	}
 	return nil
@@ -81,14 +84,18 @@ func (s *splitter) sealFullest() error {
 	return s.commit()
 }
 
-// flush seals everything that is open: somebody is waiting for work.
+// flush seals everything that is open: no more comes soon.
 func (s *splitter) flush() error {
-	s.flushed = time.Now()
 	for class := range s.open {
 		if err := s.seal(class); err != nil {
 			return err
 		}
 	}
+	return s.handOver()
+}
+
+// handOver lets go of what is settled and what is sealed.
+func (s *splitter) handOver() error {
 	if err := s.flushSettled(); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ const (
 	openLight      = 4 << 20
 	sealTogether   = 16 // chunks that share a commit
 	settleBytes    = 64 << 10
-	flushWait      = 100 * time.Millisecond // least time between two flushes for a hungry desk
+	flushWait      = 100 * time.Millisecond // least time between two meals of a hungry desk
 	fewWaiting     = 4 << 10                // rows with which a split that only waits for their domains makes room for another
 )
 
@@ -49,7 +49,7 @@ type splitter struct {
 	l        *live
 	policy   engine.Policy
 	domains  *domains
-	open     map[string]*packer
+	open     map[string]*gathered
 	routes   map[string]int // rows seen of a narrow route; bounded, forgetting only delays its own chunks
 	bytes    int            // in open
 	maxBytes int
@@ -57,10 +57,11 @@ type splitter struct {
 	entries  []byte // answers not yet in the log
 	mark     int64
 	waiting  int
-	flushed  time.Time
-	again    bool   // rows were passed by
-	patient  bool   // wait instead
-	makeRoom func() // for another split; may be called again
+	fed      time.Time // when the desk was, if it was hungry
+	again    bool      // rows were passed by
+	patient  bool      // wait instead
+	ending   bool      // every row was read: what is being looked up is all that comes
+	makeRoom func()    // for another split; may be called again
 }
 
 // splitSheet splits the job's sheet, or what is left of it.
@@ -76,7 +77,7 @@ func (l *live) splitSheet() error {
 	defer makeRoom()
 	ctx, stop := context.WithCancel(l.ctx)
 	s := &splitter{
-		l: l, domains: newDomains(ctx, l.c.cfg.Resolver, l.c.cfg.Lookups), open: map[string]*packer{}, routes: map[string]int{},
+		l: l, domains: newDomains(ctx, l.c.cfg.Resolver, l.c.cfg.Lookups), open: map[string]*gathered{}, routes: map[string]int{},
 		maxBytes: budget, makeRoom: makeRoom, policy: engine.Policy{Schedule: l.c.table.Load().Schedule},
 	}
 	defer s.domains.close()
@@ -119,7 +120,7 @@ func (s *splitter) readFrame(f *splitFrame) (err error) {
 		return fmt.Errorf("duplicates: %w", err)
 	}
 	f.rows = slices.Grow(f.rows[:0], len(f.fr.block.Rows))
-	breath := l.c.newBreather()
+	breath := l.newBreather()
 	for i := range f.fr.block.Rows {
 		breath.row(i)
 		n := meta.First + uint32(i)
@@ -142,7 +143,7 @@ func (l *live) readRow(n uint32, mail []byte) splitRow {
 }
 
 func (s *splitter) takeFrame(f *splitFrame) error {
-	breath := s.l.c.newBreather()
+	breath := s.l.newBreather()
 	for i := range f.rows {
 		breath.row(i)
 		if err := s.takeRow(f.rows[i]); err != nil {
@@ -209,18 +210,11 @@ func (s *splitter) takeResolved(wait bool) error {
 	}
 }
 
-// feed seals everything if the desk has nothing to send and the last time is not just now.
-func (s *splitter) feed() error {
-	if !s.l.hungry.Load() || time.Since(s.flushed) < flushWait {
-		return nil
-	}
-	return s.flush()
-}
-
 // end waits for the last domains, seals what is left, and commits that the split is done. A server that does not answer takes
 // seconds, in which little is held: other jobs are split meanwhile.
 func (s *splitter) end() error {
 	s.domains.noMore()
+	s.ending = true
 	for left := false; s.domains.open() > 0; {
 		if !left && s.waiting <= fewWaiting {
 			if err := s.flush(); err != nil {

@@ -1,0 +1,77 @@
+package coordinator
+
+import "time"
+
+const (
+	// gatherWait is how long rows of many hosts are gathered though the desk has none of their class: a host whose rows come
+	// one by one takes as many connections.
+	gatherWait = time.Second
+	// fedWait is how long rows are gathered while most of their class that are under way are not answered: whoever answers
+	// slowly shall not keep others of the class waiting.
+	fedWait = 5 * time.Second
+)
+
+// stock is what the desk has of a class of a job.
+type stock uint8
+
+const (
+	stockLow   stock = iota // nothing, or less than half of what is under way: the next rows are wanted
+	stockAsked              // half of what is under way, or more, is not answered
+	stockReady              // chunks that wait
+)
+
+// stocks is what the desk has of a job's classes; none of those that are not named.
+func (d *desk) stocks(l *live) map[string]stock {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	has := make(map[string]stock, len(l.queues))
+	for class, q := range l.queues {
+		switch {
+		case len(q.ready) > 0:
+			has[class] = stockReady
+		case q.asked > 0 && 2*q.asked >= q.sent:
+			has[class] = stockAsked
+		}
+	}
+	return has
+}
+
+// gathered is the open chunk of a class.
+type gathered struct {
+	packer
+	since time.Time // its first row
+}
+
+// feed seals what a hungry desk can do with, if the last time is not just now.
+func (s *splitter) feed() error {
+	now := time.Now()
+	if !s.l.hungry.Load() || now.Sub(s.fed) < flushWait {
+		return nil
+	}
+	s.fed = now
+	if s.ending {
+		return s.flush()
+	}
+	has := s.l.c.desk.stocks(s.l)
+	for class, g := range s.open {
+		if !g.ripe(has[class], now) {
+			continue
+		}
+		if err := s.seal(class); err != nil {
+			return err
+		}
+	}
+	return s.handOver()
+}
+
+// ripe reports rows that are better sent now than gathered further, beside what the desk has of their class.
+func (g *gathered) ripe(has stock, now time.Time) bool {
+	switch age := now.Sub(g.since); has {
+	case stockReady:
+		return false
+	case stockAsked:
+		return age >= fedWait
+	default:
+		return age >= gatherWait || !g.scattered()
+	}
+}

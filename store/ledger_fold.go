@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -46,38 +47,38 @@ func (s *Store) fold() {
 	j.folding.Lock()
 	defer j.folding.Unlock()
 	all := j.take()
-	for len(all) > 0 {
-		group := all[:min(len(all), maxGroup)]
-		all = all[len(group):]
-		s.foldGroup(group, len(all) == 0)
+	if len(all) == 0 {
+		return
 	}
-}
-
-// foldGroup is one commit; with the last the disk has it, and those before.
-func (s *Store) foldGroup(group []*single, last bool) {
-	j := &s.journal
 	whole := false
 	defer func() {
 		if !whole {
 			j.breaks()
 		}
 	}()
-	b := s.db.NewBatch()
-	defer b.Close()
-	number := j.entered + uint64(len(group))
-	if err := s.applyGroup(b, group, number, last); err != nil {
-		panic(Lost(err.Error()))
-	}
-	j.entered = number
-	if last {
-		if err := b.SyncWait(); err != nil {
-			panic(Lost(err.Error()))
-		}
-		j.synced(number)
+	end := j.booked + uint64(len(all))
+	for group := range slices.Chunk(all, maxGroup) {
+		j.booked += uint64(len(group))
+		s.foldGroup(group, j.booked == end)
 	}
 	whole = true
-	for _, one := range group {
+	j.synced(end)
+	for _, one := range all { // not before: credits that come back are spent at once, and what spends them may be all that is left
+		one.purse.book(one)
 		one.forget()
+	}
+}
+
+// foldGroup is one commit, with which the ledger has the ends up to j.booked; with the last the disk has it, and those before.
+func (s *Store) foldGroup(group []*single, last bool) {
+	b := s.db.NewBatch()
+	defer b.Close()
+	err := s.applyGroup(b, group, last)
+	if err == nil && last {
+		err = b.SyncWait()
+	}
+	if err != nil {
+		panic(Lost(err.Error()))
 	}
 }
 
@@ -99,19 +100,36 @@ func readFolded(r pebble.Reader) (uint64, error) {
 }
 
 // enterLeft enters those ends that the process before left behind and the ledger has not. They follow each other: what comes
-// after one that a power cut took is of no account, as nobody can tell what it builds on.
-func (s *Store) enterLeft(left []end) error {
+// after one that a power cut took is of no account, as nobody can tell what it builds on; nor is what the balance does not cover.
+func (s *Store) enterLeft(left []end) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			lost, ok := p.(Lost)
+			if !ok {
+				panic(p)
+			}
+			err = lost
+		}
+	}()
 	folded, err := readFolded(s.db)
 	if err != nil {
 		return err
 	}
 	j := &s.journal
-	j.entered, j.folded, j.last = folded, folded, folded
+	j.booked, j.folded, j.last = folded, folded, folded
 	for _, e := range left {
 		if e.number != j.last+1 {
 			continue
 		}
-		if err := s.holdLeft(e); err != nil {
+		err := s.holdLeft(e)
+		if errors.Is(err, errUnfolded) { // it spends what one before it gave back
+			s.fold()
+			err = s.holdLeft(e)
+		}
+		if short := (*ErrInsufficientCredits)(nil); errors.As(err, &short) {
+			break
+		}
+		if err != nil {
 			return err
 		}
 		j.last++
@@ -142,7 +160,7 @@ func (s *Store) holdLeft(e end) error {
 }
 
 // applyGroup puts the commit in the log, under the locks of its accounts.
-func (s *Store) applyGroup(b *pebble.Batch, all []*single, number uint64, sync bool) error {
+func (s *Store) applyGroup(b *pebble.Batch, all []*single, sync bool) error {
 	defer s.unlockStripes(s.lockStripes(all))
 	for _, one := range all {
 		if err := s.draw(b, one); err != nil {
@@ -157,14 +175,14 @@ func (s *Store) applyGroup(b *pebble.Batch, all []*single, number uint64, sync b
 			}
 		}
 	}
-	if err := b.Set(keyFolded, appendUint64(nil, number), nil); err != nil {
+	if err := b.Set(keyFolded, appendUint64(nil, s.journal.booked), nil); err != nil {
 		return err
 	}
 	if err := s.putGroup(b, sync); err != nil {
 		return err
 	}
 	for _, one := range all {
-		one.purse.drawn(one)
+		one.purse.drawn()
 	}
 	return nil
 }
@@ -186,12 +204,11 @@ func (j *journal) finish(b *pebble.Batch, p *purse) error {
 	return j.scribe.writeBalance(b, p.account, p.draft.ledger, p.draft.last)
 }
 
-// drawn is the end of a single whose draft is in the log.
-func (p *purse) drawn(one *single) {
+// drawn is told when the draft is in the log.
+func (p *purse) drawn() {
 	if p.draft.open {
 		p.ledger, p.last, p.draft = p.draft.ledger, p.draft.last, draft{sheet: p.draft.sheet}
 	}
-	p.entered(one)
 }
 
 // draw writes one settlement. The caller holds the stripe of its account.

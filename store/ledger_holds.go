@@ -29,7 +29,7 @@ type purse struct {
 
 	mu    sync.Mutex
 	due   int64              // guarded by mu: comes back with the next fold
-	free  int64              // guarded by mu: the balance less all holds, less what a commit under way takes; never negative
+	free  int64              // guarded by mu: what singles may hold: the durable balance less all holds, less what commits under way take; never negative
 	ready bool               // guarded by mu: free is known
 	holds map[string]*single // guarded by mu: by request; as many as singles are under way
 }
@@ -92,7 +92,7 @@ func (p *purse) hold(request string, n int64) error {
 		}
 		return nil
 	}
-	if n > p.free && p.due > 0 {
+	if n > p.free && n <= p.free+p.due {
 		return errUnfolded
 	}
 	if n > p.free {
@@ -161,8 +161,8 @@ func (p *purse) settle(one *single, used int64) {
 	one.held = used
 }
 
-// entered ends a single that the ledger has.
-func (p *purse) entered(one *single) {
+// book ends a single that the ledger has, on the disk.
+func (p *purse) book(one *single) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.holds, one.request)
@@ -205,12 +205,16 @@ func (p *purse) held() (n int64) {
 	return n
 }
 
-// read learns what the ledger says. The caller holds the account's stripe.
-func (p *purse) read(r pebble.Reader) error {
+// read learns what the ledger says, and the disk has. The caller holds the account's stripe.
+func (p *purse) read(db *pebble.DB) error {
 	if p.known {
 		return nil
 	}
-	c, last, err := readBalance(r, p.account)
+	defer lostOnPanic()
+	if err := db.LogData(nil, pebble.Sync); err != nil {
+		panic(Lost(err.Error()))
+	}
+	c, last, err := readBalance(db, p.account)
 	if err != nil {
 		return err
 	}

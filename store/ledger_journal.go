@@ -36,11 +36,11 @@ type journal struct {
 	ends    [2]uint64 // guarded by mu: the last number in each half
 	folded  uint64    // guarded by mu: the last number that is synced in the ledger
 	timed   bool      // guarded by mu: a fold will come
-	broken  bool      // guarded by mu: the disk has failed
+	broken  bool      // guarded by mu: nobody knows what the ledger has; the process must end
 	buf     []byte    // guarded by mu
 
 	folding sync.Mutex // one at a time; taken before mu and before the stripes
-	entered uint64     // guarded by folding: the number of the last end in the ledger
+	booked  uint64     // guarded by folding: the number of the last end in the ledger, synced or not
 	scribe  scribe     // guarded by folding
 	delay   time.Duration
 }
@@ -171,9 +171,10 @@ func (j *journal) begin(fs vfs.FS, dir string) error {
 	head := make([]byte, journalSize)
 	copy(head, j.process[:])
 	if info, err := j.file.Stat(); err == nil && info.Size() == journalSize {
-		head = head[:processBytes]
-		_, err := j.file.WriteAt(head, 0)
-		return err
+		if _, err := j.file.WriteAt(head[:processBytes], 0); err != nil {
+			return err
+		}
+		return j.file.Sync() // a power cut must not make the ends of the process before true again
 	}
 	if _, err := j.file.WriteAt(head, 0); err != nil {
 		return err
@@ -194,6 +195,9 @@ func (j *journal) open(fs vfs.FS, dir string) (err error) {
 }
 
 func (j *journal) close() error {
+	if j.file == nil {
+		return nil
+	}
 	return errors.Join(unmapFile(j.mapped), j.file.Close())
 }
 
@@ -246,6 +250,9 @@ func (j *journal) enter(one *single) (entered, first bool) {
 func (j *journal) take() []*single {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.broken {
+		panic(journalLost)
+	}
 	all := j.waiting
 	j.waiting, j.taken = j.taken[:0], all
 	return all
@@ -258,20 +265,21 @@ func (j *journal) timeCame() {
 	j.timed = false
 }
 
-// synced is told when the ledger has all up to a number; broken, when nobody knows.
+// synced is told when the ledger has all up to a number on the disk.
 func (j *journal) synced(last uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.folded = last
 }
 
+// breaks is told when a fold has failed.
 func (j *journal) breaks() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.broken = true
 }
 
-// empty tells that the ledger has all that was settled.
+// empty tells that the ledger has all that was settled, on the disk.
 func (j *journal) empty() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -5,7 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -138,6 +142,7 @@ func TestSettledAgain(t *testing.T) {
 	FoldLater(s)
 	ann := richUser(t, s)
 	settleOne(t, s, ann, "r1", 1)
+	require.NoError(t, s.ChargeSingle(ann, "r1", 1, dusk))
 	require.NoError(t, s.SettleSingle(ann, "r1", 1, dusk))
 	require.ErrorIs(t, s.SettleSingle(ann, "r1", 0, dusk), ErrLedgerConflict)
 	settleOne(t, s, ann, "r2", 0)
@@ -150,6 +155,108 @@ func TestSettledAgain(t *testing.T) {
 	require.EqualValues(t, 999, c.Balance)
 	require.Zero(t, s.Held(ann))
 	require.NoError(t, s.Close())
+}
+
+// stuck is a disk whose logs are synced only when its gate is open.
+type stuck struct {
+	vfs.FS
+	gate sync.RWMutex
+	held atomic.Int64 // syncs that wait
+}
+
+func (d *stuck) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := d.FS.Create(name, c)
+	if strings.HasSuffix(name, ".log") && err == nil {
+		f = &stuckLog{f, d}
+	}
+	return f, err
+}
+
+type stuckLog struct {
+	vfs.File
+	disk *stuck
+}
+
+func (f *stuckLog) SyncData() error {
+	f.disk.held.Add(1)
+	f.disk.gate.RLock()
+	defer f.disk.gate.RUnlock()
+	f.disk.held.Add(-1)
+	return f.File.SyncData()
+}
+
+// TestCreditsComeBackDurably: what a grant or a release gives is spent by singles once the disk has it, for these are told
+// before the next sync: a process that is killed while a sync hangs leaves nothing behind that its balance does not cover.
+func TestCreditsComeBackDurably(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	slow := &stuck{FS: disk}
+	s, err := Open(slow, "state")
+	require.NoError(t, err)
+	FoldLater(s)
+	HashCheaply(s)
+	u, _, err := s.AddUser(t.Context(), NewUser{Email: "ann@example.com", Credits: 2}, "test", dusk)
+	require.NoError(t, err)
+	settleOne(t, s, u.ID, s.NewRequest(), 1)
+	settleOne(t, s, u.ID, s.NewRequest(), 0)
+	slow.gate.Lock()
+	var all sync.WaitGroup
+	all.Go(s.fold)
+	require.Eventually(t, func() bool { return slow.held.Load() > 0 }, time.Minute, time.Millisecond)
+	all.Go(func() {
+		_, err := s.GrantCredits(u.ID, Gift{ID: "g1", Credits: 5, By: "test"}, dusk)
+		require.NoError(t, err)
+	})
+	all.Go(func() { settleOne(t, s, u.ID, s.NewRequest(), 1) })
+	p := s.purses.find(u.ID)
+	require.True(t, p.expects(), "the release is not durable")
+	after := open(t, killed(disk))
+	require.NoError(t, after.CheckLedger(u.ID))
+	c, err := after.Credits(u.ID)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, c.Balance)
+	require.NoError(t, after.Close())
+	slow.gate.Unlock()
+	all.Wait()
+	c, err = s.Credits(u.ID)
+	require.NoError(t, err)
+	require.EqualValues(t, 5, c.Balance)
+	require.NoError(t, s.Close())
+}
+
+// TestUncoveredEndIsLeft: what a journal tells beyond the balance, as nothing of ours does, keeps no store shut.
+func TestUncoveredEndIsLeft(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	s := open(t, disk)
+	FoldLater(s)
+	ann := richUser(t, s)
+	settleOne(t, s, ann, s.NewRequest(), 1)
+	p := s.purses.find(ann)
+	for _, credits := range []int64{5000, 1} {
+		one := &single{purse: p, request: s.NewRequest(), record: endOfSingle("r", credits, credits, dusk)}
+		s.journal.enter(one)
+	}
+	after := open(t, killed(disk))
+	c, err := after.Credits(ann)
+	require.NoError(t, err)
+	require.EqualValues(t, 999, c.Balance)
+	require.NoError(t, after.Close())
+}
+
+// TestHeadIsDurable: two power cuts do not bring the ends of the process before the first back.
+func TestHeadIsDurable(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	s := open(t, disk)
+	FoldLater(s)
+	richUser(t, s)
+	before := powerCut(disk, 0, 1)
+	s = open(t, before)
+	after := powerCut(before, 0, 1)
+	f, err := after.Open("state/" + journalName)
+	require.NoError(t, err)
+	head := make([]byte, processBytes)
+	_, err = f.ReadAt(head, 0)
+	require.NoError(t, err)
+	require.Equal(t, s.journal.process[:], head)
 }
 
 // FuzzReadEnds: whatever stands in the file is read as far as it is whole, and what is read is written the same way.

@@ -237,6 +237,7 @@ func TestSettlementsShareSyncs(t *testing.T) {
 	s := openMem(t, disk)
 	store.FoldLater(s.Store)
 	ann := someone(t, s, "ann@example.com", calls)
+	require.NoError(t, s.ReserveSingle(ann, "0", 1, noon)) // the first waits until the credits are durable
 	disk.shut.Store(true)
 	before := disk.syncs.Load()
 	for i := range calls {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -29,6 +30,7 @@ func (s *Store) ReserveSingle(account, request string, credits int64, now time.T
 			}
 		case errUnfolded:
 			s.fold()
+			runtime.Gosched() // whoever settles may not have written it yet
 		default:
 			return err
 		}
@@ -102,6 +104,7 @@ func (s *Store) ChargeSingle(account, request string, used int64, now time.Time,
 	if used == 0 {
 		return s.Commit(account, also...)
 	}
+	s.shown() // it may have been settled
 	return s.Commit(account, append([]Part{s.enter(account, request, endOfSingle(request, used, used, now))}, also...)...)
 }
 

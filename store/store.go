@@ -45,7 +45,7 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 	}
 	s := &Store{db: db, live: newLive(), seed: maphash.MakeSeed()}
 	if err := s.begin(fs, dir); err != nil {
-		return nil, errors.Join(fmt.Errorf("state store %s: %w", dir, err), db.Close())
+		return nil, errors.Join(fmt.Errorf("state store %s: %w", dir, err), s.journal.close(), db.Close())
 	}
 	return s, nil
 }
@@ -107,19 +107,26 @@ func (s *Store) commit(account string, claimed int64, parts []Part) error {
 	}
 	b := s.db.NewIndexedBatch()
 	defer b.Close()
-	if err := s.apply(account, claimed, b, parts); err != nil || b.Empty() {
+	back, err := s.apply(account, claimed, b, parts)
+	if err != nil {
 		return err
 	}
-	if err := b.SyncWait(); err != nil {
-		panic(Lost(err.Error()))
+	if !b.Empty() {
+		if err := b.SyncWait(); err != nil {
+			panic(Lost(err.Error()))
+		}
+	}
+	if back > 0 { // a single may spend it at once, and tell before the next sync
+		s.purses.find(account).give(back)
 	}
 	return nil
 }
 
 // apply runs the parts and puts the batch in the log, under the account's lock. The sync is waited for outside of it, so
 // that the commits of a busy account share one: a later commit builds on what is not durable yet, but it comes later in
-// the log too, and so is durable only with it. When a sync fails the process must end, as others have seen what is lost.
-func (s *Store) apply(account string, claimed int64, b *pebble.Batch, parts []Part) error {
+// the log too, and so is durable only with it. When a sync fails the process must end, as others have seen what is lost. back is
+// what it gives the account's singles, once it is durable.
+func (s *Store) apply(account string, claimed int64, b *pebble.Batch, parts []Part) (back int64, err error) {
 	mu := s.stripe(account)
 	mu.Lock()
 	defer mu.Unlock()
@@ -129,34 +136,32 @@ func (s *Store) apply(account string, claimed int64, b *pebble.Batch, parts []Pa
 			if p != nil && p.known {
 				err = p.short(err)
 			}
-			return err
+			return 0, err
 		}
 	}
 	if p != nil && p.known {
 		return s.applyKnown(p, claimed, b)
 	}
-	return s.put(b)
+	return 0, s.put(b)
 }
 
 // applyKnown puts a batch in the log that concerns an account with a purse: what singles under way hold stays covered.
-func (s *Store) applyKnown(p *purse, claimed int64, b *pebble.Batch) error {
+func (s *Store) applyKnown(p *purse, claimed int64, b *pebble.Batch) (back int64, err error) {
 	now, last, err := readBalance(b, p.account)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	back, err := p.agree(now, claimed)
-	if err != nil {
-		return err
+	if back, err = p.agree(now, claimed); err != nil {
+		return 0, err
 	}
 	if err := s.put(b); err != nil {
 		if back == 0 {
 			p.give(p.ledger.Balance - now.Balance - claimed)
 		}
-		return err
+		return 0, err
 	}
 	p.ledger, p.last = now, last
-	p.give(back)
-	return nil
+	return back, nil
 }
 
 func (s *Store) put(b *pebble.Batch) error {

@@ -26,11 +26,15 @@ type decoy struct {
 	waiting  list     // accepted or greylisted probes that wait for it
 	turn     priority // theirs, in whose ring it stands while it is wanted
 	tries    int      // times that it was asked and not answered
+	nameless int      // times that the host's name could not be looked up
 	asked    int      // times that it was sent
 }
 
 // maxDecoyTries is how often a decoy goes unanswered before the domain is left unconfirmed.
 const maxDecoyTries = 3
+
+// maxNameless is the same where the host's name cannot be looked up, which is more often our resolver's fault: ten minutes.
+const maxNameless = 20
 
 // answers reports a sighting that may be used for a target. A decoy that was put off says nothing about a target that was
 // accepted later: it is asked again after the wait that a target would have.
@@ -127,7 +131,7 @@ func (g *group) wants(d *decoy) *ring[*place] {
 
 // decoyShown gives a decoy's sighting to all who wait for it. The mutex is held.
 func (l *lane) decoyShown(pl *place, seen engine.Sighting, now time.Time, out []ended) []ended {
-	pl.decoy.state, pl.decoy.sighting, pl.decoy.tries, pl.decoy.asked = decoyKnown, seen, 0, 0
+	pl.decoy.state, pl.decoy.sighting, pl.decoy.tries, pl.decoy.nameless, pl.decoy.asked = decoyKnown, seen, 0, 0, 0
 	for waiting := pl.decoy.waiting.n; waiting > 0; waiting-- {
 		p := pl.decoy.waiting.pop()
 		if !l.believes(p, pl, now) {
@@ -149,18 +153,20 @@ func noAnswer(pl *place, e engine.Event, now time.Time) engine.Sighting {
 }
 
 // decoysFailed counts a try for the decoys that were wanted of a host that is down, unless the fault may be ours. Their next try is
-// when others may come again, too; after three, who waits is told that there was no answer. The mutex is held.
+// soon after the first, as a greeting may be put off for a moment and somebody may wait for a single, and then when others may come
+// again, too; after three, who waits is told that there was no answer. The mutex is held.
 func (l *lane) decoysFailed(s *session, g *group, e engine.Event, now time.Time, out []ended) []ended {
 	ours := s.dialled && s.from.health.doubts(s.began, e == engine.EventTimeout)
+	pause := minBackoff
 	for _, pl := range g.unwant() {
 		d := &pl.decoy
-		if !ours {
-			d.tries++
+		if d.count(e, ours) != 1 {
+			pause = failureLife
 		}
 		switch {
 		case d.waiting.n == 0:
 			l.tidy(pl)
-		case d.tries < maxDecoyTries:
+		case d.tries < maxDecoyTries && d.nameless < maxNameless:
 			l.wantDecoy(pl)
 		default:
 			out = l.decoyShown(pl, noAnswer(pl, e, now), now, out)
@@ -168,9 +174,20 @@ func (l *lane) decoysFailed(s *session, g *group, e engine.Event, now time.Time,
 		}
 	}
 	if g.decoys() > 0 {
-		l.block(g, single, now.Add(l.scaled(failureLife)), now)
+		l.block(g, single, now.Add(l.scaled(pause)), now)
 	}
 	return out
+}
+
+// count counts a failure, and tells how many there are now.
+func (d *decoy) count(e engine.Event, ours bool) int {
+	switch {
+	case e == engine.EventHostServFail:
+		d.nameless++
+	case !ours:
+		d.tries++
+	}
+	return d.tries + d.nameless
 }
 
 // unwant drops the decoys that are wanted, and says of which places those were.

@@ -153,11 +153,6 @@ func (d *destination) await(l *lane, g *group, who priority) {
 	d.waiting[who][l] = g
 }
 
-// awaited reports lanes that wait. The mutex is held.
-func (d *destination) awaited() bool {
-	return len(d.waiting[bulk])+len(d.waiting[short])+len(d.waiting[single]) > 0
-}
-
 // maxBlocked bounds the wait for a word of the destination.
 const maxBlocked = 30 * time.Second
 

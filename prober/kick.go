@@ -212,13 +212,17 @@ func (l *lane) starve(g *group) {
 	}
 	for _, other := range l.groups {
 		if other != g && len(other.idle) > 0 {
-			s := other.idle[0]
-			l.unidle(s)
-			s.leave = true
-			s.wake <- struct{}{}
+			l.dismiss(other.idle[0])
 			return
 		}
 	}
+}
+
+// dismiss ends an idle session at once.
+func (l *lane) dismiss(s *session) {
+	l.unidle(s)
+	s.leave = true
+	s.wake <- struct{}{}
 }
 
 // await sees to it that the lane is kicked when a denial may have ended.

@@ -38,6 +38,7 @@ type lab struct {
 
 	row      atomic.Uint32
 	nameless atomic.Bool // names are answered with SERVFAIL
+	fleeting atomic.Bool // addresses are good for 20 seconds, not for 300
 }
 
 // host is a scripted mail host.
@@ -190,7 +191,11 @@ func (b *lab) serveDNS(ctx context.Context, wg *sync.WaitGroup) {
 				if b.moves != nil {
 					at = b.moves(q.Question[0].Name)
 				}
-				rr, _ := mdns.NewRR(fmt.Sprintf("%s 300 IN A %s", q.Question[0].Name, at))
+				ttl := 300
+				if b.fleeting.Load() {
+					ttl = 20
+				}
+				rr, _ := mdns.NewRR(fmt.Sprintf("%s %d IN A %s", q.Question[0].Name, ttl, at))
 				m.Answer = append(m.Answer, rr)
 			}
 			out, _ := m.Pack()

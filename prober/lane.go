@@ -282,12 +282,15 @@ func (l *lane) heedTable(now time.Time) {
 	l.prober.finish(l, out, now)
 }
 
-// leave moves on all who wait in the lane, for a decoy too unless it is being asked right now, and wants none for nobody's sake.
-// The mutex is held.
+// leave moves on all who wait in the lane, for a decoy too unless it is being asked right now, wants none for nobody's sake, and
+// hangs up where nothing is under way. The mutex is held.
 func (l *lane) leave(now time.Time, out []ended) []ended {
 	out = l.emptyOut(nil, now, out)
 	for _, g := range l.groups {
 		g.unwant()
+		for len(g.idle) > 0 {
+			l.dismiss(g.idle[0])
+		}
 	}
 	for _, pl := range l.places {
 		for n := pl.decoy.waiting.n; n > 0 && pl.decoy.state != decoyAsking; n-- {

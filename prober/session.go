@@ -136,10 +136,10 @@ func (s *session) next(ctx context.Context) bool {
 			return false
 		}
 		l := s.lane
-		l.ringAll(s.group) // a kick finds it there
 		s.group.idle = append(s.group.idle, s)
-		s.lane.idlers++
-		s.lane.mu.Unlock()
+		l.idlers++
+		l.ringAll(s.group) // a kick finds it there, also what is worth no other connection
+		l.mu.Unlock()
 		s.stepOut()
 		if !s.rest(ctx, wait) {
 			return false

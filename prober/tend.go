@@ -104,13 +104,14 @@ func (p *pace) minutesIdle(now time.Time) bool {
 	return p.open == 0 && p.conns.idle(now) && p.rcpts.idle(now) && !now.Before(p.slow)
 }
 
-// dropIdle forgets destinations that nobody uses and that have full budgets.
+// dropIdle forgets destinations that nobody uses and that have full budgets. Who still stands there as waiting was sent home, or
+// finds its room by itself.
 func (ds *destinations) dropIdle(now time.Time) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	for k, d := range ds.all {
 		d.mu.Lock()
-		if d.refs == 0 && !d.asked && !d.awaited() && d.pace.idle(now) {
+		if d.refs == 0 && !d.asked && d.pace.idle(now) {
 			delete(ds.all, k)
 		}
 		d.mu.Unlock()

@@ -87,40 +87,65 @@ func (p *packer) scattered() bool {
 
 // pieces cuts the rows into parts of at most so many, each drawn from all of them: a bad stretch of a list does not become
 // a bad chunk. Whole chunks are of some routes each, and hold nearly all of their rows: a cut may go through a route.
-func (p *packer) pieces(most int) []*packer {
+func (p *packer) pieces(most int, b *breather) []*packer {
 	if p.len() <= most {
 		return []*packer{p}
 	}
-	le := binary.LittleEndian
 	order := rand.Perm(p.len())
 	if most >= wire.MaxRows {
 		order = p.byRoute(order)
 	}
-	var all []*packer
+	all := make([]*packer, 0, (p.len()+most-1)/most)
+	named := make([]uint16, len(p.vias)) // the number of a route in the piece, plus one
 	for part := range slices.Chunk(order, most) {
-		piece := &packer{}
-		for _, i := range part {
-			at := len(piece.rows)
-			piece.starts = append(piece.starts, uint32(at))
-			piece.rows = append(piece.rows, p.row(i)...)
-			where := piece.rows[at+viaAt:]
-			le.PutUint16(where, piece.via(p.vias[le.Uint16(where)]))
-		}
-		all = append(all, piece)
+		clear(named)
+		all = append(all, p.piece(part, named, b))
 	}
 	return all
 }
 
+// piece copies some rows.
+func (p *packer) piece(part []int, named []uint16, b *breather) *packer {
+	le := binary.LittleEndian
+	share := len(p.rows) / p.len() * len(part)
+	piece := &packer{starts: make([]uint32, 0, len(part)), rows: make([]byte, 0, share+share/8)}
+	for n, i := range part {
+		b.row(n)
+		at := len(piece.rows)
+		piece.starts = append(piece.starts, uint32(at))
+		piece.rows = append(piece.rows, p.row(i)...)
+		where := piece.rows[at+viaAt:]
+		name := &named[le.Uint16(where)]
+		if *name == 0 {
+			piece.vias = append(piece.vias, p.vias[le.Uint16(where)])
+			*name = uint16(len(piece.vias))
+		}
+		le.PutUint16(where, *name-1)
+	}
+	return piece
+}
+
 // byRoute brings the rows of each route together, the routes in any order.
 func (p *packer) byRoute(order []int) []int {
-	of := make([][]int, len(p.vias))
-	for _, i := range order {
-		at := binary.LittleEndian.Uint16(p.row(i)[viaAt:])
-		of[at] = append(of[at], i)
+	next := make([]int, len(p.vias)) // how many rows a route has, then where the next of them goes
+	for i := range p.starts {
+		next[p.viaOf(i)]++
 	}
-	rand.Shuffle(len(of), func(a, b int) { of[a], of[b] = of[b], of[a] })
-	return slices.Concat(of...)
+	at := 0
+	for _, v := range rand.Perm(len(next)) {
+		next[v], at = at, at+next[v]
+	}
+	sorted := make([]int, len(order))
+	for _, i := range order {
+		v := p.viaOf(i)
+		sorted[next[v]] = i
+		next[v]++
+	}
+	return sorted
 }
+
+// viaOf is the number of a row's route.
+func (p *packer) viaOf(i int) uint16 { return binary.LittleEndian.Uint16(p.row(i)[viaAt:]) }
 
 func (p *packer) row(i int) []byte {
 	end := uint32(len(p.rows))

@@ -10,6 +10,7 @@ import (
 
 	"probity/engine"
 	"probity/prober/wire"
+	"probity/prober/wire/press"
 )
 
 // TestPiecesMixTheirRows cuts four thousand rows of which a stretch of a thousand is bad: every row is in one piece, by its own
@@ -25,7 +26,7 @@ func TestPiecesMixTheirRows(t *testing.T) {
 		p.add(&ask{Number: i, Via: vias[i%9], Mailbox: fmt.Sprintf("user%d@d%d.example", i, i%9)})
 	}
 	seen := map[uint32]bool{}
-	for _, piece := range p.pieces(leastRows) {
+	for _, piece := range p.pieces(leastRows, &breather{press: &press.Meter{}}) {
 		require.LessOrEqual(t, piece.len(), leastRows)
 		rows, err := unpackChunk(piece.appendChunk(nil, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false })
 		require.NoError(t, err)
@@ -63,7 +64,7 @@ func TestWholeChunksKeepRoutesTogether(t *testing.T) {
 	}
 	require.True(t, p.scattered())
 	seen, visits := map[uint32]bool{}, 0
-	pieces := p.pieces(wire.MaxRows)
+	pieces := p.pieces(wire.MaxRows, &breather{press: &press.Meter{}})
 	for _, piece := range pieces {
 		require.LessOrEqual(t, piece.len(), wire.MaxRows)
 		visits += len(piece.vias)

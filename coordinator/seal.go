@@ -59,7 +59,8 @@ func (s *splitter) seal(class string) error {
 	p := s.open[class]
 	delete(s.open, class)
 	s.bytes -= p.size()
-	for _, piece := range p.pieces(s.l.c.chunkRows(class)) {
+	breath := s.l.newBreather()
+	for _, piece := range p.pieces(s.l.c.chunkRows(class), &breath) {
 		s.sealed = append(s.sealed, batchOf{rows: piece, class: class})
 	}
 	if len(s.sealed) >= sealTogether {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -215,6 +216,7 @@ func TestNoKnockWhereTheSourceRests(t *testing.T) {
 		to := knock{errand{route: engine.Route{Key: l.key.route, Provider: l.provider}}, "mx.a.example"}
 		require.True(t, b.prober.knock(l.egress, to))
 		time.Sleep(time.Minute)
+		synctest.Wait() // the sweep of this minute is over
 		dialed := len(h.saw().dialed)
 		l = b.prober.laneOf(&to.route, l.egress, time.Now()) // an idle one may have been forgotten
 		l.mu.Lock()

@@ -78,14 +78,20 @@ func (p *Prober) begin(b *wire.Batch, emit func(wire.Results)) *verification {
 	}
 	k := p.cfg.Cache.Keyer()
 	for i := range b.Rows {
+		if i%deepBreath == deepBreath-1 {
+			p.breathe()
+		}
 		v.order[i] = keyed{k.Key(b.Rows[i].Address), i}
 	}
 	slices.SortFunc(v.order, func(a, b keyed) int { return slices.Compare(a.key[:], b.key[:]) })
 	return v
 }
 
-// breath is how many rows are admitted before others have their turn: about a tenth of a millisecond.
-const breath = 64
+// How many rows are admitted, and how many only looked up, before others have their turn: a few tenths of a millisecond.
+const (
+	breath     = 64
+	deepBreath = 256
+)
 
 // breathe lets others have their turn; while singles press, for longer than a breath takes.
 func (p *Prober) breathe() {
@@ -128,15 +134,21 @@ func (v *verification) known() []bool {
 	for i := range v.order {
 		keys[i] = v.order[i].key
 	}
-	err := v.p.cfg.Cache.GetBatch(keys, v.now, func(i int, w engine.Verdict) {
-		row := &v.b.Rows[v.order[i].row]
-		if known[i] = fits(&w, row.Flags, row.Route, v.b.MaxAge, v.now); known[i] {
-			v.put(v.order[i].row, &outcome{verdict: w})
-			v.p.metrics.hits.Inc()
+	for from := 0; from < len(keys); from += deepBreath {
+		if from > 0 {
+			v.p.breathe()
 		}
-	})
-	if err != nil {
-		v.p.cfg.Log.Error("the cache cannot be read: all rows are probed", "error", err)
+		err := v.p.cfg.Cache.GetBatch(keys[from:min(from+deepBreath, len(keys))], v.now, func(i int, w engine.Verdict) {
+			row := &v.b.Rows[v.order[from+i].row]
+			if known[from+i] = fits(&w, row.Flags, row.Route, v.b.MaxAge, v.now); known[from+i] {
+				v.put(v.order[from+i].row, &outcome{verdict: w})
+				v.p.metrics.hits.Inc()
+			}
+		})
+		if err != nil {
+			v.p.cfg.Log.Error("the cache cannot be read: its rows are probed", "rows", len(keys)-from, "error", err)
+			break
+		}
 	}
 	return known
 }

@@ -114,8 +114,8 @@ func (r *Resolver) exchange(ctx context.Context, s *server, q question, edns boo
 	}
 	defer r.release()
 	r.counts.queries.Add(1)
-	p, sock := r.newPending(s, q), r.pick()
-	if !sock.send(p, edns) {
+	p, sock := r.newPending(s, q, edns), r.pick()
+	if !sock.send(p) {
 		return answer{outcome: timedOut}
 	}
 	select {
@@ -133,12 +133,12 @@ func (r *Resolver) exchange(ctx context.Context, s *server, q question, edns boo
 
 // newPending makes a query that has not been sent, of an answered one where there is one: nobody else holds it any more. One
 // whose asker has gone may still be answered, and is left to itself.
-func (r *Resolver) newPending(s *server, q question) *pending {
+func (r *Resolver) newPending(s *server, q question, edns bool) *pending {
 	p, _ := r.spare.Get().(*pending)
 	if p == nil {
 		p = &pending{done: make(chan answer, 1)}
 	}
-	p.question, p.server, p.late = q, s, false
+	p.question, p.server, p.edns, p.late = q, s, edns, false
 	return p
 }
 

@@ -19,6 +19,7 @@
 //  5. What a server sends is bounded: 16 MX records (the best), 16 addresses, 8 aliases in a row, 4,096 records a message, 64 KiB.
 //     A host name that is not made of letters, digits, hyphens and underscores is dropped, never repaired.
 //  6. One name is asked once at a time; who comes later waits for the same answer. A caller whose time is up does not spoil it for the others.
-//  7. Memory is bounded: CacheSize routes, CacheSize hosts, MaxInFlight queries.
+//  7. Memory is bounded: CacheSize routes, CacheSize hosts, MaxInFlight queries. So is a burst: 240 queries find room in a server's
+//     buffer; more leave as it answers, or is seen to have read what was sent before.
 //  8. When Run has returned, its sockets are closed, its goroutines gone and every caller answered.
 package dns

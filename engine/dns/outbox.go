@@ -21,8 +21,8 @@ type outgoing struct {
 	to  *server
 }
 
-func (o *outbox) add(p *pending, edns bool) {
-	o.text = appendQuery(o.text, p.id, p.question, edns)
+func (o *outbox) add(p *pending) {
+	o.text = appendQuery(o.text, p.id, p.question, p.edns)
 	o.ready = append(o.ready, outgoing{len(o.text), p.id, p, p.server})
 }
 

@@ -43,7 +43,8 @@ func passOver(t *testing.T, sender *packets) {
 		if i%5 == 2 {
 			p.server = bad
 		}
-		out.add(p, true)
+		p.edns = true
+		out.add(p)
 	}
 	failed := map[uint16]bool{}
 	sender.send(&out, func(g *outgoing) { failed[g.id] = true })

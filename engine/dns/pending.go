@@ -7,23 +7,54 @@ import (
 	"time"
 )
 
-// pending is a query on the wire.
+// pending is a query on the wire, or on its way there.
 type pending struct {
 	question
 	server *server
+	edns   bool
 	id     uint16
 	done   chan answer // takes one answer without waiting
 	until  time.Time   // the end of the try
 	late   bool        // nothing came until then; to be read behind done
 
-	prev, next *pending // neighbours in the list that it waits in
+	in         *list // that it waits in
+	prev, next *pending
+	fresh      bool // sent a moment ago
+}
+
+// list is of pending queries, those that came first before the others.
+type list struct{ first, last *pending }
+
+func (l *list) push(p *pending) {
+	if p.in, p.prev, p.next = l, l.last, nil; l.last == nil {
+		l.first = p
+	} else {
+		l.last.next = p
+	}
+	l.last = p
+}
+
+func (l *list) drop(p *pending) {
+	if p.prev == nil {
+		l.first = p.next
+	} else {
+		p.prev.next = p.next
+	}
+	if p.next == nil {
+		l.last = p.prev
+	} else {
+		p.next.prev = p.prev
+	}
+	p.in, p.prev, p.next = nil, nil, nil
 }
 
 // queries are the pending ones of a socket, by id and in the order in which they were sent: all tries last equally long, so
 // that one timer at the first does for all of them.
 type queries struct {
-	byID        map[uint16]*pending
-	first, last *pending
+	list
+	byID  map[uint16]*pending
+	young *pending // the first that is fresh
+	fresh int      // how many are
 }
 
 // idTries bounds the search for a free id; MaxInFlight keeps three quarters of them free.
@@ -37,30 +68,36 @@ func (q *queries) add(p *pending) bool {
 			continue
 		}
 		q.byID[p.id] = p
-		if p.prev, p.next = q.last, nil; q.last == nil {
-			q.first = p
-		} else {
-			q.last.next = p
+		q.push(p)
+		p.fresh = true
+		q.fresh++
+		if q.young == nil {
+			q.young = p
 		}
-		q.last = p
 		return true
 	}
 	return false
 }
 
+// age makes those fresh no more whose tries end by until.
+func (q *queries) age(until time.Time) {
+	for q.young != nil && !q.young.until.After(until) {
+		q.young.fresh = false
+		q.fresh--
+		q.young = q.young.next
+	}
+}
+
 func (q *queries) remove(p *pending) {
 	delete(q.byID, p.id)
-	if p.prev == nil {
-		q.first = p.next
-	} else {
-		p.prev.next = p.next
+	if p.fresh {
+		p.fresh = false
+		q.fresh--
 	}
-	if p.next == nil {
-		q.last = p.prev
-	} else {
-		p.next.prev = p.prev
+	if q.young == p {
+		q.young = p.next
 	}
-	p.prev, p.next = nil, nil
+	q.drop(p)
 }
 
 // answered is the query that msg answers: id, server and question must all be its own. nil for none.

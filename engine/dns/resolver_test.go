@@ -257,6 +257,66 @@ func TestInFlightIsBounded(t *testing.T) {
 	})
 }
 
+// What is asked at one time must find room in a server's buffer, and yet nobody waits until another is answered. Who loses patience
+// before his query was sent asks nothing, and at the end of Run nobody is left waiting.
+func TestBurstsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := single("")
+		n.delay = time.Second
+		r := n.start(t, func(cfg *Config) { cfg.Attempts = 1 })
+		hasty, cancel := context.WithCancel(t.Context())
+		began := time.Now()
+		var wg sync.WaitGroup
+		ask := func(ctx context.Context, from, to int) {
+			for i := range to - from {
+				wg.Go(func() { r.Route(ctx, fmt.Sprintf("d%d.example", from+i)) })
+			}
+			synctest.Wait()
+		}
+		ask(t.Context(), 0, 3*burst)
+		ask(hasty, 3*burst, 4*burst)
+		time.Sleep(moment / 2)
+		if asked := strings.Count(n.log(), "d"); asked != burst {
+			t.Error("at one time:", asked)
+		}
+		cancel()
+		wg.Wait()
+		if took := time.Since(began); took < 2*n.delay+2*quiet || took > 2*n.delay+4*quiet { // NXDOMAIN, and what the root is
+			t.Error(took)
+		}
+		if asked := strings.Count(n.log(), " d"); asked != 2*burst {
+			t.Error("then:", asked)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // one far away that answers is kept busy
+		n := &internet{delay: 10 * moment, servers: map[netip.AddrPort]handler{first: func(q *dns.Msg, _ bool) []byte {
+			answer, err := new(dns.Msg).SetRcode(q, dns.RcodeServerFailure).Pack()
+			if err != nil {
+				t.Error(err)
+			}
+			return answer
+		}}}
+		r := n.start(t, func(cfg *Config) { cfg.Attempts = 1 })
+		began := time.Now()
+		var wg sync.WaitGroup
+		for i := range 20 * burst {
+			wg.Go(func() { r.Route(t.Context(), fmt.Sprintf("d%d.example", i)) })
+		}
+		wg.Wait()
+		if took := time.Since(began); took > 8*n.delay {
+			t.Error(took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		n := &internet{servers: map[netip.AddrPort]handler{first: func(*dns.Msg, bool) []byte { return nil }}}
+		r := n.start(t, nil)
+		for i := range 4 * burst {
+			go r.Route(t.Context(), fmt.Sprintf("d%d.example", i))
+		}
+		synctest.Wait()
+	})
+}
+
 func TestCacheIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := single("").start(t, func(cfg *Config) { cfg.CacheSize = 64 })

@@ -16,13 +16,16 @@ import (
 type socket struct {
 	packets *packets
 	timeout time.Duration // of a try
+	burst   int           // fresh queries at one time
 	wake    chan struct{} // for the writer; has room
 	quit    chan struct{} // closed with the socket
 
 	mu      sync.Mutex // guards what follows
 	waiting queries
+	held    list // of those that are not sent yet
 	out     outbox
-	woken   bool // the writer will look into the outbox
+	heard   time.Time // the last answer
+	woken   bool      // the writer will look into the outbox
 	closed  bool
 }
 
@@ -30,37 +33,83 @@ type socket struct {
 // buffer a few hundred small datagrams find room, and each one lost costs its domain a timeout.
 const readBuffer = 1 << 20
 
-func newSocket(conn net.PacketConn, timeout time.Duration) *socket {
+// A server's buffer is rarely larger, and a query that it lost keeps its domain waiting until the end of the try. So no more are
+// sent at one time than find room there. Of a server that answers, one that it did not answer after a moment was taken out of the
+// buffer; one that answers nobody is given longer.
+const (
+	burst  = 240                    // unanswered queries of the last moment, of all sockets
+	moment = 20 * time.Millisecond  // of a server that answered something within two of them
+	quiet  = 200 * time.Millisecond // of one that did not
+)
+
+func newSocket(conn net.PacketConn, timeout time.Duration, burst int) *socket {
 	if b, ok := conn.(interface{ SetReadBuffer(bytes int) error }); ok {
 		_ = b.SetReadBuffer(readBuffer) // a smaller one will do, with more lost
 	}
-	return &socket{packets: newPackets(conn), timeout: timeout, waiting: queries{byID: map[uint16]*pending{}},
+	return &socket{packets: newPackets(conn), timeout: timeout, burst: burst, waiting: queries{byID: map[uint16]*pending{}},
 		wake: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
-// send registers a query under a random free id and has it sent. It reports false when there is none, or the socket is closed. A
-// query that cannot leave is answered as one that timed out.
-func (s *socket) send(p *pending, edns bool) bool {
-	p.until = time.Now().Add(s.timeout)
+// send has a query sent, now or when there is room for it. It reports false when no id is free, or the socket is closed. A query
+// that cannot leave is answered as one that timed out.
+func (s *socket) send(p *pending) bool {
 	s.mu.Lock()
-	if s.closed || !s.waiting.add(p) {
-		s.mu.Unlock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return false
 	}
-	s.out.add(p, edns)
-	wake := !s.woken
-	s.woken = true
-	s.mu.Unlock()
-	if wake {
-		s.wake <- struct{}{}
+	if s.waiting.fresh < s.burst {
+		return s.launch(p)
 	}
+	s.held.push(p)
+	s.call()
 	return true
 }
 
-// write sends what is in the outbox, and ends the tries whose time is up, until the socket is closed.
+// launch registers a query under a random free id and puts it into the outbox; false when there is none. The mutex is held, as
+// by release and call.
+func (s *socket) launch(p *pending) bool {
+	p.until = time.Now().Add(s.timeout)
+	if !s.waiting.add(p) {
+		return false
+	}
+	s.out.add(p)
+	s.call()
+	return true
+}
+
+// release launches held ones, as far as there is room now.
+func (s *socket) release(now time.Time) {
+	if s.held.first == nil {
+		return
+	}
+	patience := quiet
+	if now.Sub(s.heard) <= 2*moment {
+		patience = moment
+	}
+	s.waiting.age(now.Add(s.timeout - patience))
+	for s.held.first != nil && s.waiting.fresh < s.burst {
+		p := s.held.first
+		s.held.drop(p)
+		if !s.launch(p) {
+			p.done <- answer{outcome: timedOut}
+		}
+	}
+}
+
+// call wakes the writer, if nobody has.
+func (s *socket) call() {
+	if !s.woken && !s.closed {
+		s.woken = true
+		s.wake <- struct{}{} // has room: the writer took what was there before it said so
+	}
+}
+
+// write sends what is in the outbox, ends the tries whose time is up, and makes room for those that are held, until the socket is
+// closed.
 func (s *socket) write() {
 	var out outbox
-	var armed bool
+	var due time.Time // when the timer fires; zero when it does not
 	timer := time.NewTimer(s.timeout)
 	timer.Stop()
 	defer timer.Stop()
@@ -73,34 +122,36 @@ func (s *socket) write() {
 			s.mu.Unlock()
 			s.packets.send(&out, s.fail)
 			out.reset()
-			if !armed {
-				armed = true
-				timer.Reset(s.timeout)
-			}
 		case <-timer.C:
-			wait, more := s.expire(time.Now())
-			if armed = more; armed {
-				timer.Reset(wait)
-			}
+			due = time.Time{}
 		case <-s.quit:
 			return
+		}
+		now := time.Now()
+		if next := s.tend(now); !next.IsZero() && (due.IsZero() || next.Before(due)) {
+			due = next
+			timer.Reset(next.Sub(now))
 		}
 	}
 }
 
-// expire answers the queries whose time is up, and says how long the next one has.
-func (s *socket) expire(now time.Time) (wait time.Duration, more bool) {
+// tend answers the queries whose time is up, launches held ones, and says when to look again; the zero time for never.
+func (s *socket) tend(now time.Time) (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p := s.waiting.first; p != nil; p = s.waiting.first {
-		if now.Before(p.until) {
-			return p.until.Sub(now), true
-		}
+	for p := s.waiting.first; p != nil && !now.Before(p.until); p = s.waiting.first {
 		s.waiting.remove(p)
 		p.late = true
 		p.done <- answer{outcome: timedOut}
 	}
-	return 0, false
+	s.release(now)
+	switch {
+	case s.waiting.first == nil:
+		return time.Time{}
+	case s.held.first != nil:
+		return now.Add(moment)
+	}
+	return s.waiting.first.until
 }
 
 // fail answers a query that could not leave.
@@ -110,6 +161,7 @@ func (s *socket) fail(g *outgoing) {
 	if s.waiting.byID[g.id] == g.p {
 		s.waiting.remove(g.p)
 		g.p.done <- answer{outcome: timedOut}
+		s.release(time.Now())
 	}
 }
 
@@ -117,8 +169,12 @@ func (s *socket) fail(g *outgoing) {
 func (s *socket) forget(p *pending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting.byID[p.id] == p {
+	switch p.in {
+	case &s.waiting.list:
 		s.waiting.remove(p)
+		s.release(time.Now())
+	case &s.held:
+		s.held.drop(p)
 	}
 }
 
@@ -129,6 +185,8 @@ func (s *socket) claim(msg []byte, from netip.AddrPort) *pending {
 	p := s.waiting.answered(msg, from)
 	if p != nil {
 		s.waiting.remove(p)
+		s.heard = time.Now()
+		s.release(s.heard)
 	}
 	return p
 }
@@ -214,7 +272,7 @@ func (r *Resolver) listen(ctx context.Context) error {
 			r.closeAll()
 			return fmt.Errorf("dns: open a socket: %w", err)
 		}
-		r.sockets = append(r.sockets, newSocket(conn, r.cfg.Timeout))
+		r.sockets = append(r.sockets, newSocket(conn, r.cfg.Timeout, max(1, burst/r.cfg.Sockets)))
 	}
 	return nil
 }
@@ -235,6 +293,10 @@ func (s *socket) abandon() {
 	close(s.quit)
 	for p := s.waiting.first; p != nil; p = s.waiting.first {
 		s.waiting.remove(p)
-		p.done <- answer{outcome: timedOut} // has room: whoever takes a query off the list answers it, once
+		p.done <- answer{outcome: timedOut} // has room: whoever takes a query off a list answers it, once
+	}
+	for p := s.held.first; p != nil; p = s.held.first {
+		s.held.drop(p)
+		p.done <- answer{outcome: timedOut}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/zeebo/xxh3"
 
@@ -97,24 +96,24 @@ func (p *packer) pieces(most int, b *breather) []*packer {
 	}
 	all := make([]*packer, 0, (p.len()+most-1)/most)
 	named := make([]uint16, len(p.vias)) // the number of a route in the piece, plus one
-	for part := range slices.Chunk(order, most) {
+	for from := 0; from < len(order); from += most {
 		clear(named)
-		all = append(all, p.piece(part, named, b))
+		all = append(all, p.piece(order, from, min(from+most, len(order)), named, b))
 	}
 	return all
 }
 
-// piece copies some rows.
-func (p *packer) piece(part []int, named []uint16, b *breather) *packer {
+// piece copies the rows of a part of the order.
+func (p *packer) piece(order []int, from, to int, named []uint16, b *breather) *packer {
 	le := binary.LittleEndian
-	share := len(p.rows) / p.len() * len(part)
-	piece := &packer{starts: make([]uint32, 0, len(part)), rows: make([]byte, 0, share+share/8)}
-	for n, i := range part {
-		b.row(n)
-		at := len(piece.rows)
-		piece.starts = append(piece.starts, uint32(at))
-		piece.rows = append(piece.rows, p.row(i)...)
-		where := piece.rows[at+viaAt:]
+	share := len(p.rows) / p.len() * (to - from)
+	piece := &packer{starts: make([]uint32, 0, to-from), rows: make([]byte, 0, share+share/8)}
+	for at := from; at < to; at++ {
+		b.row(at)
+		start := len(piece.rows)
+		piece.starts = append(piece.starts, uint32(start))
+		piece.rows = append(piece.rows, p.row(order[at])...)
+		where := piece.rows[start+viaAt:]
 		name := &named[le.Uint16(where)]
 		if *name == 0 {
 			piece.vias = append(piece.vias, p.vias[le.Uint16(where)])

@@ -146,7 +146,7 @@ func (v *verification) known() []bool {
 			}
 		})
 		if err != nil {
-			v.p.cfg.Log.Error("the cache cannot be read: its rows are probed", "rows", len(keys)-from, "error", err)
+			v.p.cfg.Log.Error("the cache cannot be read: what it has not answered is probed", "rows", len(keys)-from, "error", err)
 			break
 		}
 	}

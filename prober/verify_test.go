@@ -1,12 +1,15 @@
 package prober
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"probity/engine"
 	"probity/prober/wire"
 )
 
@@ -87,6 +90,43 @@ func TestThreeHostsAtMost(t *testing.T) {
 		require.Equal(t, "UNKNOWN", got.Verdict.Status.String())
 		require.Len(t, hosts[mx[2]].saw().dialed, 1)
 		require.Empty(t, hosts[mx[3]].saw().dialed)
+	})
+}
+
+// TestBatchIsCachedRowByRow sends six hundred rows of which every third has a mailbox, then the same ones backwards with as many new
+// ones between: each has its own verdict, and nobody is asked about it again.
+func TestBatchIsCachedRowByRow(t *testing.T) {
+	const rows = 600
+	h := &host{rcpt: func(local string) string {
+		if n, err := strconv.Atoi(strings.TrimPrefix(local, "u")); err == nil && n%3 == 0 {
+			return "250 2.1.5 ok"
+		}
+		return "550 5.1.1 User unknown"
+	}}
+	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		verify := func(numbers []int) {
+			t.Helper()
+			var addrs []string
+			for _, n := range numbers {
+				addrs = append(addrs, fmt.Sprintf("u%d@a.example", n))
+			}
+			list := b.rows(mxa, addrs...)
+			got := b.verify(time.Hour, list...)
+			for i, row := range list {
+				v := got[row.Number].Verdict
+				require.Equal(t, numbers[i]%3 == 0, v.SMTPValid, addrs[i])
+				require.Equal(t, numbers[i]%3 == 0, v.Status == engine.Valid, addrs[i])
+			}
+		}
+		var first, both []int
+		for n := range rows {
+			first = append(first, n)
+			both = append(both, rows-1-n, rows+n)
+		}
+		verify(first)
+		asked := h.count("RCPT")
+		verify(both)
+		require.InDelta(t, asked+rows, h.count("RCPT"), 2, "a decoy may be asked anew")
 	})
 }
 

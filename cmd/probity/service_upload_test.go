@@ -30,8 +30,8 @@ const (
 )
 
 // uploadRows is how many rows are uploaded: by default as many as the watch for data races leaves time for. It is still twice
-// the 100,000 rows whose callback must stream. By hand, built as the program is, so that the
-// collector knows of all its memory: CGO_ENABLED=0 PROBITY_UPLOAD_ROWS=5000000 go test -timeout 2h -run TestService/^upload
+// the 100,000 rows whose callback must stream. By hand, built as the program is, so that the collector knows of all its memory:
+// CGO_ENABLED=0 PROBITY_UPLOAD_ROWS=5000000 go test -timeout 2h -run TestService/^upload
 func uploadRows(t *testing.T) (rows int, byHand bool) {
 	text := os.Getenv(uploadRowsEnv)
 	if text == "" {

@@ -113,7 +113,6 @@ func (r *Resolver) exchange(ctx context.Context, s *server, q question, edns boo
 		return answer{outcome: timedOut}
 	}
 	defer r.release()
-	r.counts.queries.Add(1)
 	p, sock := r.newPending(s, q, edns), r.pick()
 	if !sock.send(p) {
 		return answer{outcome: timedOut}

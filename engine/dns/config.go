@@ -21,7 +21,7 @@ type Config struct {
 
 	Timeout     time.Duration // of one try; default 2 s
 	Attempts    int           // tries of one question over all servers, at least one a server; default 3, at most 16
-	MaxInFlight int           // queries on the wire at one time; default 1,024, at most 16,384
+	MaxInFlight int           // queries on the wire, or waiting until they fit into a burst; default 1,024, at most 16,384
 	Sockets     int           // shared UDP sockets; default 2, at most 16
 	CacheSize   int           // routes kept at most, and hosts; of more, the half used last stays; default 65,536
 

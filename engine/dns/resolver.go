@@ -24,7 +24,7 @@ type Resolver struct {
 	ready    atomic.Bool   // open is closed
 	gone     chan struct{} // closed once Run is over or has failed
 	sockets  []*socket     // set by Run before open is closed
-	inFlight chan struct{} // one slot a query on the wire
+	inFlight chan struct{} // one slot a query that has a socket
 	spare    sync.Pool     // of *pending; not shared between resolvers, whose clocks may differ
 	counts   counters
 }

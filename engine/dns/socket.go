@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,12 +18,13 @@ type socket struct {
 	packets *packets
 	timeout time.Duration // of a try
 	burst   int           // fresh queries at one time
+	sent    *atomic.Int64 // counts the queries
 	wake    chan struct{} // for the writer; has room
 	quit    chan struct{} // closed with the socket
 
 	mu      sync.Mutex // guards what follows
 	waiting queries
-	held    list // of those that are not sent yet
+	held    list // of those that are not sent yet, MaxInFlight at most
 	out     outbox
 	heard   time.Time // the last answer
 	woken   bool      // the writer will look into the outbox
@@ -35,18 +37,19 @@ const readBuffer = 1 << 20
 
 // A server's buffer is rarely larger, and a query that it lost keeps its domain waiting until the end of the try. So no more are
 // sent at one time than find room there. Of a server that answers, one that it did not answer after a moment was taken out of the
-// buffer; one that answers nobody is given longer.
+// buffer; one that answers nobody is given longer. What nobody waits for any more is not counted: a list that is cancelled may be
+// followed by one burst too many.
 const (
 	burst  = 240                    // unanswered queries of the last moment, of all sockets
 	moment = 20 * time.Millisecond  // of a server that answered something within two of them
 	quiet  = 200 * time.Millisecond // of one that did not
 )
 
-func newSocket(conn net.PacketConn, timeout time.Duration, burst int) *socket {
+func newSocket(conn net.PacketConn, timeout time.Duration, share int, sent *atomic.Int64) *socket {
 	if b, ok := conn.(interface{ SetReadBuffer(bytes int) error }); ok {
 		_ = b.SetReadBuffer(readBuffer) // a smaller one will do, with more lost
 	}
-	return &socket{packets: newPackets(conn), timeout: timeout, burst: burst, waiting: queries{byID: map[uint16]*pending{}},
+	return &socket{packets: newPackets(conn), timeout: timeout, burst: share, sent: sent, waiting: queries{byID: map[uint16]*pending{}},
 		wake: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
@@ -74,6 +77,7 @@ func (s *socket) launch(p *pending) bool {
 		return false
 	}
 	s.out.add(p)
+	s.sent.Add(1)
 	s.call()
 	return true
 }
@@ -272,7 +276,7 @@ func (r *Resolver) listen(ctx context.Context) error {
 			r.closeAll()
 			return fmt.Errorf("dns: open a socket: %w", err)
 		}
-		r.sockets = append(r.sockets, newSocket(conn, r.cfg.Timeout, max(1, burst/r.cfg.Sockets)))
+		r.sockets = append(r.sockets, newSocket(conn, r.cfg.Timeout, burst/r.cfg.Sockets, &r.counts.queries))
 	}
 	return nil
 }

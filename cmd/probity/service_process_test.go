@@ -26,7 +26,7 @@ import (
 
 // The most that all stories may take together, by themselves and with an upload of a size that was asked for.
 const (
-	serviceDeadline       = 3 * time.Minute
+	serviceDeadline       = systemDeadline
 	serviceDeadlineByHand = 2 * time.Hour
 )
 

@@ -26,7 +26,7 @@ import (
 
 // The most that all stories may take together, by themselves and with an upload of a size that was asked for.
 const (
-	serviceDeadline       = systemDeadline
+	serviceDeadline       = 3 * time.Minute
 	serviceDeadlineByHand = 2 * time.Hour
 )
 

@@ -56,7 +56,8 @@ kills:
 fair:
 	PROBITY_FAIR_ROWS=$(FAIR) $(GO) test -v -count=1 -timeout 1h -run '^TestFleetIsFair$$' ./cmd/probity
 
-# What waits runs beside what computes; the output of each is printed whole when it ends.
+# What waits runs beside what computes; the output of each is printed whole when it ends. It tells of each test: a binary has
+# ended with FAIL and not a word of which.
 test: build
 	sh api/web/test.sh $(CURDIR)/bin/probity
 	$(GO) test $$($(GO) list ./... | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/)
@@ -64,10 +65,10 @@ test: build
 	sh tools/fuzz.sh $(FUZZTIME)
 
 test-race:
-	$(GO) test -race -timeout 40m -skip '$(CALM)' $(RACE)
+	$(GO) test -v -race -timeout 40m -skip '$(CALM)' $(RACE)
 
 test-calm:
-	$(GO) test -timeout 40m -run '$(CALM)' ./cmd/probity
+	$(GO) test -v -timeout 40m -run '$(CALM)' ./cmd/probity
 
 # In virtual time: a million rows take days of that and minutes of ours.
 makespan:

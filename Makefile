@@ -56,8 +56,8 @@ kills:
 fair:
 	PROBITY_FAIR_ROWS=$(FAIR) $(GO) test -v -count=1 -timeout 1h -run '^TestFleetIsFair$$' ./cmd/probity
 
-# What waits runs beside what computes; the output of each is printed whole when it ends. It tells of each test: a binary has
-# ended with FAIL and not a word of which.
+# What waits runs beside what computes; the output of each is printed whole when it ends. It names every test: one
+# binary ended with FAIL and named none.
 test: build
 	sh api/web/test.sh $(CURDIR)/bin/probity
 	$(GO) test $$($(GO) list ./... | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/)

@@ -31,6 +31,7 @@ type breather struct {
 	press  *press.Meter
 	since  time.Time
 	hungry *atomic.Bool // nil where nobody waits for the rows
+	rests  press.Rests  // nil where few do such work at one time
 }
 
 func (c *Coordinator) newBreather() breather { return breather{press: &c.press, since: time.Now()} }
@@ -43,6 +44,18 @@ func (l *live) newBreather() breather {
 	return b
 }
 
+// patiently is skip for the rows of a chunk, with rests: dozens of chunks are read within a moment when a list has been split.
+func (c *Coordinator) patiently(skip func(uint32) bool) func(uint32) bool {
+	b := c.newBreather()
+	b.rests = c.rests
+	read := 0
+	return func(row uint32) bool {
+		b.row(read)
+		read++
+		return skip(row)
+	}
+}
+
 // row is called for each row by its place.
 func (b *breather) row(i int) {
 	if i%breath != breath-1 {
@@ -51,10 +64,18 @@ func (b *breather) row(i int) {
 	now := time.Now()
 	switch {
 	case b.press.On(now):
-		time.Sleep(min(restTimes*now.Sub(b.since), longest))
+		b.rest(min(restTimes*now.Sub(b.since), longest))
 		now = time.Now()
 	case b.hungry == nil || !b.hungry.Load() || i%(hurried*breath) == hurried*breath-1:
 		breathe(i)
 	}
 	b.since = now
+}
+
+func (b *breather) rest(d time.Duration) {
+	if b.rests == nil {
+		time.Sleep(d)
+	} else {
+		b.rests.Rest(d)
+	}
 }

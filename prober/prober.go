@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/wire/press"
 	"probity/store/cache"
 )
 
@@ -23,6 +24,7 @@ type Prober struct {
 	ledger  *ledger
 	slots   slots
 	calls   calls
+	rests   press.Rests // of batches
 	dests   destinations
 	metrics *metrics
 	spare   *spare
@@ -56,7 +58,7 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(c.Cache.Keyer), tls: newTLS(),
+	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(c.Cache.Keyer), tls: newTLS(), rests: press.NewRests(),
 		dests: destinations{all: map[destinationKey]*destination{}}, lanes: map[laneKey]*lane{}, started: make(chan struct{}), stop: make(chan struct{})}
 	p.stile = newTurnstile(c.MaxSessions, &p.calls)
 	p.table.Store(c.Table)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"time"
 
@@ -47,8 +46,9 @@ type verification struct {
 	order  []keyed  // until all are admitted
 	probes []*probe // by row; nil where none was needed or it is over
 	who    priority
-	left   int // rows without a result
-	putOff int // rows that are to be tried again
+	left   int       // rows without a result
+	putOff int       // rows that are to be tried again
+	rested time.Time // when the last breath ended
 
 	same  sameRoute
 	batch []*probe // for same.lane, not yet added
@@ -71,15 +71,16 @@ type sameRoute struct {
 }
 
 func (p *Prober) begin(b *wire.Batch, emit func(wire.Results)) *verification {
-	v := &verification{p: p, b: b, r: newRun(p.spare), now: time.Now(), emit: emit, left: len(b.Rows),
+	now := time.Now()
+	v := &verification{p: p, b: b, r: newRun(p.spare), now: now, rested: now, emit: emit, left: len(b.Rows),
 		order: make([]keyed, len(b.Rows)), probes: make([]*probe, len(b.Rows))}
 	if b.Short {
 		v.who = short
 	}
 	k := p.cfg.Cache.Keyer()
 	for i := range b.Rows {
-		if i%deepBreath == deepBreath-1 {
-			p.breathe()
+		if len(b.Rows) > breath && i%breath == 0 { // before the first too: batches come together
+			v.breathe()
 		}
 		v.order[i] = keyed{k.Key(b.Rows[i].Address), i}
 	}
@@ -87,27 +88,12 @@ func (p *Prober) begin(b *wire.Batch, emit func(wire.Results)) *verification {
 	return v
 }
 
-// How many rows are admitted, and how many only looked up, before others have their turn: a few tenths of a millisecond.
-const (
-	breath     = 64
-	deepBreath = 256
-)
-
-// breathe lets others have their turn; while singles press, for longer than a breath takes.
-func (p *Prober) breathe() {
-	if p.calls.press.On(time.Now()) {
-		time.Sleep(time.Millisecond)
-	} else {
-		runtime.Gosched()
-	}
-}
-
 // admit answers what is known and queues the rest.
 func (v *verification) admit() {
 	known := v.known()
 	for i := range v.order {
 		if i%breath == breath-1 {
-			v.p.breathe() // a single need not wait until a batch is through
+			v.breathe() // a single need not wait until a batch is through
 		}
 		o := &v.order[i]
 		row := &v.b.Rows[o.row]
@@ -134,11 +120,11 @@ func (v *verification) known() []bool {
 	for i := range v.order {
 		keys[i] = v.order[i].key
 	}
-	for from := 0; from < len(keys); from += deepBreath {
+	for from := 0; from < len(keys); from += breath {
 		if from > 0 {
-			v.p.breathe()
+			v.breathe()
 		}
-		err := v.p.cfg.Cache.GetBatch(keys[from:min(from+deepBreath, len(keys))], v.now, func(i int, w engine.Verdict) {
+		err := v.p.cfg.Cache.GetBatch(keys[from:min(from+breath, len(keys))], v.now, func(i int, w engine.Verdict) {
 			row := &v.b.Rows[v.order[from+i].row]
 			if known[from+i] = fits(&w, row.Flags, row.Route, v.b.MaxAge, v.now); known[from+i] {
 				v.put(v.order[from+i].row, &outcome{verdict: w})

@@ -2,10 +2,11 @@
 // rests its work on rows then, and a prober its sessions, each by its own count of the calls that it was asked. Of fewer, each
 // waits a few milliseconds longer beside a list, and the list loses nothing.
 //
-// It knows counts and times that it is given. It refuses to look at a clock, to wait, or to say who gives way to whom.
+// It knows counts and times that it is given. It refuses to look at a clock, or to say who gives way to whom and for how long.
 //
 // Invariants:
 //  1. Singles press at a time if Least or more came in the span of that time, or in the one before; the zero Meter has heard of none.
 //  2. A Meter takes no lock and no memory, and is safe for concurrent use. Calls that meet at the turn of a span may be counted in
 //     either: a meter is no ledger.
+//  3. Of those who share Rests, one rests at a time.
 package press

@@ -21,7 +21,8 @@ type Meter struct {
 // Called counts a single.
 func (m *Meter) Called(now time.Time) {
 	span := now.UnixNano() / int64(Span)
-	if was := m.span.Load(); was != span && m.span.CompareAndSwap(was, span) {
+	// One that is late by a span counts with those of now; one that comes from further back tells of a clock that was set back.
+	if was := m.span.Load(); was != span && was != span+1 && m.span.CompareAndSwap(was, span) {
 		had := m.n.Swap(0)
 		if was != span-1 {
 			had = 0
@@ -34,7 +35,7 @@ func (m *Meter) Called(now time.Time) {
 // On reports that singles press: in this span or in the one before.
 func (m *Meter) On(now time.Time) bool {
 	switch now.UnixNano()/int64(Span) - m.span.Load() {
-	case 0:
+	case -1, 0:
 		return max(m.had.Load(), m.n.Load()) >= Least
 	case 1:
 		return m.n.Load() >= Least

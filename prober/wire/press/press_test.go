@@ -34,3 +34,32 @@ func TestMeter(t *testing.T) {
 		}
 	}
 }
+
+// TestLateCall counts calls that come out of order, as they do from many connections: one of a span before takes nothing back.
+func TestLateCall(t *testing.T) {
+	var m Meter
+	now := time.Unix(1_700_000_000, 0)
+	for range Least {
+		m.Called(now)
+	}
+	m.Called(now.Add(Span))
+	m.Called(now)
+	require.True(t, m.On(now.Add(Span)))
+	require.True(t, m.On(now), "asked for late")
+}
+
+// TestClockSetBack counts on after it.
+func TestClockSetBack(t *testing.T) {
+	var m Meter
+	now := time.Unix(1_700_000_000, 0)
+	for range Least {
+		m.Called(now)
+	}
+	now = now.Add(-time.Hour)
+	require.False(t, m.On(now))
+	for range Least {
+		m.Called(now)
+	}
+	require.True(t, m.On(now))
+	require.False(t, m.On(now.Add(2*Span)))
+}

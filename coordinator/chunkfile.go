@@ -188,8 +188,8 @@ type chunkRows struct {
 	batch []wire.Row
 }
 
-// unpack reads a chunk. Rows that skip reports are left out: they were answered before.
-func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool) (*chunkRows, error) {
+// unpack reads a chunk. Rows that skip reports are left out: they were answered before. It breathes with rest, which may be nil.
+func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool, rest *breather) (*chunkRows, error) {
 	le := binary.LittleEndian
 	if len(b) < chunkHeader || le.Uint32(b) != chunkMagic || le.Uint64(b[12:]) != xxh3.Hash(b[chunkHeader:]) {
 		return nil, errChunkFile
@@ -202,6 +202,7 @@ func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool) (*chunkRows,
 	vias := make([]*via, routes)
 	r := chunkReader{rest: b}
 	for i := range vias {
+		rest.row(i)
 		if vias[i] = r.via(t); r.short {
 			return nil, errChunkFile
 		}
@@ -218,6 +219,7 @@ func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool) (*chunkRows,
 		if skip(a.Number) {
 			continue
 		}
+		rest.row(len(out.asks))
 		addr, err := engine.Parse(a.Mailbox)
 		if err != nil {
 			return nil, fmt.Errorf("chunk row %d: %w: %w", a.Number, errDamaged, err)
@@ -230,7 +232,7 @@ func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool) (*chunkRows,
 
 // chunkNumbers calls visit with the numbers of a chunk's rows.
 func chunkNumbers(b []byte, t *engine.Table, visit func(uint32)) error {
-	_, err := unpackChunk(b, t, func(row uint32) bool { visit(row); return true })
+	_, err := unpackChunk(b, t, func(row uint32) bool { visit(row); return true }, nil)
 	return err
 }
 

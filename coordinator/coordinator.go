@@ -82,7 +82,8 @@ type Coordinator struct {
 	desk   *desk
 	meters meters
 	press  press.Meter // of singles
-	rests  press.Rests // of those who read chunks
+	// Of those who read chunks of long lists, and of short ones.
+	breaths, shortBreaths press.Breaths
 
 	mu       sync.Mutex // guards all below
 	runners  map[string]*runner
@@ -111,7 +112,7 @@ func New(cfg Config) *Coordinator {
 	c := &Coordinator{
 		cfg: cfg, log: cfg.Log, packer: newPacker(), unpacker: newUnpacker(), workers: max(1, min(4, runtime.GOMAXPROCS(0))),
 		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(maxAssembled), rendering: sem(maxRendered), erasing: sem(maxErased),
-		swapping: sem(1), rests: press.NewRests(), turns: map[string]*turn{},
+		swapping: sem(1), breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(), turns: map[string]*turn{},
 		desk: newDesk(), runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},
 	}
 	c.table.Store(cfg.Table)

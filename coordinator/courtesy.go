@@ -10,7 +10,7 @@ import (
 
 // The rests of work on rows.
 const (
-	breath    = 128                  // rows between two: about a millisecond
+	breath    = 128                  // rows between two: some tenths of a millisecond
 	restTimes = 3                    // as long as the work before, while singles press
 	longest   = 5 * time.Millisecond // of a rest
 	hurried   = 8                    // breaths in one, where the desk has nothing to send
@@ -31,7 +31,9 @@ type breather struct {
 	press  *press.Meter
 	since  time.Time
 	hungry *atomic.Bool // nil where nobody waits for the rows
-	rests  press.Rests  // nil where few do such work at one time
+	// Where many do such work at one time; nil elsewhere.
+	breaths press.Breaths
+	over    <-chan struct{} // closed when nobody wants the rows any more
 }
 
 func (c *Coordinator) newBreather() breather { return breather{press: &c.press, since: time.Now()} }
@@ -44,21 +46,21 @@ func (l *live) newBreather() breather {
 	return b
 }
 
-// patiently is skip for the rows of a chunk, with rests: dozens of chunks are read within a moment when a list has been split.
-func (c *Coordinator) patiently(skip func(uint32) bool) func(uint32) bool {
-	b := c.newBreather()
-	b.rests = c.rests
-	read := 0
-	return func(row uint32) bool {
-		b.row(read)
-		read++
-		return skip(row)
+// newBreather is for reading a chunk: many are read within a moment when a list has been split. Those of short lists do not wait
+// until the long ones' have breathed.
+func (f *flight) newBreather() breather {
+	b := f.l.c.newBreather()
+	b.over = f.l.ctx.Done()
+	b.breaths = f.l.c.breaths
+	if f.l.c.desk.isShort(f.l) {
+		b.breaths = f.l.c.shortBreaths
 	}
+	return b
 }
 
-// row is called for each row by its place.
+// row is called for each row by its place. A nil breather never rests.
 func (b *breather) row(i int) {
-	if i%breath != breath-1 {
+	if b == nil || i%breath != breath-1 {
 		return
 	}
 	now := time.Now()
@@ -73,9 +75,9 @@ func (b *breather) row(i int) {
 }
 
 func (b *breather) rest(d time.Duration) {
-	if b.rests == nil {
+	if b.breaths == nil {
 		time.Sleep(d)
 	} else {
-		b.rests.Rest(d)
+		b.breaths.Take(d, b.over)
 	}
 }

@@ -1,14 +1,17 @@
 package coordinator
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"probity/prober/wire/press"
+	"probity/store"
 )
 
 // TestRowsRestWhileSinglesPress: three parts of four of the time, but never for long, and not for a few singles.
@@ -35,32 +38,53 @@ func TestRowsRestWhileSinglesPress(t *testing.T) {
 	})
 }
 
-// TestChunksAreReadPatiently reads some at one time: at once while nobody calls, with one rest after another while singles press.
+// TestChunksAreReadPatiently reads some at one time: at once while nobody calls; one rest after another while singles press, until
+// the list is cancelled. A short list's does not wait for them.
 func TestChunksAreReadPatiently(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := Coordinator{rests: press.NewRests()}
-		const chunks, work = 20, time.Millisecond
-		read := func() time.Duration {
-			var all sync.WaitGroup
-			began := time.Now()
-			for range chunks {
-				all.Go(func() {
-					skip := c.patiently(func(row uint32) bool { return row%2 == 0 })
-					for row := range uint32(breath) {
+	const chunks, work = 20, time.Millisecond
+	for _, x := range []struct {
+		name        string
+		singles     int
+		cancelled   bool
+		long, short time.Duration // until the last has read its chunk
+	}{
+		{"nobody calls", press.Least - 1, false, work, work},
+		{"singles press", press.Least, false, work + chunks*restTimes*work, work + restTimes*work},
+		{"singles press, and the list is cancelled", press.Least, true, work, work + restTimes*work},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &Coordinator{desk: newDesk(), breaths: make(press.Breaths, 1), shortBreaths: make(press.Breaths, 1)}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				long := &live{c: c, ctx: ctx, job: &store.Job{Unique: 1_000_000}}
+				short := &live{c: c, ctx: t.Context(), job: &store.Job{Unique: 1000}}
+				c.desk.lives = []*live{long, short}
+				if x.cancelled {
+					cancel()
+				}
+				for range x.singles {
+					c.press.Called(time.Now())
+				}
+				began := time.Now()
+				read := func(l *live, want time.Duration) {
+					b := (&flight{l: l}).newBreather()
+					for row := range breath {
 						if row == breath-1 {
 							time.Sleep(work)
 						}
-						require.Equal(t, row%2 == 0, skip(row))
+						b.row(row)
 					}
-				})
-			}
-			all.Wait()
-			return time.Since(began)
-		}
-		require.Equal(t, work, read())
-		for range press.Least {
-			c.press.Called(time.Now())
-		}
-		require.Equal(t, work+chunks*restTimes*work, read())
-	})
+					assert.LessOrEqual(t, time.Since(began), want)
+				}
+				var all sync.WaitGroup
+				for range chunks {
+					all.Go(func() { read(long, x.long) })
+				}
+				all.Go(func() { read(short, x.short) })
+				all.Wait()
+				require.Equal(t, max(x.long, x.short), time.Since(began))
+			})
+		})
+	}
 }

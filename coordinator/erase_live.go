@@ -57,7 +57,7 @@ func (e *erasure) recut(l *live) error {
 		if err != nil {
 			return err
 		}
-		rows, err := unpackChunk(b, l.c.table.Load(), func(uint32) bool { return false })
+		rows, err := unpackChunk(b, l.c.table.Load(), func(uint32) bool { return false }, nil)
 		if err != nil {
 			return fmt.Errorf("chunk %d: %w", c.Number, err)
 		}

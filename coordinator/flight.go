@@ -64,7 +64,8 @@ func (f *flight) fly() error {
 	if err != nil {
 		return err
 	}
-	if f.rows, err = unpackChunk(b, l.c.table.Load(), l.c.patiently(l.answered.has)); err != nil {
+	rest := f.newBreather()
+	if f.rows, err = unpackChunk(b, l.c.table.Load(), l.answered.has, &rest); err != nil {
 		return fmt.Errorf("chunk %d: %w", f.chunk.Number, err)
 	}
 	f.index()

@@ -28,7 +28,7 @@ func TestPiecesMixTheirRows(t *testing.T) {
 	seen := map[uint32]bool{}
 	for _, piece := range p.pieces(leastRows, &breather{press: &press.Meter{}}) {
 		require.LessOrEqual(t, piece.len(), leastRows)
-		rows, err := unpackChunk(piece.appendChunk(nil, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false })
+		rows, err := unpackChunk(piece.appendChunk(nil, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false }, nil)
 		require.NoError(t, err)
 		bad, follow := 0, 0
 		for i, a := range rows.asks {

@@ -12,14 +12,19 @@ const breath = 128
 const longestRest = time.Millisecond
 
 // breathe lets others have their turn; while singles press, for as long as the work since the last breath took, one batch after
-// another.
+// another. Batches of short lists do not wait for those of long ones.
 func (v *verification) breathe() {
 	now := time.Now()
 	if !v.p.calls.press.On(now) {
 		runtime.Gosched()
-		v.rested = now
+		v.breathed = now
 		return
 	}
-	v.p.rests.Rest(min(now.Sub(v.rested), longestRest))
-	v.rested = time.Now()
+	v.flushLane() // who joins one of its probes shall not wait for the breath
+	line := v.p.breaths
+	if v.who == short {
+		line = v.p.short
+	}
+	line.Take(min(now.Sub(v.breathed), longestRest), v.over)
+	v.breathed = time.Now()
 }

@@ -24,7 +24,8 @@ type Prober struct {
 	ledger  *ledger
 	slots   slots
 	calls   calls
-	rests   press.Rests // of batches
+	breaths press.Breaths // of batches of long lists
+	short   press.Breaths // of short ones
 	dests   destinations
 	metrics *metrics
 	spare   *spare
@@ -58,7 +59,7 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(c.Cache.Keyer), tls: newTLS(), rests: press.NewRests(),
+	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(c.Cache.Keyer), tls: newTLS(), breaths: press.NewBreaths(), short: press.NewBreaths(),
 		dests: destinations{all: map[destinationKey]*destination{}}, lanes: map[laneKey]*lane{}, started: make(chan struct{}), stop: make(chan struct{})}
 	p.stile = newTurnstile(c.MaxSessions, &p.calls)
 	p.table.Store(c.Table)

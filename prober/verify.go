@@ -28,7 +28,7 @@ func (p *Prober) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, 
 	if err := p.await(ctx); err != nil {
 		return err
 	}
-	v := p.begin(b, emit)
+	v := p.begin(b, emit, ctx.Done())
 	v.admit()
 	v.collect(ctx, orElse(hold, defaultHold))
 	return nil
@@ -41,14 +41,16 @@ type verification struct {
 	r    *run
 	now  time.Time
 	emit func(wire.Results)
-	part []wire.Result // from the prober's spare ones; nil between two parts
+	over <-chan struct{} // closed when nobody waits for the batch
+	part []wire.Result   // from the prober's spare ones; nil between two parts
 	// Rows in the order of their keys: what is asked together lies together in the cache, and a domain's rows are shuffled.
 	order  []keyed  // until all are admitted
 	probes []*probe // by row; nil where none was needed or it is over
 	who    priority
-	left   int       // rows without a result
-	putOff int       // rows that are to be tried again
-	rested time.Time // when the last breath ended
+	left   int // rows without a result
+	putOff int // rows that are to be tried again
+
+	breathed time.Time // last
 
 	same  sameRoute
 	batch []*probe // for same.lane, not yet added
@@ -70,9 +72,9 @@ type sameRoute struct {
 	suppressed bool
 }
 
-func (p *Prober) begin(b *wire.Batch, emit func(wire.Results)) *verification {
+func (p *Prober) begin(b *wire.Batch, emit func(wire.Results), over <-chan struct{}) *verification {
 	now := time.Now()
-	v := &verification{p: p, b: b, r: newRun(p.spare), now: now, rested: now, emit: emit, left: len(b.Rows),
+	v := &verification{p: p, b: b, r: newRun(p.spare), now: now, breathed: now, emit: emit, over: over, left: len(b.Rows),
 		order: make([]keyed, len(b.Rows)), probes: make([]*probe, len(b.Rows))}
 	if b.Short {
 		v.who = short
@@ -91,14 +93,15 @@ func (p *Prober) begin(b *wire.Batch, emit func(wire.Results)) *verification {
 // admit answers what is known and queues the rest.
 func (v *verification) admit() {
 	known := v.known()
+	asked := 0
 	for i := range v.order {
-		if i%breath == breath-1 {
-			v.breathe() // a single need not wait until a batch is through
-		}
 		o := &v.order[i]
 		row := &v.b.Rows[o.row]
 		if known[i] {
 			continue
+		}
+		if asked++; asked%breath == 0 {
+			v.breathe() // a single need not wait until a batch is through
 		}
 		if due, wait := v.p.retries.pending(o.key); wait != nil && row.Attempt == 0 {
 			v.put(o.row, &outcome{verdict: *wait, deferred: true, due: due, attempt: 1})

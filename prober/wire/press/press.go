@@ -18,27 +18,33 @@ type Meter struct {
 	had  atomic.Int64 // calls in the one before, if that was the span before
 }
 
+// late is how many spans a call may come after others: it waited for a processor between its look at the clock and its count. More
+// tells of a clock that was set back.
+const late = 10
+
 // Called counts a single.
 func (m *Meter) Called(now time.Time) {
 	span := now.UnixNano() / int64(Span)
-	// One that is late by a span counts with those of now; one that comes from further back tells of a clock that was set back.
-	if was := m.span.Load(); was != span && was != span+1 && m.span.CompareAndSwap(was, span) {
-		had := m.n.Swap(0)
-		if was != span-1 {
-			had = 0
+	was := m.span.Load()
+	if behind := was - span; (behind < 0 || behind > late) && m.span.CompareAndSwap(was, span) {
+		n := m.n.Load()
+		if was == span-1 {
+			m.had.Store(n)
+		} else {
+			m.had.Store(0)
 		}
-		m.had.Store(had)
+		m.n.Add(-n)
 	}
 	m.n.Add(1)
 }
 
 // On reports that singles press: in this span or in the one before.
 func (m *Meter) On(now time.Time) bool {
-	switch now.UnixNano()/int64(Span) - m.span.Load() {
-	case -1, 0:
-		return max(m.had.Load(), m.n.Load()) >= Least
-	case 1:
+	switch age := now.UnixNano()/int64(Span) - m.span.Load(); {
+	case age == 1:
 		return m.n.Load() >= Least
+	case age <= 0 && age >= -late:
+		return max(m.had.Load(), m.n.Load()) >= Least
 	}
 	return false
 }

@@ -8,11 +8,14 @@ import (
 // breath is how many rows are worked on before others have their turn: a few tenths of a millisecond.
 const breath = 128
 
-// longestRest is the most that a piece of work is paid with, however long it took.
-const longestRest = time.Millisecond
+// What a piece of work is paid with while singles press.
+const (
+	restTimes   = 2                    // as long as it took
+	longestRest = 2 * time.Millisecond // at the most
+)
 
-// breathe lets others have their turn; while singles press, for as long as the work since the last breath took, one batch after
-// another. Batches of short lists do not wait for those of long ones.
+// breathe lets others have their turn; while singles press, for longer than the work since the last breath took, one batch
+// after another. Batches of short lists do not wait for those of long ones.
 func (v *verification) breathe() {
 	now := time.Now()
 	if !v.p.calls.press.On(now) {
@@ -25,6 +28,6 @@ func (v *verification) breathe() {
 	if v.who == short {
 		line = v.p.short
 	}
-	line.Take(min(now.Sub(v.breathed), longestRest), v.over)
+	line.Take(min(restTimes*now.Sub(v.breathed), longestRest), v.over)
 	v.breathed = time.Now()
 }

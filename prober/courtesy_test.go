@@ -13,8 +13,8 @@ import (
 	"probity/prober/wire/press"
 )
 
-// TestBatchesBreatheOneAfterAnother lets many breathe at one time: at once while nobody calls; one after another, each for as long
-// as its work took, while singles press, until nobody waits for them. A short list's does not wait for theirs.
+// TestBatchesBreatheOneAfterAnother lets many breathe at one time: at once while nobody calls; one after another, each for a time
+// that its work decides, while singles press, until nobody waits for them. A short list's does not wait for theirs.
 func TestBatchesBreatheOneAfterAnother(t *testing.T) {
 	const batches, work = 20, 300 * time.Microsecond
 	for _, x := range []struct {
@@ -25,9 +25,9 @@ func TestBatchesBreatheOneAfterAnother(t *testing.T) {
 		long, short time.Duration // until the last has breathed
 	}{
 		{"nobody calls", press.Least - 1, work, false, 0, 0},
-		{"singles press", press.Least, work, false, batches * work, work},
+		{"singles press", press.Least, work, false, batches * restTimes * work, restTimes * work},
 		{"singles press, and the work was long", press.Least, time.Second / 20, false, batches * longestRest, longestRest},
-		{"singles press, and the list is cancelled", press.Least, work, true, 0, work},
+		{"singles press, and the list is cancelled", press.Least, work, true, 0, restTimes * work},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -32,8 +32,9 @@
 //     needs no asking (no address, settled by the provider's own rules) is left out of it before the clock starts.
 //  6. What is kept in memory by row: the recipients of a floor, at most maxRecipients of them, and four bytes a name of
 //     the dns scenario. Samples are at most maxSamples a process.
-//  7. On a machine that others use too, the report says how many cores they took. Floors of bytes, and uploads, are measured
-//     three times, and the fastest counts: others can only slow them down.
+//  7. On a machine that others use too, the report says how many cores they took, and beside a load at a fixed rate what a virtual
+//     machine's host kept from it. Floors of bytes, and uploads, are measured three times, and the fastest counts: others can only
+//     slow them down.
 //  8. Every file lies in the directory of the options, and every process ends, before Run returns.
 //
 // Other libraries are compared with in bench/peers, a module of its own.

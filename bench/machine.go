@@ -57,29 +57,37 @@ func readShort(file string) string {
 type effort struct {
 	at   time.Time
 	busy time.Duration // of the whole machine; 0 when the system does not tell
-	ours time.Duration // of this process and those that it started and that have ended
+	// What a virtual machine wanted of its host and did not get, which is part of busy; 0 when the system does not tell.
+	stolen time.Duration
+	ours   time.Duration // of this process and those that it started and that have ended
 }
 
 func effortSoFar() effort {
-	return effort{at: time.Now(), busy: parseBusy(readShort("/proc/stat")), ours: ownCPU() + childrenCPU()}
+	busy, stolen := parseBusy(readShort("/proc/stat"))
+	return effort{at: time.Now(), busy: busy, stolen: stolen, ours: ownCPU() + childrenCPU()}
 }
 
-// parseBusy adds up the first line of /proc/stat but for what is idle: user, nice, system, then irq, softirq and steal.
-func parseBusy(text string) time.Duration {
+// parseBusy adds up the first line of /proc/stat but for what is idle: user, nice, system, then irq, softirq and steal. The last
+// is told apart, too.
+func parseBusy(text string) (busy, stolen time.Duration) {
 	line, _, _ := strings.Cut(text, "\n")
 	fields := strings.Fields(line)
 	if len(fields) < 9 || fields[0] != "cpu" {
-		return 0
+		return 0, 0
 	}
-	var ticks int64
-	for _, i := range [...]int{1, 2, 3, 6, 7, 8} {
-		n, err := strconv.ParseInt(fields[i], 10, 64)
+	const steal = 8
+	for _, i := range [...]int{1, 2, 3, 6, 7, steal} {
+		ticks, err := strconv.ParseInt(fields[i], 10, 64)
 		if err != nil {
-			return 0
+			return 0, 0
 		}
-		ticks += n
+		spent := time.Duration(ticks) * (time.Second / ticksPerSecond)
+		busy += spent
+		if i == steal {
+			stolen = spent
+		}
 	}
-	return time.Duration(ticks) * (time.Second / ticksPerSecond)
+	return busy, stolen
 }
 
 // muchElse is how many cores others may use before a reader should know.
@@ -97,4 +105,10 @@ func (r *Report) reportOthers(before, now effort) {
 		r.remark("others used %.2f of this machine's %d cores meanwhile: what is counted in seconds is slower than it need be, and a ratio "+
 			"of two times says less than that of two CPU times", cores, r.Machine.Cores)
 	}
+}
+
+// reportStolen notes what the machine's host kept from it since before, on a virtual machine: who is answered late then, by
+// whatever program, waited for the host.
+func (r *Report) reportStolen(name string, before, now effort) {
+	r.metric(name, milliseconds(now.stolen-before.stolen), "ms")
 }

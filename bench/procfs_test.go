@@ -9,10 +9,19 @@ import (
 )
 
 func TestParseBusyLeavesOutWhatIsIdle(t *testing.T) {
-	require.Equal(t, 26*time.Second, parseBusy("cpu  1000 200 400 99999 888 300 400 300 0 0\ncpu0 1 2 3 4 5 6 7 8\n"))
+	busy, stolen := parseBusy("cpu  1000 200 400 99999 888 300 400 300 0 0\ncpu0 1 2 3 4 5 6 7 8\n")
+	require.Equal(t, 26*time.Second, busy)
+	require.Equal(t, 3*time.Second, stolen)
 	for _, text := range []string{"", "cpu", "cpu 1 2 3 4 5 6 7 x", "intr 1 2 3 4 5 6 7 8"} {
-		require.Zero(t, parseBusy(text), text)
+		busy, stolen := parseBusy(text)
+		require.Zero(t, busy+stolen, text)
 	}
+}
+
+func TestStolenTimeIsNoted(t *testing.T) {
+	r := newReport("x", "", 1, Machine{Cores: 2})
+	r.reportStolen("stolen", effort{stolen: time.Second}, effort{stolen: 1030 * time.Millisecond})
+	require.Equal(t, Metric{Value: 30, Unit: "ms"}, r.Metrics["stolen"])
 }
 
 func TestOthersAreNoted(t *testing.T) {

@@ -158,10 +158,12 @@ func (t *Trial) measureBeside(ctx context.Context, s *service, l load, bodies []
 	}
 	t.say("cached addresses at a fixed rate beside a list")
 	l.name, l.connections, l.bodies, l.rate, l.duration = "beside a list", besideAtOnce, bodies, besideRate, t.loadTime()
+	before := effortSoFar()
 	count, err := l.run(ctx)
 	if err != nil {
 		return err
 	}
+	t.reportStolen("beside_stolen", before, effortSoFar())
 	after, err := s.job(ctx, s.keys[0], job.ID)
 	if err != nil {
 		return err

@@ -9,16 +9,54 @@ import (
 )
 
 // SetAlone stops this node's work, or lets it go on: a node that has lost its coordinator opens no connection and begins no
-// transaction, not even for a retry of its own. What was sent is heard to its end, and what waits goes on waiting.
+// transaction, not even for a retry of its own. What was sent is heard to its end, and what somebody waits for goes on waiting.
 func (p *Prober) SetAlone(alone bool) {
-	p.slots.close(alone)
 	if alone {
+		p.slots.close(true)
 		return
 	}
+	p.abandonNarrow()
+	p.slots.close(false)
 	now := time.Now()
 	for l := p.slots.next(); l != nil; l = p.slots.next() {
 		l.kicked(now)
 	}
+}
+
+// abandonNarrow drops what waits at narrow routes for nobody's sake, such as rows of a lost coordinator whose decoy was not asked
+// yet. Another source may have had the route meanwhile, and nobody says what it has used of the hour until new rows come.
+func (p *Prober) abandonNarrow() {
+	for _, l := range p.allLanes() {
+		if l.provider.Wide {
+			continue
+		}
+		for _, waits := range l.waiting() {
+			if p.flight.abandon(waits) {
+				p.rows.Add(-1)
+			}
+		}
+	}
+}
+
+// waiting lists the probes in the lane that no session has.
+func (l *lane) waiting() (all []*probe) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := func(q *list) {
+		for p := q.first; p != nil; p = p.next {
+			all = append(all, p)
+		}
+	}
+	for _, pl := range l.places {
+		for who := range pl.queues {
+			of(&pl.queues[who])
+		}
+		of(&pl.decoy.waiting)
+	}
+	for _, g := range l.groups {
+		of(&g.again)
+	}
+	return all
 }
 
 // close closes the slots, or opens them.

@@ -41,7 +41,8 @@
 //     of sessions, as many connect or ask at one time as the processor keeps up with (turnstile.go);
 //     those that wait for a far host's reply are not among them (away.go).
 //  9. A node that is told to stand alone (SetAlone) opens no connection and begins no transaction until it is told otherwise,
-//     not even for a retry of its own. A source that cannot connect anywhere sends one canary in a while and nothing else: to whom
+//     not even for a retry of its own; then it has forgotten what waited at narrow routes for rows that went home (alone.go).
+//     A source that cannot connect anywhere sends one canary in a while and nothing else: to whom
 //     it has reached last, if it may (canary.go): never where the suppress list or the table forbid. What may be our own outage costs jobs time, not verdicts: a host that refuses is
 //     tried again after a second, and rows whose failure is doubtful are put off by the schedule, twice at the most.
 //  10. A source that three routes refuse as listed rests everywhere, over a restart too, but for one canary an hour, which needs

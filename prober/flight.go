@@ -59,7 +59,12 @@ func (f *flight) end(p *probe) []asker {
 }
 
 // leave lets a run wait no longer. A queued probe that nobody waits for is dropped; true then.
-func (f *flight) leave(p *probe, r *run) bool {
+func (f *flight) leave(p *probe, r *run) bool { return f.drop(p, r, false) }
+
+// abandon drops a queued probe if nobody waits for it, even one whose target has answered. True then.
+func (f *flight) abandon(p *probe) bool { return f.drop(p, nil, true) }
+
+func (f *flight) drop(p *probe, r *run, paid bool) bool {
 	s := f.shard(&p.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +78,7 @@ func (f *flight) leave(p *probe, r *run) bool {
 	if len(rest) > 0 || p.retry || s.m[p.key] != p {
 		return false
 	}
-	if l := p.lane.Load(); l == nil || !l.withdraw(p) {
+	if l := p.lane.Load(); l == nil || !l.withdraw(p, paid) {
 		return false
 	}
 	delete(s.m, p.key)

@@ -221,11 +221,11 @@ func (l *lane) promote(p *probe, who priority, now time.Time) {
 }
 
 // withdraw takes a probe that nobody waits for any more out of its queue; false when a session has it, or when its target has
-// answered and it waits for a decoy or a refusal: it was paid for, and its row comes again.
-func (l *lane) withdraw(p *probe) bool {
+// answered and it waits for a decoy or a refusal: it was paid for, and its row comes again. With paid it goes all the same.
+func (l *lane) withdraw(p *probe, paid bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p.lane.Load() != l || p.in == nil || p.in == &p.place.decoy.waiting {
+	if p.lane.Load() != l || p.in == nil || p.in == &p.place.decoy.waiting && !paid {
 		return false
 	}
 	l.dequeue(p)

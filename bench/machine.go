@@ -107,8 +107,11 @@ func (r *Report) reportOthers(before, now effort) {
 	}
 }
 
-// reportStolen notes what the machine's host kept from it since before, on a virtual machine: who is answered late then, by
-// whatever program, waited for the host.
+// reportStolen notes what the machine's host kept from it since before, on a virtual machine: who is answered late may have
+// waited for the host.
 func (r *Report) reportStolen(name string, before, now effort) {
+	if before.busy == 0 || now.busy == 0 {
+		return
+	}
 	r.metric(name, milliseconds(now.stolen-before.stolen), "ms")
 }

@@ -20,7 +20,9 @@ func TestParseBusyLeavesOutWhatIsIdle(t *testing.T) {
 
 func TestStolenTimeIsNoted(t *testing.T) {
 	r := newReport("x", "", 1, Machine{Cores: 2})
-	r.reportStolen("stolen", effort{stolen: time.Second}, effort{stolen: 1030 * time.Millisecond})
+	r.reportStolen("stolen", effort{busy: time.Hour, stolen: time.Second}, effort{busy: time.Hour, stolen: 1030 * time.Millisecond})
+	r.reportStolen("not told", effort{}, effort{})
+	require.NotContains(t, r.Metrics, "not told")
 	require.Equal(t, Metric{Value: 30, Unit: "ms"}, r.Metrics["stolen"])
 }
 

@@ -2,7 +2,9 @@ package prober
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"probity/prober/wire"
 	"probity/prober/wire/press"
 )
 
@@ -31,7 +34,7 @@ func TestBatchesBreatheOneAfterAnother(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &Prober{breaths: make(press.Breaths, 1), short: make(press.Breaths, 1)}
+				p := &Prober{breaths: make(press.Breaths, 1), shortBreaths: make(press.Breaths, 1)}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				if x.gone {
@@ -44,7 +47,7 @@ func TestBatchesBreatheOneAfterAnother(t *testing.T) {
 				}
 				began := time.Now()
 				breathe := func(who priority, over <-chan struct{}, want time.Duration) {
-					v := &verification{p: p, who: who, over: over, breathed: start}
+					v := &verification{p: p, who: who, over: over, breathed: start, sent: start, r: newRun(newSpare(1))}
 					v.breathe()
 					assert.LessOrEqual(t, time.Since(began), want)
 				}
@@ -58,4 +61,52 @@ func TestBatchesBreatheOneAfterAnother(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestABreathingBatchIsUnderWay lets one breath of a batch pass at a time: what was admitted before is asked, and what was answered
+// is told.
+func TestABreathingBatchIsUnderWay(t *testing.T) {
+	var people []string
+	for i := range 2 * breath {
+		people = append(people, fmt.Sprintf("p%d", i))
+	}
+	h := &host{rcpt: knows(people...)}
+	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		b.prober.breaths = make(press.Breaths, 1)
+		b.prober.breaths <- struct{}{}
+		for range press.Least {
+			b.prober.calls.called(time.Now())
+		}
+		var rows []wire.Row
+		for i, who := range people {
+			rows = append(rows, b.rows(mxa, who+"@a.example")...)
+			rows[i].Number = uint32(i)
+		}
+		var told atomic.Int64
+		ctx, cancel := context.WithCancel(context.Background())
+		var home sync.WaitGroup
+		home.Go(func() {
+			batch := &wire.Batch{Job: "j", Rows: rows, MaxAge: time.Hour, Started: time.Now()}
+			assert.NoError(t, b.prober.Verify(ctx, batch, time.Minute, func(r wire.Results) { told.Add(int64(len(r.Rows))) }))
+		})
+		one := func() {
+			<-b.prober.breaths
+			b.prober.breaths <- struct{}{}
+			synctest.Wait()
+		}
+		defer home.Wait()
+		defer cancel()
+		synctest.Wait()
+		for range 4 { // two while the keys are made, one of the sorting, one of the look-up
+			one()
+		}
+		time.Sleep(time.Second)
+		require.NotEmpty(t, h.saw().dialed)
+		require.Zero(t, told.Load())
+		one()
+		require.NotZero(t, told.Load())
+		cancel()
+		home.Wait()
+		require.EqualValues(t, len(rows), told.Load())
+	})
 }

@@ -24,22 +24,22 @@ type Prober struct {
 	ledger  *ledger
 	slots   slots
 	calls   calls
-	breaths press.Breaths // of batches of long lists
-	short   press.Breaths // of short ones
-	dests   destinations
-	metrics *metrics
-	spare   *spare
-	recent  *recent
-	tls     *tls.Config // of all sessions
-	tickets tickets
-	stile   *turnstile
-	horizon horizon
-	rows    atomic.Int64 // probes in memory
-	warned  sync.Once
-	refrain refrain
-	quiet   time.Time     // budgets per minute are used up until then: what was used before the start is not known
-	started chan struct{} // closed when Run begins
-	stop    chan struct{} // closed when Run ends
+	// Of batches of long lists, and of short ones.
+	breaths, shortBreaths press.Breaths
+	dests                 destinations
+	metrics               *metrics
+	spare                 *spare
+	recent                *recent
+	tls                   *tls.Config // of all sessions
+	tickets               tickets
+	stile                 *turnstile
+	horizon               horizon
+	rows                  atomic.Int64 // probes in memory
+	warned                sync.Once
+	refrain               refrain
+	quiet                 time.Time     // budgets per minute are used up until then: what was used before the start is not known
+	started               chan struct{} // closed when Run begins
+	stop                  chan struct{} // closed when Run ends
 
 	mu    sync.Mutex // guards lanes
 	lanes map[laneKey]*lane
@@ -59,7 +59,7 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(c.Cache.Keyer), tls: newTLS(), breaths: press.NewBreaths(), short: press.NewBreaths(),
+	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(c.Cache.Keyer), tls: newTLS(), breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(),
 		dests: destinations{all: map[destinationKey]*destination{}}, lanes: map[laneKey]*lane{}, started: make(chan struct{}), stop: make(chan struct{})}
 	p.stile = newTurnstile(c.MaxSessions, &p.calls)
 	p.table.Store(c.Table)

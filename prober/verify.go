@@ -30,7 +30,7 @@ func (p *Prober) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, 
 	}
 	v := p.begin(b, emit, ctx.Done())
 	v.admit()
-	v.collect(ctx, orElse(hold, defaultHold))
+	v.collect(ctx, orElse(hold, defaultHold)-time.Since(v.now))
 	return nil
 }
 
@@ -39,7 +39,7 @@ type verification struct {
 	p    *Prober
 	b    *wire.Batch
 	r    *run
-	now  time.Time
+	now  time.Time // when it came
 	emit func(wire.Results)
 	over <-chan struct{} // closed when nobody waits for the batch
 	part []wire.Result   // from the prober's spare ones; nil between two parts
@@ -51,6 +51,7 @@ type verification struct {
 	putOff int // rows that are to be tried again
 
 	breathed time.Time // last
+	sent     time.Time // the last part
 
 	same  sameRoute
 	batch []*probe // for same.lane, not yet added
@@ -74,19 +75,23 @@ type sameRoute struct {
 
 func (p *Prober) begin(b *wire.Batch, emit func(wire.Results), over <-chan struct{}) *verification {
 	now := time.Now()
-	v := &verification{p: p, b: b, r: newRun(p.spare), now: now, breathed: now, emit: emit, over: over, left: len(b.Rows),
+	v := &verification{p: p, b: b, r: newRun(p.spare), now: now, breathed: now, sent: now, emit: emit, over: over, left: len(b.Rows),
 		order: make([]keyed, len(b.Rows)), probes: make([]*probe, len(b.Rows))}
 	if b.Short {
 		v.who = short
 	}
 	k := p.cfg.Cache.Keyer()
+	many := len(b.Rows) >= breath/2
 	for i := range b.Rows {
-		if len(b.Rows) > breath && i%breath == 0 { // before the first too: batches come together
+		if many && i%breath == 0 { // before the first too: batches come together
 			v.breathe()
 		}
 		v.order[i] = keyed{k.Key(b.Rows[i].Address), i}
 	}
 	slices.SortFunc(v.order, func(a, b keyed) int { return slices.Compare(a.key[:], b.key[:]) })
+	if many {
+		v.breathe()
+	}
 	return v
 }
 
@@ -161,7 +166,7 @@ func (v *verification) queue(o *keyed, row *wire.Row) {
 	}
 	if v.p.rows.Add(1) > int64(v.p.cfg.MaxRows) || v.same.lane == nil {
 		v.p.rows.Add(-1)
-		v.put(o.row, &outcome{later: true, due: v.now.Add(fullWait)})
+		v.put(o.row, &outcome{later: true, due: time.Now().Add(fullWait)})
 		return
 	}
 	got := v.p.flight.join(pr, asker{v.r, o.row, row.Flags})
@@ -213,7 +218,7 @@ func (v *verification) flushLane() {
 	if len(v.batch) == 0 {
 		return
 	}
-	v.p.add(v.same.lane, v.batch, v.now)
+	v.p.add(v.same.lane, v.batch, time.Now())
 	clear(v.batch) // it lives until all are admitted: no probe shall for its sake
 	v.batch = v.batch[:0]
 }
@@ -305,7 +310,7 @@ func (v *verification) send(last bool) {
 	v.left -= len(v.part)
 	v.emit(wire.Results{Job: v.b.Job, Chunk: v.b.Chunk, Epoch: v.b.Epoch, Rows: v.part, Done: last})
 	v.p.spare.putPart(v.part)
-	v.part = nil
+	v.part, v.sent = nil, time.Now()
 }
 
 // abandon sends home what is not done. Who is being asked is asked to the end, for the cache.

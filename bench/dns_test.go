@@ -1,7 +1,11 @@
 package bench
 
 import (
+	"context"
+	"net/netip"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
@@ -48,6 +52,36 @@ func TestFloorAsksEachNameOnce(t *testing.T) {
 	require.Equal(t, 3000, count.Recipients)
 	asked, again, others := s.tally()
 	require.Equal(t, [3]int64{3000, 0, 0}, [3]int64{asked, again, others})
+}
+
+// What a resolver says is held against what the names are: every other one is told wrongly here, and none is asked.
+func TestResolverIsHeldAgainstTheNames(t *testing.T) {
+	s, err := startNameServer(1000)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.close()) }()
+	tr := &Trial{Report: newReport("dns", "", 1, Machine{}), rows: 1000}
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	tr.Resolve = func(_ context.Context, server netip.AddrPort, use func(func(context.Context, string) string)) error {
+		require.Equal(t, s.addr(), server)
+		use(func(_ context.Context, domain string) string {
+			mu.Lock()
+			defer mu.Unlock()
+			seen[domain] = true
+			return SettledNullMX
+		})
+		return nil
+	}
+	require.NoError(t, tr.resolve(t.Context(), s, floorCount{Recipients: 1000, Elapsed: time.Millisecond}))
+	require.Len(t, seen, 1000)
+	require.InDelta(t, 500, tr.Metrics["resolver_not_settled"].Value, 0)
+	require.InDelta(t, 0, tr.Metrics["resolver_domains_asked"].Value, 0)
+	require.Positive(t, tr.Metrics["resolver_ratio_to_floor"].Value)
+	for _, b := range tr.Bars {
+		if b.Name != "resolver_ratio_to_floor" {
+			require.False(t, b.OK, b.Name)
+		}
+	}
 }
 
 func TestNamesAndTheirIndex(t *testing.T) {

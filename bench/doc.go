@@ -10,14 +10,15 @@
 //   - Trial: one scenario at work. It starts processes, samples them, and fills in the Report.
 //   - Talk: our conversation with mail servers without what stands around it, given from outside, for what a bare SMTP client
 //     can be compared with: sessions, replies, verdicts.
+//   - Resolve: our resolver likewise, for what a bare DNS client can be compared with.
 //   - Fleet: a coordinator and probers as processes, each prober with a loopback address of its own.
 //   - Report: metrics with units, bars with what was wanted, and what the page plots. Reports are written as JSON, as a
 //     table, as one self-contained page, and are compared with older ones.
 //
 // # What it refuses
 //
-// It imports none of our rooms but the pretend internet: what it measures is what a user gets, and a Talk. It talks to loopback
-// only. It starts processes and ends only those, each by its own handle.
+// It imports none of our rooms but the pretend internet: what it measures is what a user gets, a Talk and a Resolve. It talks to
+// loopback only. It starts processes and ends only those, each by its own handle.
 //
 // # Invariants
 //
@@ -29,7 +30,8 @@
 //     high-water mark (VmHWM) as last sampled: every sampleEvery, in long runs every power of two of it.
 //  4. A result that does not agree with the truth fails its bar, however fast it came.
 //  5. A conversation runs within this process, as its floor does, over as many connections at one time, on the same errands; who
-//     needs no asking (no address, settled by the provider's own rules) is left out of it before the clock starts.
+//     needs no asking (no address, settled by the provider's own rules) is left out of it before the clock starts. A resolver
+//     runs within this process, too, with as many questions under way.
 //  6. What is kept in memory by row: the recipients of a floor, at most maxRecipients of them, and four bytes a name of
 //     the dns scenario. Samples are at most maxSamples a process.
 //  7. On a machine that others use too, the report says how many cores they took, and beside a load at a fixed rate what a virtual

@@ -25,6 +25,7 @@ type Options struct {
 	Load    time.Duration // of each load of the single scenario; 0 is defaultLoad
 	Dial    Dial          // how floors connect
 	Talk    Talk          // how our own conversation is held, without what stands around it; nil leaves it out
+	Resolve Resolve       // how our own resolver asks, likewise
 	Log     io.Writer
 }
 

@@ -84,7 +84,8 @@ func (c *benchCmd) options(con *console) (bench.Options, error) {
 	if c.Rows != nil {
 		rows = *c.Rows
 	}
-	return bench.Options{Binary: self, Dir: c.Dir, Rows: rows, Nodes: c.Nodes, Latency: c.Latency, Seed: c.Seed, Timeout: c.Timeout, Dial: bench.FloorDial, Talk: benchTalk, Log: con.err}, nil
+	return bench.Options{Binary: self, Dir: c.Dir, Rows: rows, Nodes: c.Nodes, Latency: c.Latency, Seed: c.Seed, Timeout: c.Timeout,
+		Dial: bench.FloorDial, Talk: benchTalk, Resolve: benchResolve, Log: con.err}, nil
 }
 
 func (c *benchCmd) oldReports() ([]*bench.Report, error) {

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/netip"
+
+	"probity/engine"
+	"probity/engine/dns"
+)
+
+// benchResolve is a bench.Resolve: the resolver that every command has, with one server. Not in it is who is to be asked about,
+// and what comes of an answer.
+func benchResolve(ctx context.Context, server netip.AddrPort, use func(settle func(context.Context, string) string)) error {
+	var dialer net.Dialer
+	var listen net.ListenConfig
+	r, err := dns.New(dns.Config{Servers: []netip.AddrPort{server}, Dial: dialer.DialContext, ListenPacket: listen.ListenPacket}, engine.DefaultTable())
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	use(func(ctx context.Context, domain string) string { return r.Route(ctx, domain).Fact.String() })
+	stop()
+	return <-ended
+}

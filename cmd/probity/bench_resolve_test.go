@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/miekg/dns"
+	"github.com/stretchr/testify/require"
+
+	"probity/bench"
+)
+
+// The resolver that bench measures tells a null MX from no such name, asks once for each, and ends with its use.
+func TestBenchResolveSettlesTruly(t *testing.T) {
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	var mu sync.Mutex
+	asked := map[string]int{}
+	listening := make(chan struct{})
+	s := &dns.Server{PacketConn: conn, NotifyStartedFunc: func() { close(listening) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+		mu.Lock()
+		asked[q.Question[0].Name]++
+		mu.Unlock()
+		m := new(dns.Msg).SetReply(q)
+		switch q.Question[0].Name {
+		case "null.example.":
+			m.Answer = []dns.RR{&dns.MX{Hdr: dns.RR_Header{Name: "null.example.", Rrtype: dns.TypeMX, Class: dns.ClassINET, Ttl: 300}, Mx: "."}}
+		case "gone.example.":
+			m.Rcode = dns.RcodeNameError
+		}
+		_ = w.WriteMsg(m) // who does not get it fails the test
+	})}
+	served := make(chan error, 1)
+	go func() { served <- s.ActivateAndServe() }()
+	<-listening
+	heard := map[string]string{}
+	addr := conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	require.NoError(t, benchResolve(t.Context(), addr, func(settle func(context.Context, string) string) {
+		for _, domain := range []string{"null.example", "gone.example", "null.example"} {
+			heard[domain] = settle(t.Context(), domain)
+		}
+	}))
+	require.NoError(t, s.Shutdown())
+	require.NoError(t, <-served)
+	require.Equal(t, map[string]string{"null.example": bench.SettledNullMX, "gone.example": bench.SettledNoName}, heard)
+	require.Equal(t, 1, asked["null.example."])
+}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -119,12 +118,11 @@ type lanHost struct {
 	ip      string
 	packets chan *memberlist.Packet
 	streams chan net.Conn
-	shut    chan struct{}
-	once    sync.Once
+	shut    bool // guarded by the lan's mutex, as what is put into streams
 }
 
 func (l *lan) host(ip string) *lanHost {
-	h := &lanHost{lan: l, ip: ip, packets: make(chan *memberlist.Packet, 512), streams: make(chan net.Conn, 64), shut: make(chan struct{})}
+	h := &lanHost{lan: l, ip: ip, packets: make(chan *memberlist.Packet, 512), streams: make(chan net.Conn, 64)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hosts[ip] = h
@@ -161,28 +159,47 @@ func (h *lanHost) WriteTo(b []byte, address string) (time.Time, error) {
 }
 
 func (h *lanHost) DialTimeout(address string, timeout time.Duration) (net.Conn, error) {
-	to := h.reach(address)
-	if to == nil {
-		time.Sleep(timeout)
-		return nil, os.ErrDeadlineExceeded
+	if to := h.reach(address); to != nil {
+		if near, ok := to.accept(h.ip); ok {
+			return near, nil
+		}
+	}
+	time.Sleep(timeout)
+	return nil, os.ErrDeadlineExceeded
+}
+
+// accept lines a connection up for whoever listens; false when the line is full, or nobody will listen any more.
+func (h *lanHost) accept(from string) (near net.Conn, ok bool) {
+	h.lan.mu.Lock()
+	defer h.lan.mu.Unlock()
+	if h.shut {
+		return nil, false
 	}
 	near, far := net.Pipe()
 	select {
-	case to.streams <- lanStream{far, h.ip}:
-		return lanStream{near, to.ip}, nil
-	case <-to.shut:
-		return nil, errors.New("connection refused")
+	case h.streams <- lanStream{far, from}:
+		return lanStream{near, h.ip}, true
+	default:
+		return nil, false
 	}
 }
 
+// Shutdown hangs up on those in line, as a listener does that is closed: nobody would read what they write.
 func (h *lanHost) Shutdown() error {
-	h.once.Do(func() { close(h.shut) })
 	h.lan.mu.Lock()
 	defer h.lan.mu.Unlock()
+	h.shut = true
 	if h.lan.hosts[h.ip] == h {
 		delete(h.lan.hosts, h.ip)
 	}
-	return nil
+	for {
+		select {
+		case c := <-h.streams:
+			_ = c.Close() // a pipe's never fails
+		default:
+			return nil
+		}
+	}
 }
 
 // lanStream is a pipe that knows its peer.

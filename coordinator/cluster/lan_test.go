@@ -31,14 +31,13 @@ type host struct {
 	ip      net.IP
 	packets chan *memberlist.Packet
 	streams chan net.Conn
-	shut    chan struct{}
-	once    sync.Once
+	shut    bool // guarded by the lan's mutex, as what is put into streams
 }
 
 const port = 7946
 
 func (l *lan) host(n byte) *host {
-	h := &host{lan: l, ip: net.IPv4(10, 0, 0, n), packets: make(chan *memberlist.Packet, 512), streams: make(chan net.Conn, 64), shut: make(chan struct{})}
+	h := &host{lan: l, ip: net.IPv4(10, 0, 0, n), packets: make(chan *memberlist.Packet, 512), streams: make(chan net.Conn, 64)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hosts[h.addr()] = h
@@ -82,26 +81,45 @@ func (h *host) WriteTo(b []byte, addr string) (time.Time, error) {
 }
 
 func (h *host) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
-	to := h.lan.path(h, addr, false)
-	if to == nil {
-		time.Sleep(timeout)
-		return nil, errors.New("i/o timeout")
+	if to := h.lan.path(h, addr, false); to != nil {
+		if near, ok := to.accept(h.ip); ok {
+			return near, nil
+		}
+	}
+	time.Sleep(timeout)
+	return nil, errors.New("i/o timeout")
+}
+
+// accept lines a connection up for whoever listens; false when the line is full, or nobody will listen any more.
+func (h *host) accept(from net.IP) (near net.Conn, ok bool) {
+	h.lan.mu.Lock()
+	defer h.lan.mu.Unlock()
+	if h.shut {
+		return nil, false
 	}
 	near, far := net.Pipe()
 	select {
-	case to.streams <- addressed{far, h.ip}:
-		return addressed{near, to.ip}, nil
-	case <-to.shut:
-		return nil, errors.New("connection refused")
+	case h.streams <- addressed{far, from}:
+		return addressed{near, h.ip}, true
+	default:
+		return nil, false
 	}
 }
 
+// Shutdown hangs up on those in line, as a listener does that is closed: nobody would read what they write.
 func (h *host) Shutdown() error {
-	h.once.Do(func() { close(h.shut) })
 	h.lan.mu.Lock()
 	defer h.lan.mu.Unlock()
+	h.shut = true
 	delete(h.lan.hosts, h.addr())
-	return nil
+	for {
+		select {
+		case c := <-h.streams:
+			_ = c.Close() // a pipe's never fails
+		default:
+			return nil
+		}
+	}
 }
 
 // addressed is a pipe that knows its peer.

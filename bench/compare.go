@@ -66,11 +66,12 @@ func trend(name string, was, is Metric) Trend {
 }
 
 // wrongs are metrics of the scores: each of them should be 0.
-var wrongs = []string{"false_", "unexpected_", "wrong_", "missing_", "extra_", "order_", "changed_", "excesses", "asked_again"}
+var wrongs = []string{"false_", "unexpected_", "wrong_", "missing_", "extra_", "order_", "changed_", "excesses", "asked_again", "not_settled", "not_judged"}
 
 // direction is +1 for a metric of which more is better, -1 for one of which less is, and 0 for neither. A floor is a
 // property of the machine, not of ours.
 func direction(name, unit string) int {
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "resolver_"), "conversation_")
 	switch {
 	case strings.HasPrefix(name, "floor_"), strings.HasPrefix(name, "internet_"), strings.HasSuffix(name, "size"):
 		return 0

@@ -32,19 +32,12 @@ func runDNS(ctx context.Context, t *Trial) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.close()) }()
-	t.say("floor: a bare DNS client on one socket")
-	floor, err := dnsFloor(ctx, t.Dial, server.addr(), t.rows)
+	floor, err := t.askInTurns(ctx, server)
 	if err != nil {
 		return err
 	}
-	server.reset()
-	t.metric("floor_questions_per_second", floor.rate(), "questions/s")
-	t.metric("floor_cpu_per_question", perItem(floor.CPU, floor.Recipients), "us")
-	t.remark("the floor's CPU includes the name server, which answers within the same process; so does every CPU ratio on either side")
-	if err := t.resolve(ctx, server, floor); err != nil {
-		return err
-	}
-	server.reset()
+	t.remark("the name server answers within this process: its CPU is in that of the floor, in that of the resolver alone, and in either side of " +
+		"each CPU ratio, and its work in each rate; the floor sends and receives one datagram with a system call, our resolver several")
 	list, truth, err := t.writeNames()
 	if err != nil {
 		return err
@@ -61,6 +54,7 @@ func (t *Trial) verifyNames(ctx context.Context, server *nameServer, floor floor
 	result := filepath.Join(t.Dir, "result.csv.zst")
 	args := append([]string{"verify", list, "-o", result}, probingFlags(server.addr(), 25, providers)...)
 	t.say("verify")
+	server.reset()
 	lost, served := datagramsLost(), ownCPU()
 	p, err := startProcess(ctx, command{name: "verify", binary: t.Binary, args: args, stdout: io.Discard})
 	if err != nil {
@@ -84,14 +78,13 @@ func (t *Trial) verifyNames(ctx context.Context, server *nameServer, floor floor
 	t.metric("asked_again_needlessly", float64(max(0, again-lost)), "")
 	t.metric("other_questions", float64(others), "")
 	t.metric("ratio_to_floor", ratio(t.Metrics["questions_per_second"].Value, floor.rate()), "ratio")
-	t.metric("cpu_ratio_to_floor", ratio((p.cpu()+served).Seconds(), floor.CPU.Seconds()), "ratio")
-	t.remark("ratio_to_floor and cpu_ratio_to_floor hold the whole path of a row against the same floor: reading, judging, caching and writing, " +
-		"of which the floor does nothing")
+	t.metric("cpu_ratio_to_floor", ratio(perItem(p.cpu()+served, t.rows), perItem(floor.CPU, floor.Recipients)), "ratio")
+	t.remark("ratio_to_floor and cpu_ratio_to_floor hold the whole path of a row against the same floor, and against no bar: reading, judging, " +
+		"caching and writing, of which the floor does nothing")
 	t.atLeast("domains_asked", float64(t.rows))
 	t.atMost("asked_again_needlessly", 0)
 	t.Plots.Memory = append(t.Plots.Memory, memorySeries("verify", p.history()))
-	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "bare client and its server, all names", Parts: []Part{{"bench", floor.CPU}}},
-		Stage{Name: "verify, all names", Parts: []Part{{"verify", p.cpu()}}})
+	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "verify and name server, all names", Parts: []Part{{"verify", p.cpu()}, {"bench", served}}})
 	return t.scoreNames(truth, result)
 }
 

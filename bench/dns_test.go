@@ -3,9 +3,7 @@ package bench
 import (
 	"context"
 	"net/netip"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
@@ -54,33 +52,56 @@ func TestFloorAsksEachNameOnce(t *testing.T) {
 	require.Equal(t, [3]int64{3000, 0, 0}, [3]int64{asked, again, others})
 }
 
-// What a resolver says is held against what the names are: every other one is told wrongly here, and none is asked.
-func TestResolverIsHeldAgainstTheNames(t *testing.T) {
-	s, err := startNameServer(1000)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.close()) }()
-	tr := &Trial{Report: newReport("dns", "", 1, Machine{}), rows: 1000}
-	var mu sync.Mutex
-	seen := map[string]bool{}
-	tr.Resolve = func(_ context.Context, server netip.AddrPort, use func(func(context.Context, string) string)) error {
-		require.Equal(t, s.addr(), server)
-		use(func(_ context.Context, domain string) string {
-			mu.Lock()
-			defer mu.Unlock()
-			seen[domain] = true
-			return SettledNullMX
-		})
-		return nil
-	}
-	require.NoError(t, tr.resolve(t.Context(), s, floorCount{Recipients: 1000, Elapsed: time.Millisecond}))
-	require.Len(t, seen, 1000)
-	require.InDelta(t, 500, tr.Metrics["resolver_not_settled"].Value, 0)
-	require.InDelta(t, 0, tr.Metrics["resolver_domains_asked"].Value, 0)
-	require.Positive(t, tr.Metrics["resolver_ratio_to_floor"].Value)
-	for _, b := range tr.Bars {
-		if b.Name != "resolver_ratio_to_floor" {
-			require.False(t, b.OK, b.Name)
+// plainResolver is a Resolve that asks the server, and tells what it is told.
+func plainResolver(_ context.Context, server netip.AddrPort, use func(func(context.Context, string) string)) error {
+	use(func(ctx context.Context, domain string) string {
+		m, _, err := new(dns.Client).ExchangeContext(ctx, new(dns.Msg).SetQuestion(domain+".", dns.TypeMX), server.String())
+		switch {
+		case err != nil:
+			return err.Error()
+		case m.Rcode == dns.RcodeNameError:
+			return SettledNoName
 		}
+		return SettledNullMX
+	})
+	return nil
+}
+
+// lyingResolver asks nobody, and every other time it is wrong.
+func lyingResolver(_ context.Context, _ netip.AddrPort, use func(func(context.Context, string) string)) error {
+	use(func(context.Context, string) string { return SettledNullMX })
+	return nil
+}
+
+func TestResolverIsHeldAgainstTheNames(t *testing.T) {
+	for name, test := range map[string]struct {
+		resolve                 Resolve
+		settled, asked          int
+		allAsked, once, allTold bool // the bars
+	}{
+		"one that asks": {plainResolver, 1000, 1000, true, true, true},
+		"one that lies": {lyingResolver, 500, 0, false, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := startNameServer(1000)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, s.close()) }()
+			tr := &Trial{Options: Options{Dial: FloorDial, Resolve: test.resolve}, Report: newReport("dns", "", 1, Machine{}), rows: 1000}
+			floor, err := tr.askInTurns(t.Context(), s)
+			require.NoError(t, err)
+			require.Equal(t, dnsRounds*1000, floor.Recipients)
+			for metric, want := range map[string]int{"domains_asked": test.asked, "not_settled": 1000 - test.settled, "asked_again": 0, "other_questions": 0} {
+				require.InDelta(t, dnsRounds*want, tr.Metrics["resolver_"+metric].Value, 0, metric)
+			}
+			met := map[string]bool{}
+			for _, b := range tr.Bars {
+				met[b.Name] = b.OK
+			}
+			require.Contains(t, met, "resolver_ratio_to_floor")
+			delete(met, "resolver_ratio_to_floor")
+			require.Equal(t, map[string]bool{"resolver_domains_asked": test.allAsked, "resolver_asked_again_needlessly": test.once,
+				"resolver_not_settled": test.allTold}, met)
+		})
 	}
 }
 

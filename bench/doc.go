@@ -31,7 +31,7 @@
 //  4. A result that does not agree with the truth fails its bar, however fast it came.
 //  5. A conversation runs within this process, as its floor does, over as many connections at one time, on the same errands; who
 //     needs no asking (no address, settled by the provider's own rules) is left out of it before the clock starts. A resolver
-//     runs within this process, too, with as many questions under way.
+//     runs within this process, too, with as many questions under way as its floor has, over the sockets that it always has.
 //  6. What is kept in memory by row: the recipients of a floor, at most maxRecipients of them, and four bytes a name of
 //     the dns scenario. Samples are at most maxSamples a process.
 //  7. On a machine that others use too, the report says how many cores they took, and beside a load at a fixed rate what a virtual

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// inFlight is how many questions of the bare DNS client are unanswered at most: few enough for a socket's usual buffer,
-// in which a small datagram takes most of a KiB.
+// inFlight is how many questions of the bare DNS client, and of the resolver that is held against it, are unanswered at most: few
+// enough for a socket's usual buffer, in which a small datagram takes most of a KiB.
 const inFlight = 128
 
 // dnsFloor asks for the MX records of every name over one socket, with inFlight questions under way, and counts answers.
@@ -26,8 +26,12 @@ func dnsFloor(ctx context.Context, dial Dial, server netip.AddrPort, names int) 
 	began, before := time.Now(), ownCPU()
 	places := make(chan struct{}, inFlight)
 	heard := make(chan int, 1)
-	go func() { heard <- hear(conn, places, names) }()
-	err = askNames(conn, places, names)
+	deaf := make(chan struct{}) // closed when nothing more is heard
+	go func() {
+		defer close(deaf)
+		heard <- hear(conn, places, names)
+	}()
+	err = askNames(conn, places, deaf, names)
 	if err != nil {
 		conn.Close() // nothing more will be heard
 	}
@@ -42,12 +46,12 @@ func dnsFloor(ctx context.Context, dial Dial, server netip.AddrPort, names int) 
 }
 
 // askNames sends a question for every name, each when there is a place.
-func askNames(conn net.Conn, places chan<- struct{}, names int) error {
+func askNames(conn net.Conn, places chan<- struct{}, deaf <-chan struct{}, names int) error {
 	var b []byte
 	for i := range names {
 		select {
 		case places <- struct{}{}:
-		case <-time.After(lossTime):
+		case <-deaf:
 			return errors.New("the name server has stopped answering")
 		}
 		b = appendQuestion(b[:0], uint16(i), nameOf(i))

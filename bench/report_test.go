@@ -117,6 +117,14 @@ func TestCompareJudgesByWhatIsWanted(t *testing.T) {
 	require.Equal(t, map[string]Trend{"rows": Same, "rows_per_second": Worse, "peak_memory": Better, "false_valid": Worse}, trends)
 }
 
+// What is measured beside verify and serve is judged as they are.
+func TestCompareKnowsWhatIsAlone(t *testing.T) {
+	for name, want := range map[string]int{"resolver_ratio_to_floor": 1, "conversation_ratio_to_floor": 1, "resolver_cpu_ratio_to_floor": -1,
+		"resolver_not_settled": -1, "conversation_not_judged": -1, "resolver_asked_again_needlessly": -1, "resolver_other_questions": 0} {
+		require.Equal(t, want, direction(name, ""), name)
+	}
+}
+
 func TestSmallChangesAreNone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		was := rapid.Float64Range(0.001, 1e9).Draw(t, "was")

@@ -46,4 +46,5 @@ func TestBenchResolveSettlesTruly(t *testing.T) {
 	require.NoError(t, <-served)
 	require.Equal(t, map[string]string{"null.example": bench.SettledNullMX, "gone.example": bench.SettledNoName}, heard)
 	require.Equal(t, 1, asked["null.example."])
+	require.Equal(t, 1, asked["gone.example."])
 }

@@ -3,14 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"net"
 	"net/netip"
 	"os"
 	"strings"
 	"sync"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/memberlist"
+	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
 )
@@ -22,7 +26,7 @@ const gossipPort = 7946
 type lan struct {
 	network *sim.MemNet
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards what follows, and who stands in line at a machine
 	hosts   map[string]*lanHost
 	deaf    map[string]bool          // address -> its gossip is cut
 	severed map[string]chan struct{} // address -> its streams are cut, until the channel is closed
@@ -118,7 +122,7 @@ type lanHost struct {
 	ip      string
 	packets chan *memberlist.Packet
 	streams chan net.Conn
-	shut    bool // guarded by the lan's mutex, as what is put into streams
+	shut    bool // guarded by the lan's mutex
 }
 
 func (l *lan) host(ip string) *lanHost {
@@ -210,4 +214,21 @@ type lanStream struct {
 
 func (s lanStream) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(s.peer), gossipPort))
+}
+
+// Who stands in line at a machine that shuts is hung up on, and so is who comes after.
+func TestShutMachineHangsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLAN(nil)
+		near, far := l.host("10.0.0.1"), l.host("10.0.0.2")
+		waiting, err := near.DialTimeout("10.0.0.2:7946", time.Second)
+		require.NoError(t, err)
+		require.NoError(t, far.Shutdown())
+		_, err = waiting.Write([]byte("label"))
+		require.ErrorIs(t, err, io.ErrClosedPipe)
+		_, err = near.DialTimeout("10.0.0.2:7946", time.Second)
+		require.Error(t, err)
+		_, ok := far.accept(near.ip)
+		require.False(t, ok)
+	})
 }

@@ -4,17 +4,21 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"sync"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/memberlist"
+	"github.com/stretchr/testify/require"
 )
 
 // lan joins transports in memory. It can drop packets and cut hosts off from all others.
 type lan struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // guards what follows, and who stands in line at a host
 	hosts map[string]*host
 	away  map[string]bool // address -> cut off
 	loss  float64         // of packets
@@ -31,7 +35,7 @@ type host struct {
 	ip      net.IP
 	packets chan *memberlist.Packet
 	streams chan net.Conn
-	shut    bool // guarded by the lan's mutex, as what is put into streams
+	shut    bool // guarded by the lan's mutex
 }
 
 const port = 7946
@@ -111,7 +115,9 @@ func (h *host) Shutdown() error {
 	h.lan.mu.Lock()
 	defer h.lan.mu.Unlock()
 	h.shut = true
-	delete(h.lan.hosts, h.addr())
+	if h.lan.hosts[h.addr()] == h {
+		delete(h.lan.hosts, h.addr())
+	}
 	for {
 		select {
 		case c := <-h.streams:
@@ -129,3 +135,20 @@ type addressed struct {
 }
 
 func (a addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: a.peer, Port: port} }
+
+// Who stands in line at a host that shuts is hung up on, and so is who comes after.
+func TestShutHostHangsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLAN()
+		near, far := l.host(1), l.host(2)
+		waiting, err := near.DialTimeout(far.addr(), time.Second)
+		require.NoError(t, err)
+		require.NoError(t, far.Shutdown())
+		_, err = waiting.Write([]byte("label"))
+		require.ErrorIs(t, err, io.ErrClosedPipe)
+		_, err = near.DialTimeout(far.addr(), time.Second)
+		require.Error(t, err)
+		_, ok := far.accept(near.ip)
+		require.False(t, ok)
+	})
+}

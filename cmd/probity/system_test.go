@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -173,7 +174,7 @@ type memParts struct {
 }
 
 func (m memParts) node(t *testing.T) *node {
-	n := &node{table: m.table}
+	n := &node{table: m.table, warn: slog.New(slog.DiscardHandler)}
 	var err error
 	n.lists, err = lists.Default()
 	require.NoError(t, err)

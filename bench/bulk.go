@@ -11,7 +11,7 @@ import (
 func bulkScenario() Scenario {
 	return Scenario{
 		Name: "bulk", Rows: 5_000_000, Run: runBulk,
-		What: "a list through the HTTP API, from upload to downloaded result: realistic mix, no limits; and a tenth of it as ten jobs at once",
+		What: "a list through the HTTP API, from upload to downloaded result: realistic mix, no limits; and the same rows as ten jobs at once",
 		Bars: "5,000,000 rows in 90 s, server under 512 MB and within 1.15 of a tenth of the rows, 0.9 of its pace, ten jobs in 1.1 of the time of one, no wrong verdict",
 	}
 }
@@ -19,7 +19,8 @@ func bulkScenario() Scenario {
 // fullJob is the size of a list for which the bars of the bulk scenario are meant.
 const fullJob = 5_000_000
 
-// runBulk measures jobs of a tenth of the rows and of all of them, each on a service of its own, and the tenth as ten jobs.
+// runBulk measures jobs of a tenth of the rows and of all of them, and ten jobs of a tenth each at once, each on a service of its
+// own.
 func runBulk(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
 		g, err := t.grow(ctx, in, t.bulkAlone)

@@ -53,14 +53,14 @@ type Budget struct {
 	Seen, Limit   int
 }
 
-// latencyBuckets is how many buckets a Histogram has: four a doubling from latencyFrom on, over 32 doublings.
+// latencyBuckets is how many buckets a Histogram has: so many a doubling from latencyFrom on, over 32 doublings.
 const (
-	latencyBuckets = 128
+	latencyBuckets = 32 * perDoubling
 	latencyFrom    = time.Microsecond
-	perDoubling    = 4
+	perDoubling    = 32
 )
 
-// Histogram counts durations in buckets whose bounds grow by the fourth root of two. The zero value is empty. Not safe
+// Histogram counts durations in buckets whose bounds grow by the 32nd root of two. The zero value is empty. Not safe
 // for concurrent use: each sender has its own, merged at the end.
 type Histogram struct {
 	Name   string
@@ -85,7 +85,7 @@ func (h *Histogram) merge(o *Histogram) {
 	h.Max = max(h.Max, o.Max)
 }
 
-// quantile is an upper bound of the duration that q of all do not exceed, at most 19 % too high; 0 when empty.
+// quantile is an upper bound of the duration that q of all do not exceed, at most 2.2 % too high; 0 when empty.
 func (h *Histogram) quantile(q float64) time.Duration {
 	want := q * float64(h.Total)
 	sum := 0

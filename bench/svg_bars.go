@@ -10,15 +10,21 @@ import (
 	"time"
 )
 
-// drawHistograms draws each histogram as steps over a logarithmic axis of time, each bucket as a share of the histogram's own
+// A step of the picture is several buckets wide: their exactness is for quantiles, and is too narrow for the eye.
+const (
+	bucketsPerStep = perDoubling / 4
+	latencySteps   = latencyBuckets / bucketsPerStep
+)
+
+// drawHistograms draws each histogram as steps over a logarithmic axis of time, each step as a share of the histogram's own
 // calls; nothing without counts.
 func drawHistograms(all []Histogram) template.HTML {
-	low, high, most := latencyBuckets, -1, 0.0
+	low, high, most := latencySteps, -1, 0.0
 	var names []string
 	for _, h := range all {
-		for i, n := range h.Counts {
-			if n > 0 {
-				low, high, most = min(low, i), max(high, i), max(most, h.share(i))
+		for i := range latencySteps {
+			if share := h.share(i); share > 0 {
+				low, high, most = min(low, i), max(high, i), max(most, share)
 			}
 		}
 		names = append(names, fmt.Sprintf("%s: %s calls, p50 %s, p99 %s", h.Name, grouped(strconv.Itoa(h.Total)), shortTime(h.quantile(0.5)), shortTime(h.quantile(0.99))))
@@ -26,7 +32,7 @@ func drawHistograms(all []Histogram) template.HTML {
 	if high < 0 {
 		return ""
 	}
-	low, high = max(0, low-1), min(latencyBuckets-1, high+1)
+	low, high = max(0, low-1), min(latencySteps-1, high+1)
 	c := newCanvas("Latency: "+strings.Join(names, "; "), svgHeight+14*len(all))
 	axes := stepAxes{low: low, high: high, top: nice(most)}
 	for i := range 5 {
@@ -35,9 +41,9 @@ func drawHistograms(all []Histogram) template.HTML {
 		c.text(padLeft-6, y+4, "end", short(axes.top*float64(i)/4)+" %")
 	}
 	c.text(padLeft-6, 12, "end", "of calls")
-	for b := low; b <= high; b++ {
-		if every := (high-low)/6 + 1; (b-low)%every == 0 {
-			c.text(axes.x(b), svgHeight-padBottom+15, "start", shortTime(bucketEnd(b)))
+	for s := low; s <= high; s++ {
+		if every := (high-low)/6 + 1; (s-low)%every == 0 {
+			c.text(axes.x(s), svgHeight-padBottom+15, "start", shortTime(bucketEnd((s+1)*bucketsPerStep-1)))
 		}
 	}
 	for i, h := range all {
@@ -48,27 +54,31 @@ func drawHistograms(all []Histogram) template.HTML {
 	return c.done()
 }
 
-// share is a bucket's part of all calls, in per cent.
-func (h *Histogram) share(bucket int) float64 {
-	return 100 * ratio(float64(h.Counts[bucket]), float64(h.Total))
+// share is a step's part of all calls, in per cent.
+func (h *Histogram) share(step int) float64 {
+	calls := 0
+	for _, n := range h.Counts[step*bucketsPerStep : (step+1)*bucketsPerStep] {
+		calls += n
+	}
+	return 100 * ratio(float64(calls), float64(h.Total))
 }
 
-// stepAxes place the buckets from low to high, and shares of up to top per cent.
+// stepAxes place the steps from low to high, and shares of up to top per cent.
 type stepAxes struct {
 	low, high int
 	top       float64
 }
 
-func (a stepAxes) x(bucket int) float64 {
-	return padLeft + plotWidth*float64(bucket-a.low)/float64(a.high-a.low+1)
+func (a stepAxes) x(step int) float64 {
+	return padLeft + plotWidth*float64(step-a.low)/float64(a.high-a.low+1)
 }
 
 func (a stepAxes) y(share float64) float64 { return padTop + plotHeight*(1-share/a.top) }
 
 func (c *canvas) drawSteps(h Histogram, colour string, a stepAxes) {
 	c.add(`<polyline fill="%s" fill-opacity="0.18" stroke="%s" stroke-width="1.5" points="%.1f,%.1f `, colour, colour, a.x(a.low), a.y(0))
-	for b := a.low; b <= a.high; b++ {
-		c.add("%.1f,%.1f %.1f,%.1f ", a.x(b), a.y(h.share(b)), a.x(b+1), a.y(h.share(b)))
+	for s := a.low; s <= a.high; s++ {
+		c.add("%.1f,%.1f %.1f,%.1f ", a.x(s), a.y(h.share(s)), a.x(s+1), a.y(h.share(s)))
 	}
 	c.add(`%.1f,%.1f"/>`, a.x(a.high+1), a.y(0))
 }

@@ -63,12 +63,16 @@ func (c contest) measure(ctx context.Context, cmd *exec.Cmd) (count Count, err e
 	var words bytes.Buffer
 	cmd.Stderr, cmd.SysProcAttr = &words, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	began := time.Now()
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Start(); err != nil {
+		return count, err
+	}
+	peak := watchPeak(cmd.Process.Pid)
+	err = cmd.Wait()
+	count.Elapsed, count.Peak = time.Since(began), peak()
+	if err != nil {
 		return count, fmt.Errorf("%w: %s", err, lastLine(words.String()))
 	}
-	count.Elapsed = time.Since(began)
 	count.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	count.Peak = peakOf(cmd.ProcessState)
 	count.Traffic, err = in.report(ctx)
 	return count, err
 }
@@ -145,12 +149,46 @@ func (c contest) with(ctx context.Context, p Peer, workers int, addresses []stri
 	return count, err
 }
 
-// peakOf is the most memory that an ended process had resident.
-func peakOf(s *os.ProcessState) int64 {
-	if use, ok := s.SysUsage().(*syscall.Rusage); ok {
-		return use.Maxrss << 10
+// peakEvery is how often a process is asked for its peak. It never falls: only what grew after the last look is not seen.
+const peakEvery = 50 * time.Millisecond
+
+// watchPeak follows the most memory that a process has had resident, until the function that it returns is called: that tells the
+// bytes. What the kernel tells of an ended process will not do: it counts the memory of whoever started it, too.
+func watchPeak(pid int) (stop func() int64) {
+	ended, most := make(chan struct{}), make(chan int64)
+	peak := peakOf(pid)
+	go func() {
+		tick := time.NewTicker(peakEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				peak = max(peak, peakOf(pid))
+			case <-ended:
+				most <- peak
+				return
+			}
+		}
+	}()
+	return func() int64 {
+		close(ended)
+		return <-most
 	}
-	return 0
+}
+
+// peakOf is the bytes of VmHWM (proc_pid_status(5)); 0 where the process has ended, or the system does not tell.
+func peakOf(pid int) int64 {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "\nVmHWM:")
+	line, _, _ := strings.Cut(rest, "\n")
+	var kilobytes int64
+	if _, err := fmt.Sscanf(line, "%d kB", &kilobytes); err != nil {
+		return 0
+	}
+	return kilobytes << 10
 }
 
 // readStatuses counts the verdicts of a result: VALID as good, INVALID as bad, the rest as unknown, each address once.

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -61,4 +64,27 @@ func TestPeersRefuseWhatIsNoAddress(t *testing.T) {
 			t.Errorf("%s: %q, %v", p.Name, out.String(), err)
 		}
 	}
+}
+
+func TestPeakIsOfTheProcessAlone(t *testing.T) {
+	ours := make([]byte, 256<<20)
+	for i := 0; i < len(ours); i += os.Getpagesize() {
+		ours[i] = 1
+	}
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	peak := watchPeak(cmd.Process.Pid)
+	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	if most := peak(); most <= 0 || most > int64(len(ours))/2 {
+		t.Errorf("a cat had %d bytes at its peak, beside a test of %d", most, len(ours))
+	}
+	runtime.KeepAlive(ours)
 }

@@ -81,7 +81,7 @@ func (s *service) wholeJob(ctx context.Context, key, list, result string) error 
 	if err != nil {
 		return err
 	}
-	if err := s.follow(ctx, key, job.ID, lookEvery, func(jobRecord) {}); err != nil {
+	if err := s.follow(ctx, key, job.ID, jobsAtOnce*lookEvery, func(jobRecord) {}); err != nil { // all of them as often as one
 		return err
 	}
 	_, err = s.results(ctx, key, job.ID, result)

@@ -54,7 +54,7 @@ func TestChunksAreReadPatiently(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := &Coordinator{desk: newDesk(), breaths: make(press.Breaths, 1), shortBreaths: make(press.Breaths, 1)}
+				c := &Coordinator{desk: newDesk(maxAsked), breaths: make(press.Breaths, 1), shortBreaths: make(press.Breaths, 1)}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				long := &live{c: c, ctx: ctx, job: &store.Job{Unique: 1_000_000}}

@@ -31,9 +31,14 @@ type desk struct {
 	open    int // rows of chunks under way
 	asked   int // of these, not answered
 	flights int
+	room    room
+	turned  bool // a chunk was not sent for want of room
 }
 
-func newDesk() *desk { return &desk{wake: make(chan struct{}, 1)} }
+// newDesk makes a desk that has so many rows asked while answers come quickly.
+func newDesk(quick int) *desk {
+	return &desk{wake: make(chan struct{}, 1), room: room{quick: min(quick, maxAsked)}}
+}
 
 // queue is the chunks of one class of one job.
 type queue struct {
@@ -113,7 +118,11 @@ func (d *desk) pick(now time.Time) (picked, time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	wait := time.Duration(-1)
-	full := d.open >= maxOpenRows || d.asked >= maxAsked || d.flights >= maxFlights
+	most, holds := d.room.rows(now)
+	full := d.open >= maxOpenRows || d.asked >= most || d.flights >= maxFlights
+	if d.turned = full; full && holds > 0 {
+		wait = holds
+	}
 	for range d.lives {
 		l := d.lives[d.next%len(d.lives)]
 		d.next++
@@ -149,14 +158,16 @@ func (d *desk) pick(now time.Time) (picked, time.Duration) {
 // answered frees the room of rows that a prober is done with.
 func (d *desk) answered(l *live, q *queue, n int) {
 	d.mu.Lock()
-	was := d.asked
+	now := time.Now()
 	d.asked -= n
 	q.asked -= n
+	d.room.answered(n, now)
+	most, _ := d.room.rows(now)
 	lined := q.lined
-	l.enlist(q, time.Now())
-	crossed := was >= maxAsked && d.asked < maxAsked || !lined && q.lined
+	l.enlist(q, now)
+	wanted := d.turned && d.asked < most || !lined && q.lined
 	d.mu.Unlock()
-	if crossed {
+	if wanted {
 		d.poke()
 	}
 }

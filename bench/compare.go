@@ -77,7 +77,7 @@ func direction(name, unit string) int {
 		return 0
 	case strings.HasSuffix(unit, "/s"), strings.HasPrefix(name, "ratio_to_"), name == "speed_growth", name == "recipients_per_connection":
 		return 1
-	case unit == "us", unit == "ms", unit == "s", unit == "MB", name == "cpu_ratio_to_floor", name == "memory_growth", name == "ten_jobs_to_one":
+	case unit == "us", unit == "ms", unit == "s", unit == "MB", name == "cpu_ratio_to_floor", name == "memory_growth", name == "ten_jobs_to_whole":
 		return -1
 	}
 	for _, w := range wrongs {

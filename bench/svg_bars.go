@@ -43,7 +43,7 @@ func drawHistograms(all []Histogram) template.HTML {
 	c.text(padLeft-6, 12, "end", "of calls")
 	for s := low; s <= high; s++ {
 		if every := (high-low)/6 + 1; (s-low)%every == 0 {
-			c.text(axes.x(s), svgHeight-padBottom+15, "start", shortTime(bucketEnd((s+1)*bucketsPerStep-1)))
+			c.text(axes.x(s), svgHeight-padBottom+15, "start", shortTime(bucketEnd(s*bucketsPerStep-1)))
 		}
 	}
 	for i, h := range all {

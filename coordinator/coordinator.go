@@ -45,7 +45,7 @@ type Config struct {
 	Limits   sheet.Limits  // of an upload
 	Hold     time.Duration // how long a prober may keep a chunk: 60 s
 	Lookups  int           // domains resolved at one time, for each job that is split: 512
-	Quick    int           // rows asked and not answered while answers come quickly; else, and by default, 65,536
+	Lately   int           // rows not answered that went out in the last 2 to 4 s, at most; default: 65,536, as many as may be asked in all
 	Stored   Form          // of the result file that is made at the end: CSV, zstd
 	Suppress func(engine.Address) bool
 	// OnFinish gives the parts of the commit that ends a job: its settlement.
@@ -106,8 +106,8 @@ func New(cfg Config) *Coordinator {
 	if cfg.Lookups == 0 {
 		cfg.Lookups = 512
 	}
-	if cfg.Quick == 0 {
-		cfg.Quick = maxAsked
+	if cfg.Lately == 0 {
+		cfg.Lately = maxAsked
 	}
 	if cfg.Stored == (Form{}) {
 		cfg.Stored = Form{Format: CSV, Compress: Zstd}
@@ -117,7 +117,7 @@ func New(cfg Config) *Coordinator {
 		cfg: cfg, log: cfg.Log, packer: newPacker(), unpacker: newUnpacker(), workers: max(1, min(4, runtime.GOMAXPROCS(0))),
 		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(maxAssembled), rendering: sem(maxRendered), erasing: sem(maxErased),
 		swapping: sem(1), breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(), turns: map[string]*turn{},
-		desk: newDesk(cfg.Quick), runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},
+		desk: newDesk(cfg.Lately), runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},
 	}
 	c.table.Store(cfg.Table)
 	return c

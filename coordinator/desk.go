@@ -28,16 +28,15 @@ type desk struct {
 	mu      sync.Mutex // guards all below, and the queues of every live
 	lives   []*live
 	next    int
-	open    int // rows of chunks under way
-	asked   int // of these, not answered
+	open    int  // rows of chunks under way
+	room    room // for those of them that are not answered
+	turned  bool // nothing was sent for want of it
 	flights int
-	room    room
-	turned  bool // a chunk was not sent for want of room
 }
 
-// newDesk makes a desk that has so many rows asked while answers come quickly.
-func newDesk(quick int) *desk {
-	return &desk{wake: make(chan struct{}, 1), room: room{quick: min(quick, maxAsked)}}
+// newDesk makes a desk that has at most so many rows asked that it sent lately.
+func newDesk(lately int) *desk {
+	return &desk{wake: make(chan struct{}, 1), room: room{lately: lately}}
 }
 
 // queue is the chunks of one class of one job.
@@ -78,7 +77,7 @@ func (d *desk) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, wait := d.pick(time.Now())
 		if next.l != nil {
-			next.l.send(next.q, next.c)
+			next.l.send(next)
 			continue
 		}
 		d.sleep(ctx, wait)
@@ -111,25 +110,22 @@ type picked struct {
 	l *live // nil for none
 	q *queue
 	c store.Chunk
+
+	span int // of the room's, in which it goes
 }
 
 // pick takes the next chunk that may go, from the job whose turn it is; else how long until one may, -1 if unknown.
 func (d *desk) pick(now time.Time) (picked, time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	wait := time.Duration(-1)
-	most, holds := d.room.rows(now)
-	full := d.open >= maxOpenRows || d.asked >= most || d.flights >= maxFlights
-	if d.turned = full; full && holds > 0 {
-		wait = holds
+	full, wait := d.room.full(now)
+	if d.turned = full; full || d.open >= maxOpenRows || d.flights >= maxFlights {
+		return picked{}, wait
 	}
 	for range d.lives {
 		l := d.lives[d.next%len(d.lives)]
 		d.next++
 		l.ripen(now)
-		if full {
-			break
-		}
 		if q := l.popLine(); q != nil {
 			c := q.ready[0]
 			q.ready = q.ready[1:]
@@ -140,10 +136,9 @@ func (d *desk) pick(now time.Time) (picked, time.Duration) {
 			l.enlist(q, now)
 			l.paceOf(q.class, now)
 			d.open += int(c.Rows)
-			d.asked += int(c.Rows)
 			d.flights++
 			l.out.Add(1)
-			return picked{l, q, c}, 0
+			return picked{l, q, c, d.room.send(int(c.Rows), now)}, 0
 		}
 		l.hungry.Store(true)
 		if len(l.dues) > 0 {
@@ -155,17 +150,17 @@ func (d *desk) pick(now time.Time) (picked, time.Duration) {
 	return picked{}, wait
 }
 
-// answered frees the room of rows that a prober is done with.
-func (d *desk) answered(l *live, q *queue, n int) {
+// answered frees the room of rows of a chunk that a prober is done with.
+func (d *desk) answered(f *flight, n int) {
+	l, q := f.l, f.q
 	d.mu.Lock()
 	now := time.Now()
-	d.asked -= n
+	d.room.answered(f.span, n)
 	q.asked -= n
-	d.room.answered(n, now)
-	most, _ := d.room.rows(now)
+	full, _ := d.room.full(now)
 	lined := q.lined
 	l.enlist(q, now)
-	wanted := d.turned && d.asked < most || !lined && q.lined
+	wanted := d.turned && !full || !lined && q.lined
 	d.mu.Unlock()
 	if wanted {
 		d.poke()
@@ -178,7 +173,7 @@ func (d *desk) landed(f *flight) {
 	d.mu.Lock()
 	l.paceOf(q.class, time.Now()).answered += f.answered
 	d.open -= int(f.chunk.Rows)
-	d.asked -= left
+	d.room.answered(f.span, left)
 	d.flights--
 	q.sent -= int(f.chunk.Rows)
 	q.asked -= left

@@ -66,10 +66,13 @@ func TestStocks(t *testing.T) {
 	require.Equal(t, map[string]stock{"google": stockReady}, c.desk.stocks(l))
 	next, _ := c.desk.pick(time.Now())
 	require.Equal(t, map[string]stock{"google": stockAsked}, c.desk.stocks(l))
-	c.desk.answered(l, next.q, 500)
+	f := &flight{l: l, q: next.q, chunk: next.c, span: next.span, rows: &chunkRows{}}
+	c.desk.answered(f, 500)
 	require.Equal(t, map[string]stock{"google": stockAsked}, c.desk.stocks(l))
-	c.desk.answered(l, next.q, 1)
+	c.desk.answered(f, 1)
 	require.Empty(t, c.desk.stocks(l))
-	c.desk.landed(&flight{l: l, q: next.q, chunk: next.c, rows: &chunkRows{}, left: 499})
+	f.left = 499
+	c.desk.landed(f)
+	require.Zero(t, c.desk.room.asked)
 	require.Empty(t, l.queues)
 }

@@ -18,6 +18,7 @@ type flight struct {
 	l     *live
 	q     *queue
 	chunk store.Chunk
+	span  int // of the desk's room, in which it was sent
 	epoch uint32
 	rows  *chunkRows
 	byRow []uint64 // row number and place, ordered
@@ -48,8 +49,8 @@ type landing struct {
 const laterPause = time.Second // before rows that came back without a due time go out again
 
 // send takes a chunk on its way, in a goroutine that live.out counts.
-func (l *live) send(q *queue, c store.Chunk) {
-	f := &flight{l: l, q: q, chunk: c, epoch: l.job.Term}
+func (l *live) send(p picked) {
+	f := &flight{l: l, q: p.q, chunk: p.c, span: p.span, epoch: l.job.Term}
 	go func() {
 		defer l.out.Done()
 		err := f.fly()
@@ -69,7 +70,7 @@ func (f *flight) fly() error {
 		return fmt.Errorf("chunk %d: %w", f.chunk.Number, err)
 	}
 	f.index()
-	l.c.desk.answered(l, f.q, int(f.chunk.Rows)-f.left)
+	l.c.desk.answered(f, int(f.chunk.Rows)-f.left)
 	if f.left == 0 || l.ctx.Err() != nil {
 		f.giveBack()
 		return nil
@@ -129,7 +130,7 @@ func (f *flight) collect(r wire.Results) {
 		f.take(p, res, now)
 	}
 	f.left -= done
-	f.l.c.desk.answered(f.l, f.q, done)
+	f.l.c.desk.answered(f, done)
 	if len(f.entries) == 0 {
 		return
 	}

@@ -2,60 +2,120 @@ package coordinator
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+	"probity/store"
 )
 
-func TestRoomIsLessWhileAnswersComeQuickly(t *testing.T) {
+func TestRoomForWhatIsAnsweredQuickly(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	r := room{quick: 1000, since: now.Add(-time.Hour)}
-	rows := func() int { n, _ := r.rows(now); return n }
-	require.Equal(t, maxAsked, rows(), "nothing was answered")
-
-	r.answered(quickRows, now)
-	require.Equal(t, maxAsked, rows(), "it took an hour")
-	now = now.Add(quickTime / 2)
-	r.answered(quickRows-1, now)
-	require.Equal(t, maxAsked, rows())
-	r.answered(1, now)
-	n, holds := r.rows(now)
-	require.Equal(t, 1000, n)
-	require.Equal(t, quickTime, holds)
-
-	now = now.Add(holds - 1)
-	require.Equal(t, 1000, rows())
-	now = now.Add(1)
-	require.Equal(t, maxAsked, rows(), "none was answered any more")
-	r.answered(quickRows, now)
-	require.Equal(t, maxAsked, rows(), "they took too long")
+	r := room{lately: 1000}
+	full := func() bool { is, _ := r.full(now); return is }
+	span := r.send(999, now)
+	require.False(t, full())
+	last := r.send(1, now)
+	is, wait := r.full(now)
+	require.True(t, is)
+	require.Equal(t, lateSpan, wait)
+	r.answered(last, 1)
+	require.False(t, full())
+	r.answered(span, 999)
+	require.Zero(t, r.asked)
+	require.Equal(t, [2]int{}, r.sent)
 }
 
-// TestDeskGivesRoomBackWhenAnswersCease: nobody wakes a desk whose rows all wait for budgets, but its own clock.
-func TestDeskGivesRoomBackWhenAnswersCease(t *testing.T) {
-	now := time.Now()
-	d := newDesk(1000)
-	d.asked = 1000
-	d.room = room{quick: 1000, since: now, brisk: true}
-	d.lives = []*live{{}}
-	_, wait := d.pick(now)
-	require.Equal(t, quickTime, wait)
-	require.True(t, d.turned)
-	_, wait = d.pick(now.Add(wait))
-	require.False(t, d.turned, "there is room")
-	require.Negative(t, wait, "and nothing to send")
+// TestRoomForWhatWaitsForBudgets: rows that are not answered soon leave their place to others, up to all that may be asked.
+func TestRoomForWhatWaitsForBudgets(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	r := room{lately: maxAsked / 4}
+	var spans []int
+	for range 4 {
+		for is, wait := r.full(now); is; is, wait = r.full(now) {
+			require.Positive(t, wait)
+			now = now.Add(wait)
+		}
+		spans = append(spans, r.send(maxAsked/4, now))
+	}
+	is, wait := r.full(now)
+	require.True(t, is)
+	require.Negative(t, wait, "only an answer makes room")
+	now = now.Add(time.Hour)
+	is, _ = r.full(now)
+	require.True(t, is)
+	for _, span := range spans {
+		r.answered(span, maxAsked/4)
+	}
+	require.Zero(t, r.asked)
+	require.Equal(t, [2]int{}, r.sent)
 }
 
-// TestDeskIsWokenByTheFirstAnswerThatMakesRoom, however little room there was when it was turned away.
-func TestDeskIsWokenByTheFirstAnswerThatMakesRoom(t *testing.T) {
-	now := time.Now()
-	d := newDesk(1000)
-	l, q := &live{}, &queue{asked: 1100}
-	d.lives, d.asked = []*live{l}, 1100
-	d.room = room{quick: 1000, since: now, brisk: true}
-	_, _ = d.pick(now)
-	d.answered(l, q, 100)
-	require.Empty(t, d.wake, "1,000 are asked still")
-	d.answered(l, q, 1)
-	require.Len(t, d.wake, 1)
+// TestQuickRowsBesideParkedOnes: rows that wait for budgets take no room from those that are answered at once.
+func TestQuickRowsBesideParkedOnes(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	r := room{lately: 1000}
+	r.send(1500, now)
+	now = now.Add(2 * lateSpan)
+	for range 100 {
+		is, _ := r.full(now)
+		require.False(t, is)
+		r.answered(r.send(999, now), 999)
+		now = now.Add(lateSpan / 7)
+	}
+	require.Equal(t, 1500, r.asked)
+}
+
+// deskOf is a desk with room for so many rows lately, at which a job has chunks of 100 rows.
+func deskOf(lately, chunks int) (*Coordinator, *live) {
+	c := New(Config{Prober: eight{}, Table: engine.DefaultTable(), Lately: lately})
+	l := &live{c: c, queues: map[string]*queue{}, paces: map[string]*classPace{}}
+	for range chunks {
+		c.desk.add(l, []store.Chunk{{Class: "google", Rows: 100}})
+	}
+	c.desk.enter(l)
+	<-c.desk.wake
+	return c, l
+}
+
+func TestDeskIsWokenByTheAnswerThatMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, l := deskOf(150, 3)
+		first, _ := c.desk.pick(time.Now())
+		second, _ := c.desk.pick(time.Now())
+		require.NotNil(t, second.l)
+		turned, wait := c.desk.pick(time.Now())
+		require.Nil(t, turned.l)
+		require.Equal(t, lateSpan, wait)
+
+		f := &flight{l: l, q: first.q, chunk: first.c, span: first.span}
+		c.desk.answered(f, 50)
+		require.Empty(t, c.desk.wake, "150 are not answered")
+		c.desk.answered(f, 1)
+		require.Len(t, c.desk.wake, 1)
+		third, _ := c.desk.pick(time.Now())
+		require.NotNil(t, third.l)
+	})
+}
+
+// TestDeskWakesItselfWhenNoAnswerComes: no answer wakes a desk whose rows all wait for budgets.
+func TestDeskWakesItselfWhenNoAnswerComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := deskOf(150, 3)
+		sent := 0
+		for began := time.Now(); time.Since(began) <= 2*lateSpan; {
+			next, wait := c.desk.pick(time.Now())
+			if next.l != nil {
+				sent++
+				continue
+			}
+			if wait < 0 {
+				break
+			}
+			c.desk.sleep(t.Context(), wait)
+		}
+		require.Equal(t, 3, sent)
+	})
 }

@@ -70,7 +70,7 @@ func (f *Fleet) alone(a *wire.Ask) (wire.Answer, error) {
 	if !a.NoSMTP {
 		return wire.Answer{}, ErrNoProber
 	}
-	ev := engine.Evidence{Address: a.Address, Flags: a.Flags, Route: *a.Route}
+	ev := engine.Evidence{Address: a.Address, Flags: a.Flags, Route: a.Route}
 	return wire.Answer{Verdict: engine.Judge(&ev, engine.Policy{NoSMTP: true, Details: true}, time.Now())}, nil
 }
 

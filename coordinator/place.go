@@ -11,7 +11,7 @@ func (s *splitter) place(r splitRow, d *domain) error {
 	if err := s.prepare(d); err != nil {
 		return err
 	}
-	ev := engine.Evidence{Address: r.addr, Flags: r.flags, Route: d.via.Route}
+	ev := engine.Evidence{Address: r.addr, Flags: r.flags, Route: &d.via.Route}
 	a := ask{Number: r.number, Flags: r.flags, Via: &d.via}
 	var err error
 	if a.Suggestion, err = s.suggestion(r.addr, d); err != nil {

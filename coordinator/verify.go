@@ -61,7 +61,7 @@ func (c *Coordinator) single(ctx context.Context, q Request) (Answer, error) {
 		return out, nil
 	}
 	route := c.cfg.Resolver.Route(ctx, addr.Domain())
-	ev := engine.Evidence{Address: addr, Flags: flags, Route: route}
+	ev := engine.Evidence{Address: addr, Flags: flags, Route: &route}
 	if now := time.Now(); engine.Next(&ev, policy, now).Kind != engine.StepAsk {
 		out.Verdict = engine.Judge(&ev, policy, now)
 		return out, nil

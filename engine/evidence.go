@@ -70,9 +70,19 @@ type Evidence struct {
 	Address   Address
 	SyntaxBad bool // the address did not parse; Address is zero then
 	Flags     Flags
-	Route     Route
+	Route     *Route     // shared, never changed; nil before anybody asked
 	Seen      []Sighting // at most MaxSightings
 	Attempts  int        // attempts before this one that ended in a deferral; Seen holds the present attempt
+}
+
+// unasked is the route of who has none yet.
+var unasked Route
+
+func (ev *Evidence) route() *Route {
+	if ev.Route == nil {
+		return &unasked
+	}
+	return ev.Route
 }
 
 // MaxSightings bounds the evidence kept for one address; the oldest session sightings give way.

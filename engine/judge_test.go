@@ -13,8 +13,8 @@ var (
 	retries = []time.Duration{time.Minute, 5 * time.Minute}
 )
 
-func unknownRoute(hosts ...string) Route {
-	return Route{Fact: FactMX, Hosts: hosts, MX: hosts, Provider: &Provider{Probe: true}}
+func unknownRoute(hosts ...string) *Route {
+	return &Route{Fact: FactMX, Hosts: hosts, MX: hosts, Provider: &Provider{Probe: true}}
 }
 
 func said(about Subject, host string, code int, m Meaning, b Blame) Sighting {
@@ -92,10 +92,10 @@ func TestNextStopsWaitingWithTheSchedule(t *testing.T) {
 func TestNextAsksNobodyWhereNothingCanBeLearnt(t *testing.T) {
 	for name, ev := range map[string]Evidence{
 		"syntax":     {SyntaxBad: true},
-		"nxdomain":   {Route: Route{Fact: FactNoDomain}},
-		"servfail":   {Route: Route{Fact: FactServFail}},
-		"accept-all": {Route: Route{Fact: FactMX, Hosts: []string{"a"}, Provider: &Provider{Probe: true, AcceptAll: true}}},
-		"probe off":  {Route: Route{Fact: FactMX, Hosts: []string{"a"}, Provider: &Provider{}}},
+		"nxdomain":   {Route: &Route{Fact: FactNoDomain}},
+		"servfail":   {Route: &Route{Fact: FactServFail}},
+		"accept-all": {Route: &Route{Fact: FactMX, Hosts: []string{"a"}, Provider: &Provider{Probe: true, AcceptAll: true}}},
+		"probe off":  {Route: &Route{Fact: FactMX, Hosts: []string{"a"}, Provider: &Provider{}}},
 	} {
 		require.Equal(t, StepDone, Next(&ev, Policy{}, noon).Kind, name)
 	}
@@ -165,11 +165,11 @@ func TestJudge(t *testing.T) {
 func TestJudgeByRouteAlone(t *testing.T) {
 	for f, want := range map[Fact]string{FactNoDomain: "domain_not_found", FactNullMX: "null_mx", FactNoServer: "no_mail_server",
 		FactUnroutable: "unroutable_mx", FactServFail: "dns_error", FactDNSTimeout: "dns_error", FactUnasked: "smtp_not_checked"} {
-		ev := Evidence{Route: Route{Fact: f, Provider: &Provider{Probe: true}}}
+		ev := Evidence{Route: &Route{Fact: f, Provider: &Provider{Probe: true}}}
 		require.Equal(t, want, Judge(&ev, Policy{}, noon).Reason.String(), f.String())
 	}
 	require.Equal(t, "invalid_syntax", Judge(&Evidence{SyntaxBad: true}, Policy{}, noon).Reason.String())
-	ev := Evidence{Route: Route{Fact: FactMX, Hosts: []string{"a"}, Provider: &Provider{ID: "yahoo", Name: "Yahoo", Probe: true, AcceptAll: true}}}
+	ev := Evidence{Route: &Route{Fact: FactMX, Hosts: []string{"a"}, Provider: &Provider{ID: "yahoo", Name: "Yahoo", Probe: true, AcceptAll: true}}}
 	require.Equal(t, Risky, Judge(&ev, Policy{}, noon).Status)
 }
 

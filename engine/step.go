@@ -6,8 +6,8 @@ import "time"
 type Policy struct {
 	NoSMTP   bool            // syntax, DNS, lists and knowledge only
 	Details  bool            // fill Verdict.Details.Message; everything else is always filled
-	Schedule []time.Duration // waits after each deferred attempt; its length bounds the retries
 	Hasty    bool            // somebody waits: a failure that may be our own is told, not retried
+	Schedule []time.Duration // waits after each deferred attempt; its length bounds the retries
 }
 
 // StepKind says what to do next for one address.
@@ -41,7 +41,7 @@ func Next(ev *Evidence, p Policy, now time.Time) Step {
 	if ev.SyntaxBad {
 		return Step{}
 	}
-	if ev.Route.Fact == FactUnasked {
+	if ev.route().Fact == FactUnasked {
 		return Step{Kind: StepResolve}
 	}
 	if decidedWithoutAsking(ev, p) {
@@ -61,12 +61,12 @@ func Next(ev *Evidence, p Policy, now time.Time) Step {
 
 // decidedWithoutAsking reports that no SMTP session can or may add to what is known.
 func decidedWithoutAsking(ev *Evidence, p Policy) bool {
-	prov := ev.Route.Provider
-	return !ev.Route.Fact.Routable() || p.NoSMTP || !prov.Probe || prov.AcceptAll || breaksMailboxRule(ev)
+	prov := ev.route().Provider
+	return !ev.route().Fact.Routable() || p.NoSMTP || !prov.Probe || prov.AcceptAll || breaksMailboxRule(ev)
 }
 
 func breaksMailboxRule(ev *Evidence) bool {
-	prov := ev.Route.Provider
+	prov := ev.route().Provider
 	return prov != nil && prov.Mailbox != nil && prov.Mailbox.Breaks(ev.Address)
 }
 
@@ -85,7 +85,7 @@ func nextAsk(ev *Evidence, p Policy) Step {
 		return Step{}
 	}
 	tried := 0
-	for _, h := range ev.Route.Hosts {
+	for _, h := range ev.route().Hosts {
 		switch {
 		case ev.addressless(h):
 		case ev.failed(h):

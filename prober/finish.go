@@ -41,7 +41,7 @@ func (p *Prober) deliver(pr *probe, o *outcome, now time.Time) {
 	kept := false
 	retried := pr.retry
 	for _, a := range askers {
-		d := done{row: a.row, key: pr.key, o: *o, store: !kept}
+		d := done{row: int(a.row), key: pr.key, o: *o, store: !kept}
 		if a.flags != pr.ev.Flags {
 			d.o.verdict = p.reflag(pr, a.flags, now)
 			d.store = false

@@ -147,7 +147,7 @@ func (l *lane) refusal(p *probe, host string, now time.Time) (engine.Sighting, b
 	case p.asked >= maxAsked:
 		return engine.Sighting{Event: engine.EventInternal, Host: host, At: now}, true
 	case now.Before(l.pace.rest) && !l.mayBeCanary(now), l.egress.resting(now):
-		l.egress.missed(&p.ev.Route, p.ev.Address.Domain(), now)
+		l.egress.missed(p.ev.Route, p.ev.Address.Domain(), now)
 		return engine.Sighting{Event: engine.EventSourceBlocked, Host: host, At: now}, true
 	}
 	f, ok := l.down[host]

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/engine"
 	"probity/prober/wire"
 )
 
@@ -18,7 +19,7 @@ func TestLaterIsABudgetsWord(t *testing.T) {
 		l := b.prober.laneOf(row.Route, b.prober.egress.list[0], now)
 		require.Zero(t, l.later(bulk, now))
 		l.mu.Lock()
-		g := l.placeOf(&(&probe{}).ev, "mx.a.example").group
+		g := l.placeOf(&engine.Evidence{Route: row.Route}, "mx.a.example").group
 		l.mu.Unlock()
 		for _, x := range []struct{ until, want time.Time }{
 			{time.Time{}, time.Time{}},

@@ -9,36 +9,37 @@ import (
 )
 
 // probe is one address on its way to a verdict. Several askers may wait for it.
+//
+// As many are alive as rows are under way, and the collector looks through each again and again: hence the narrow fields.
 type probe struct {
 	ev     engine.Evidence
-	key    cache.Key
 	policy engine.Policy
+	facts  []domainFact // what was known of the domain's decoys when it came; shared, not changed
+	key    cache.Key
+	retry  bool // a single's retry: goes on without askers. Guarded by the flight shard of key, as askers are
 
 	lane   atomic.Pointer[lane]
-	urgent atomic.Bool  // a single waits for it
-	facts  []domainFact // what was known of the domain's decoys when it came; shared, not changed
+	urgent atomic.Bool // a single waits for it
 
 	// Guarded by the lane's mutex while the lane has it; ownership passes to whoever takes it out.
+	asked      uint8 // RCPTs sent for it, answered or not: at most maxAsked
+	who        priority
+	mood       mood   // of its host when it was last answered
 	place      *place // where it waits or is asked
 	prev, next *probe // neighbours in the list that it waits in
 	in         *list  // that list; nil while it is being asked
-	who        priority
-	asked      int    // RCPTs sent for it, answered or not
+	cut        int    // how heavily its connections failed it, as engine.Next weighs that: see group.again
 	accepted   uint64 // when it was last answered, by the lane's count of answers
 	at         time.Time
-	mood       mood // of its host then
-	cut        int  // how heavily its connections failed it, as engine.Next weighs that: see group.again
 
-	// Guarded by the flight shard of key.
-	askers []asker
+	askers []asker  // guarded by the flight shard of key
 	one    [1]asker // room for the usual one
-	retry  bool     // a single's retry: goes on without askers
 }
 
 // asker is one row of a run that waits for a probe.
 type asker struct {
 	run   *run
-	row   int
+	row   uint32
 	flags engine.Flags
 }
 

@@ -193,7 +193,7 @@ func (p *Prober) laneOf(r *engine.Route, e *egress, now time.Time) *lane {
 func (p *Prober) add(l *lane, probes []*probe, now time.Time) {
 	for !l.add(probes, now) {
 		p.forget(l)
-		if next := p.laneOf(&probes[0].ev.Route, l.egress, now); next != nil {
+		if next := p.laneOf(probes[0].ev.Route, l.egress, now); next != nil {
 			l = next
 			continue
 		}

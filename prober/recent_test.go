@@ -119,7 +119,7 @@ func TestRecentRefusesBadQueries(t *testing.T) {
 
 func TestRecentIsBounded(t *testing.T) {
 	r, start := newRecent(nil), time.Unix(1_800_000_000, 0)
-	route := engine.Route{Provider: &engine.Provider{}}
+	route := &engine.Route{Provider: &engine.Provider{}}
 	put := func(s engine.Status, at time.Time) {
 		r.note(&probe{ev: engine.Evidence{Route: route}}, &outcome{verdict: engine.Verdict{Status: s}}, "e", at)
 	}

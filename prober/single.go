@@ -59,7 +59,7 @@ func (p *Prober) answer(v engine.Verdict) wire.Answer {
 // tooLate is the verdict at the caller's deadline. The probe goes on, so that the next call finds its answer.
 func (p *Prober) tooLate(a *wire.Ask) engine.Verdict {
 	now := time.Now()
-	ev := engine.Evidence{Address: a.Address, Flags: a.Flags, Route: *a.Route}
+	ev := engine.Evidence{Address: a.Address, Flags: a.Flags, Route: a.Route}
 	ev.Append(engine.Sighting{Event: engine.EventTimeout, At: now})
 	return engine.Judge(&ev, engine.Policy{Details: true}, now)
 }
@@ -73,7 +73,7 @@ func (p *Prober) launch(key cache.Key, a *wire.Ask, who asker, attempts int, now
 	}
 	forbidden := p.cfg.SuppressedAddress(a.Address) || p.forbids(&errand{*a.Route, a.Address.Domain(), a.Route.Hosts})
 	pr.policy = engine.Policy{NoSMTP: a.NoSMTP || forbidden, Details: true, Schedule: p.table.Load().Schedule, Hasty: true}
-	pr.ev = engine.Evidence{Address: a.Address, Flags: a.Flags, Route: *a.Route, Attempts: attempts}
+	pr.ev = engine.Evidence{Address: a.Address, Flags: a.Flags, Route: a.Route, Attempts: attempts}
 	e := p.egress.choose(a.Route, a.Address, a.Egress, now)
 	if e == nil {
 		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: now})

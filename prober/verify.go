@@ -151,7 +151,7 @@ func (v *verification) known() []bool {
 func (v *verification) queue(o *keyed, row *wire.Row) {
 	v.route(row)
 	pr := &probe{key: o.key, who: v.who, facts: v.same.facts, policy: engine.Policy{NoSMTP: v.b.NoSMTP || v.same.suppressed || v.p.cfg.SuppressedAddress(row.Address), Schedule: v.p.table.Load().Schedule}}
-	pr.ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: *row.Route, Attempts: int(row.Attempt)}
+	pr.ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: row.Route, Attempts: int(row.Attempt)}
 	if v.same.egress == nil {
 		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: v.now})
 	}
@@ -169,7 +169,7 @@ func (v *verification) queue(o *keyed, row *wire.Row) {
 		v.put(o.row, &outcome{later: true, due: time.Now().Add(fullWait)})
 		return
 	}
-	got := v.p.flight.join(pr, asker{v.r, o.row, row.Flags})
+	got := v.p.flight.join(pr, asker{v.r, uint32(o.row), row.Flags})
 	v.probes[o.row] = got
 	if got != pr {
 		v.p.rows.Add(-1)

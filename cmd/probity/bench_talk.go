@@ -59,7 +59,7 @@ func (c *conversation) prepare(e bench.Errand) talkErrand {
 		var addrs []engine.Address
 		for _, r := range recipients {
 			a, err := engine.Parse(r)
-			ev := engine.Evidence{Address: a, SyntaxBad: err != nil, Route: t.route}
+			ev := engine.Evidence{Address: a, SyntaxBad: err != nil, Route: &t.route}
 			if engine.Next(&ev, engine.Policy{}, time.Time{}).Kind == engine.StepAsk {
 				addrs = append(addrs, a)
 			}
@@ -148,7 +148,7 @@ func (t *talking) next() (p *talkProbe, ok bool) {
 	if p.begins = t.at == 0; p.begins {
 		t.domain = t.domainOf(addrs[0].Domain())
 	}
-	p.ev.Address, p.ev.Route, p.domain = addrs[t.at], t.e.route, t.domain
+	p.ev.Address, p.ev.Route, p.domain = addrs[t.at], &t.e.route, t.domain
 	if t.at++; t.at == len(addrs) {
 		t.turn, t.at = t.turn+1, 0
 	}

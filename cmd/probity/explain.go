@@ -207,7 +207,7 @@ func judgeOnly(provider *engine.Provider, reply engine.Reply, stage engine.Stage
 	reply.Stage = stage
 	asked := *provider
 	asked.AcceptAll, asked.Probe = false, true
-	ev := engine.Evidence{Route: engine.Route{Fact: engine.FactMX, Hosts: []string{"mx"}, Provider: &asked}}
+	ev := engine.Evidence{Route: &engine.Route{Fact: engine.FactMX, Hosts: []string{"mx"}, Provider: &asked}}
 	ev.Append(engine.Sighting{Subject: about, Host: "mx", Reply: reply, Finding: f})
 	v := engine.Judge(&ev, engine.Policy{}, time.Time{})
 	return replyFacts{Meaning: f.Meaning.String(), Blame: f.Blame.String(), Status: v.Status.String(), Reason: nullable(v.Reason.String()),

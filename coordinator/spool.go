@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -26,13 +27,15 @@ type frame struct {
 const (
 	indexMagic = "prbidx01"
 	frameBytes = 32
+
+	packers = 4 // that work at one time, and unpackers: each keeps 2 MiB of history, or a frame
 )
 
 // newPacker makes the compressor of spool frames and stored results. EncodeAll may be called from any goroutine. Its history has
 // room for two windows: with room for little more than one, which is what lower memory means, it is moved down for each block
-// of a page past the first MiB, and that was a tenth of the work.
+// of a page past the first MiB, and that was a tenth of the work. There is one for each processor, up to packers.
 func newPacker() *zstd.Encoder {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(4), zstd.WithWindowSize(1<<20))
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(min(runtime.GOMAXPROCS(0), packers)), zstd.WithWindowSize(1<<20))
 	if err != nil {
 		panic("BUG: zstd options: " + err.Error())
 	}
@@ -40,9 +43,9 @@ func newPacker() *zstd.Encoder {
 }
 
 // newUnpacker makes the decoder that all spools of a coordinator share. It keeps hold of what it unpacked last, a frame for each
-// of the four that it may unpack at one time: a decoder for each job was 45 of 228 MB alive beside ten of 50,000 rows.
+// processor, up to packers: a decoder for each job was 45 of 228 MB alive beside ten of 50,000 rows.
 func newUnpacker() *zstd.Decoder {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(4), zstd.WithDecoderMaxMemory(64<<20))
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(min(runtime.GOMAXPROCS(0), packers)), zstd.WithDecoderMaxMemory(64<<20))
 	if err != nil {
 		panic("BUG: zstd options: " + err.Error())
 	}

@@ -17,7 +17,7 @@ var ErrNotFound = errors.New("not found")
 
 const (
 	cacheBytes = 16 << 20 // blocks of the state database kept in memory
-	memBytes   = 8 << 20  // one memtable
+	memBytes   = 4 << 20  // one memtable
 	stripes    = 64       // locks over all accounts
 )
 

@@ -54,7 +54,7 @@ const (
 	journalSize = journalHead + 2*journalHalf
 
 	// foldAfter is how long an end waits in the journal for others to share its commit.
-	foldAfter = 5 * time.Millisecond
+	foldAfter = 20 * time.Millisecond
 )
 
 const journalLost = Lost("a settlement was lost")

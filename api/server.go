@@ -113,7 +113,7 @@ func (s *Server) clock(now time.Time) time.Time {
 // first is off while it streams, the second knows no trusted proxy, and the third spans a whole download.
 func (s *Server) newWeb() *fasthttp.Server {
 	return &fasthttp.Server{
-		Name:                         "probity",
+		NoDefaultServerHeader:        true,
 		Handler:                      s.handle,
 		ErrorHandler:                 s.refuseUnread,
 		HeaderReceived:               s.headerReceived,

@@ -112,7 +112,7 @@ func (u *upload) receiveTwice(file *multipart.Part) (err error) {
 		return fmt.Errorf("scratch: %w", err)
 	}
 	defer func() { err = errors.Join(err, scratch.Close(), fs.Remove(path)) }()
-	copied := io.TeeReader(file, io.MultiWriter(u.sum, quietWriter{scratch}))
+	copied := io.TeeReader(file, io.MultiWriter(u.sum, &quietWriter{f: scratch}))
 	err = u.accept(copied, file.FileName())
 	if e, ok := errors.AsType[*sheet.Error](err); ok && e.Kind == sheet.Unacceptable {
 		again, later := u.readOn(copied)
@@ -136,9 +136,15 @@ func (u *upload) receiveTwice(file *multipart.Part) (err error) {
 }
 
 // quietWriter writes what must not be changed by being written: a file may do so to its buffer.
-type quietWriter struct{ f vfs.File }
+type quietWriter struct {
+	f   vfs.File
+	own []byte
+}
 
-func (w quietWriter) Write(b []byte) (int, error) { return w.f.Write(append([]byte(nil), b...)) }
+func (w *quietWriter) Write(b []byte) (int, error) {
+	w.own = append(w.own[:0], b...)
+	return w.f.Write(w.own)
+}
 
 // readOn reads the rest of a file that was refused and the parts behind it; again tells that they change how it is read.
 func (u *upload) readOn(file io.Reader) (again bool, err error) {

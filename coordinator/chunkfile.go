@@ -182,10 +182,32 @@ func appendVia(dst []byte, v *via) []byte {
 	return dst
 }
 
-// chunkRows is a chunk as read back.
+// chunkRows is a chunk as read back. It is alive until the last of its rows has an answer: of several lists, most of what the
+// collector looks through.
 type chunkRows struct {
-	asks  []ask // in the order they are asked
-	batch []wire.Row
+	batch []wire.Row // in the order they are asked
+	rest  []askRest  // of each row, what a prober is not told
+	vias  []*via
+}
+
+type askRest struct {
+	suggestion uint32
+	via        uint16
+}
+
+func (r *chunkRows) len() int { return len(r.batch) }
+
+// ask is a row as it was gathered.
+func (r *chunkRows) ask(i int) ask {
+	a := r.nameless(i)
+	a.Mailbox = r.batch[i].Address.Mailbox()
+	return a
+}
+
+// nameless is ask without the mailbox, which may have to be put together.
+func (r *chunkRows) nameless(i int) ask {
+	row, rest := &r.batch[i], r.rest[i]
+	return ask{Number: row.Number, Attempt: row.Attempt, Flags: row.Flags, Suggestion: rest.suggestion, Via: r.vias[rest.via]}
 }
 
 // unpack reads a chunk. Rows that skip reports are left out: they were answered before. It breathes with rest, which may be nil.
@@ -207,7 +229,7 @@ func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool, rest *breath
 			return nil, errChunkFile
 		}
 	}
-	out := &chunkRows{asks: make([]ask, 0, rows), batch: make([]wire.Row, 0, rows)}
+	out := &chunkRows{batch: make([]wire.Row, 0, rows), rest: make([]askRest, 0, rows), vias: vias}
 	for range rows {
 		f := r.next(askFixed)
 		mailbox := r.next(int(le.Uint16(f[12:])))
@@ -215,17 +237,17 @@ func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool, rest *breath
 		if r.short || route >= len(vias) {
 			return nil, errChunkFile
 		}
-		a := ask{Number: le.Uint32(f), Attempt: f[4], Flags: engine.Flags(f[5]), Via: vias[route], Suggestion: le.Uint32(f[8:]), Mailbox: string(mailbox)}
-		if skip(a.Number) {
+		number := le.Uint32(f)
+		if skip(number) {
 			continue
 		}
-		rest.row(len(out.asks))
-		addr, err := engine.Parse(a.Mailbox)
+		rest.row(out.len())
+		addr, err := engine.Parse(string(mailbox))
 		if err != nil {
-			return nil, fmt.Errorf("chunk row %d: %w: %w", a.Number, errDamaged, err)
+			return nil, fmt.Errorf("chunk row %d: %w: %w", number, errDamaged, err)
 		}
-		out.asks = append(out.asks, a)
-		out.batch = append(out.batch, wire.Row{Number: a.Number, Attempt: a.Attempt, Flags: a.Flags, Address: addr, Route: &a.Via.Route})
+		out.batch = append(out.batch, wire.Row{Number: number, Attempt: f[4], Flags: engine.Flags(f[5]), Address: addr, Route: &vias[route].Route})
+		out.rest = append(out.rest, askRest{le.Uint32(f[8:]), uint16(route)})
 	}
 	return out, nil
 }

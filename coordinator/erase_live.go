@@ -62,12 +62,13 @@ func (e *erasure) recut(l *live) error {
 			return fmt.Errorf("chunk %d: %w", c.Number, err)
 		}
 		kept := &packer{}
-		for i := range rows.asks {
+		for i := range rows.batch {
 			if rows.batch[i].Address.Folded() != e.folded {
-				kept.add(&rows.asks[i])
+				a := rows.ask(i)
+				kept.add(&a)
 			}
 		}
-		if kept.len() == len(rows.asks) {
+		if kept.len() == rows.len() {
 			return nil
 		}
 		done = append(done, c.Number)

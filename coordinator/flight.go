@@ -88,18 +88,18 @@ func (f *flight) fly() error {
 }
 
 func (f *flight) index() {
-	f.left = len(f.rows.asks)
+	f.left = f.rows.len()
 	f.had = make([]bool, f.left)
 	f.byRow = make([]uint64, f.left)
-	for i := range f.rows.asks {
-		f.byRow[i] = uint64(f.rows.asks[i].Number)<<32 | uint64(i)
+	for i := range f.rows.batch {
+		f.byRow[i] = uint64(f.rows.batch[i].Number)<<32 | uint64(i)
 	}
 	slices.Sort(f.byRow)
 }
 
 // place finds the place of a row in the batch, -1 for a row that is not in it.
 func (f *flight) place(row uint32) int {
-	if next := f.last + 1; next < len(f.rows.asks) && f.rows.asks[next].Number == row {
+	if next := f.last + 1; next < f.rows.len() && f.rows.batch[next].Number == row {
 		f.last = next
 		return next
 	}
@@ -144,7 +144,7 @@ func (f *flight) collect(r wire.Results) {
 
 // take records one result.
 func (f *flight) take(p int, res *wire.Result, now time.Time) {
-	a := &f.rows.asks[p]
+	a := f.rows.nameless(p)
 	if res.Outcome != wire.Settled {
 		r := returned{place: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), egress: res.Egress}
 		if res.Outcome == wire.Deferred && f.chunk.Egress != "" && res.Egress != f.chunk.Egress {
@@ -155,7 +155,7 @@ func (f *flight) take(p int, res *wire.Result, now time.Time) {
 		}
 		f.returned = append(f.returned, r)
 		if res.Outcome == wire.Deferred && res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
-			f.entry(a, &res.Verdict, tagProvisional, now)
+			f.entry(&a, &res.Verdict, tagProvisional, now)
 		}
 		return
 	}
@@ -165,7 +165,7 @@ func (f *flight) take(p int, res *wire.Result, now time.Time) {
 	f.answered++
 	f.l.progress.count(res.Verdict.Reason)
 	f.l.c.meters.rows[res.Verdict.Status].Add(1)
-	f.entry(a, &res.Verdict, tagFinal, now)
+	f.entry(&a, &res.Verdict, tagFinal, now)
 }
 
 func (f *flight) entry(a *ask, v *engine.Verdict, tag byte, now time.Time) {
@@ -197,7 +197,7 @@ func (l *live) appendAnswer(dst []byte, a *ask, v *engine.Verdict, tag byte, now
 func (f *flight) giveBack() {
 	for p := range f.had {
 		if !f.had[p] {
-			f.returned = append(f.returned, returned{place: p, attempt: f.rows.asks[p].Attempt, egress: f.chunk.Egress})
+			f.returned = append(f.returned, returned{place: p, attempt: f.rows.batch[p].Attempt, egress: f.chunk.Egress})
 		}
 	}
 }

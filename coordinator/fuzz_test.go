@@ -84,12 +84,13 @@ func TestAChunkReadsBackAsItWasPacked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(got.asks) != max(0, len(want)-1) {
-			t.Fatalf("%d rows, want %d", len(got.asks), len(want)-1)
+		if got.len() != max(0, len(want)-1) {
+			t.Fatalf("%d rows, want %d", got.len(), len(want)-1)
 		}
-		for i, a := range got.asks {
+		for i := range got.len() {
+			a := got.ask(i)
 			w := want[a.Number]
-			if a.Via.Key != w.Via.Key || a.Via.mx != w.Via.mx || a.Via.Fact != w.Via.Fact || a.Attempt != w.Attempt || got.batch[i].Number != a.Number {
+			if a.Via.Key != w.Via.Key || a.Via.mx != w.Via.mx || a.Via.Fact != w.Via.Fact || a.Attempt != w.Attempt || a.Suggestion != w.Suggestion || a.Flags != w.Flags || a.Mailbox != w.Mailbox {
 				t.Fatalf("row %d: got %+v, want %+v", a.Number, a, w)
 			}
 		}

@@ -99,9 +99,9 @@ func (f *flight) unchanged(now time.Time) bool {
 	if len(f.returned) == 0 {
 		return false
 	}
-	together := f.chunk.Class != classTail && 2*f.answered < len(f.rows.asks)
+	together := f.chunk.Class != classTail && 2*f.answered < f.rows.len()
 	for _, r := range f.returned {
-		a := &f.rows.asks[r.place]
+		a := &f.rows.batch[r.place]
 		if r.due.After(now) && !together || r.attempt != a.Attempt || r.egress != f.chunk.Egress {
 			return false
 		}
@@ -128,7 +128,7 @@ func (f *flight) again(now time.Time) store.Chunk {
 func (f *flight) pause() time.Time {
 	var at time.Time
 	for _, r := range f.returned {
-		if r.attempt != f.rows.asks[r.place].Attempt || r.due.IsZero() {
+		if r.attempt != f.rows.batch[r.place].Attempt || r.due.IsZero() {
 			return time.Time{}
 		}
 		if at.IsZero() || r.due.Before(at) {
@@ -147,7 +147,7 @@ func (f *flight) recut(now time.Time) []batchOf {
 	groups := map[group]int{}
 	var out []batchOf
 	for _, r := range f.returned {
-		a := f.rows.asks[r.place]
+		a := f.rows.ask(r.place)
 		a.Attempt = r.attempt
 		g := group{dueSlot(now, r.due), r.egress}
 		i, ok := groups[g]

@@ -31,7 +31,8 @@ func TestPiecesMixTheirRows(t *testing.T) {
 		rows, err := unpackChunk(piece.appendChunk(nil, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false }, nil)
 		require.NoError(t, err)
 		bad, follow := 0, 0
-		for i, a := range rows.asks {
+		for i := range rows.len() {
+			a := rows.ask(i)
 			require.False(t, seen[a.Number])
 			seen[a.Number] = true
 			require.Equal(t, vias[a.Number%9].Key, a.Via.Key)
@@ -39,7 +40,7 @@ func TestPiecesMixTheirRows(t *testing.T) {
 			if a.Number >= 1000 && a.Number < 2000 {
 				bad++
 			}
-			if i > 0 && a.Number == rows.asks[i-1].Number+1 {
+			if i > 0 && a.Number == rows.batch[i-1].Number+1 {
 				follow++
 			}
 		}

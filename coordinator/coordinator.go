@@ -45,7 +45,7 @@ type Config struct {
 	Limits   sheet.Limits  // of an upload
 	Hold     time.Duration // how long a prober may keep a chunk: 60 s
 	Lookups  int           // domains resolved at one time, for each job that is split: 512
-	Lately   int           // rows not answered that went out in the last 2 to 4 s, at most; default: 65,536, as many as may be asked in all
+	Lately   int           // rows not answered that went out in the last 2 to 4 s, at most, and half as many of more than two lists; default: 65,536, as many as may be asked in all
 	Stored   Form          // of the result file that is made at the end: CSV, zstd
 	Suppress func(engine.Address) bool
 	// OnFinish gives the parts of the commit that ends a job: its settlement.
@@ -64,6 +64,7 @@ const (
 	maxAssembled = 1      // result files made at one time
 	maxRendered  = 2      // and written in another form
 	maxErased    = 1      // addresses erased
+	maxWorkers   = 4      // of one piece of work, each on a processor of its own
 	defaultHold  = 60 * time.Second
 )
 
@@ -112,9 +113,10 @@ func New(cfg Config) *Coordinator {
 	if cfg.Stored == (Form{}) {
 		cfg.Stored = Form{Format: CSV, Compress: Zstd}
 	}
+	workers := min(maxWorkers, runtime.GOMAXPROCS(0))
 	sem := func(n int) chan struct{} { return make(chan struct{}, n) }
 	c := &Coordinator{
-		cfg: cfg, log: cfg.Log, packer: newPacker(), unpacker: newUnpacker(), workers: max(1, min(4, runtime.GOMAXPROCS(0))),
+		cfg: cfg, log: cfg.Log, packer: newPacker(workers), unpacker: newUnpacker(workers), workers: workers,
 		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(maxAssembled), rendering: sem(maxRendered), erasing: sem(maxErased),
 		swapping: sem(1), breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(), turns: map[string]*turn{},
 		desk: newDesk(cfg.Lately), runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -27,15 +26,13 @@ type frame struct {
 const (
 	indexMagic = "prbidx01"
 	frameBytes = 32
-
-	packers = 4 // that work at one time, and unpackers: each keeps 2 MiB of history, or a frame
 )
 
 // newPacker makes the compressor of spool frames and stored results. EncodeAll may be called from any goroutine. Its history has
 // room for two windows: with room for little more than one, which is what lower memory means, it is moved down for each block
-// of a page past the first MiB, and that was a tenth of the work. There is one for each processor, up to packers.
-func newPacker() *zstd.Encoder {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(min(runtime.GOMAXPROCS(0), packers)), zstd.WithWindowSize(1<<20))
+// of a page past the first MiB, and that was a tenth of the work. So many work at one time, each with 2 MiB.
+func newPacker(workers int) *zstd.Encoder {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(workers), zstd.WithWindowSize(1<<20))
 	if err != nil {
 		panic("BUG: zstd options: " + err.Error())
 	}
@@ -43,9 +40,9 @@ func newPacker() *zstd.Encoder {
 }
 
 // newUnpacker makes the decoder that all spools of a coordinator share. It keeps hold of what it unpacked last, a frame for each
-// processor, up to packers: a decoder for each job was 45 of 228 MB alive beside ten of 50,000 rows.
-func newUnpacker() *zstd.Decoder {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(min(runtime.GOMAXPROCS(0), packers)), zstd.WithDecoderMaxMemory(64<<20))
+// of those that work at one time: a decoder for each job was 45 of 228 MB alive beside ten of 50,000 rows.
+func newUnpacker(workers int) *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(64<<20))
 	if err != nil {
 		panic("BUG: zstd options: " + err.Error())
 	}

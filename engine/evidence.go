@@ -75,16 +75,6 @@ type Evidence struct {
 	Attempts  int        // attempts before this one that ended in a deferral; Seen holds the present attempt
 }
 
-// unasked is the route of who has none yet.
-var unasked Route
-
-func (ev *Evidence) route() *Route {
-	if ev.Route == nil {
-		return &unasked
-	}
-	return ev.Route
-}
-
 // MaxSightings bounds the evidence kept for one address; the oldest session sightings give way.
 const MaxSightings = 32
 

@@ -36,7 +36,12 @@ func (r Reason) Bucket() Status {
 // Judge turns evidence into a verdict. It is total: any evidence, none included, has one, and what is not proven is UNKNOWN.
 // The order of decision is INVALID, disposable, accept-all provider, full mailbox, UNKNOWN, the other risks, VALID.
 func Judge(ev *Evidence, p Policy, now time.Time) Verdict {
-	v := Verdict{Flags: ev.Flags, MX: ev.route().MX, VerifiedAt: now}
+	if ev.Route == nil {
+		unasked := *ev
+		unasked.Route = &Route{}
+		ev = &unasked
+	}
+	v := Verdict{Flags: ev.Flags, MX: ev.Route.MX, VerifiedAt: now}
 	nameProvider(&v, ev)
 	v.Details.Attempts = ev.Attempts + min(1, len(ev.Seen))
 	d := decide(ev, p)
@@ -82,7 +87,7 @@ func decide(ev *Evidence, p Policy) decision {
 	if ev.Flags.Has(FlagDisposable) {
 		return decision{reason: ReasonDisposable, rule: "list/disposable"}
 	}
-	if prov := ev.route().Provider; prov != nil && prov.AcceptAll {
+	if prov := ev.Route.Provider; prov != nil && prov.AcceptAll {
 		return decision{reason: ReasonAcceptAllProvider, rule: prov.ID + "/accept-all"}
 	}
 	if !answered {
@@ -96,7 +101,7 @@ func decideBySyntaxAndDNS(ev *Evidence) (decision, bool) {
 	if ev.SyntaxBad {
 		return decision{reason: ReasonInvalidSyntax, rule: "syntax/rfc5321"}, true
 	}
-	switch ev.route().Fact {
+	switch ev.Route.Fact {
 	case FactNoDomain:
 		return decision{reason: ReasonDomainNotFound, rule: "dns/nxdomain"}, true
 	case FactNullMX:
@@ -107,7 +112,7 @@ func decideBySyntaxAndDNS(ev *Evidence) (decision, bool) {
 		return decision{reason: ReasonUnroutableMX, rule: "dns/unroutable"}, true
 	}
 	if breaksMailboxRule(ev) {
-		return decision{reason: ReasonProviderSyntax, rule: ev.route().Provider.ID + "/mailbox-rule"}, true
+		return decision{reason: ReasonProviderSyntax, rule: ev.Route.Provider.ID + "/mailbox-rule"}, true
 	}
 	if ev.unroutable() {
 		return decision{reason: ReasonUnroutableMX, rule: "dns/unroutable"}, true
@@ -117,12 +122,12 @@ func decideBySyntaxAndDNS(ev *Evidence) (decision, bool) {
 
 // unroutable reports that every host of the route was looked up, and none has an address that mail could go to.
 func (ev *Evidence) unroutable() bool {
-	for _, h := range ev.route().Hosts {
+	for _, h := range ev.Route.Hosts {
 		if !ev.addressless(h) {
 			return false
 		}
 	}
-	return len(ev.route().Hosts) > 0
+	return len(ev.Route.Hosts) > 0
 }
 
 // condemn gives INVALID only on a permanent reply at RCPT that blames the recipient.
@@ -164,11 +169,11 @@ func (ev *Evidence) catchAll(host string) Tri {
 
 // decideUnasked is for targets that never got a reply.
 func decideUnasked(ev *Evidence, p Policy) decision {
-	switch ev.route().Fact {
+	switch ev.Route.Fact {
 	case FactServFail, FactDNSTimeout:
-		return decision{reason: ReasonDNSError, rule: "dns/" + ev.route().Fact.String()}
+		return decision{reason: ReasonDNSError, rule: "dns/" + ev.Route.Fact.String()}
 	}
-	if p.NoSMTP || (ev.route().Provider != nil && !ev.route().Provider.Probe) {
+	if p.NoSMTP || (ev.Route.Provider != nil && !ev.Route.Provider.Probe) {
 		return decision{reason: ReasonSMTPNotChecked, rule: "policy/not-probed"}
 	}
 	s, ok := ev.sessionFailure()
@@ -229,8 +234,8 @@ func risk(ev *Evidence, target *Sighting) (Reason, string) {
 		return ReasonRoleAccount, "list/role"
 	case ev.Flags.Has(FlagTypo):
 		return ReasonPossibleTypo, "list/typo"
-	case ev.route().Provider.Parking:
-		return ReasonLowQuality, ev.route().Provider.ID + "/parking"
+	case ev.Route.Provider.Parking:
+		return ReasonLowQuality, ev.Route.Provider.ID + "/parking"
 	}
 	return ReasonNone, "decoy/refused"
 }
@@ -264,10 +269,10 @@ func RefusalReason(m Meaning) Reason {
 
 // nameProvider fills the provider where a route tells one.
 func nameProvider(v *Verdict, ev *Evidence) {
-	if !ev.route().Fact.Routable() || ev.route().Provider == nil {
+	if !ev.Route.Fact.Routable() || ev.Route.Provider == nil {
 		return
 	}
-	v.ProviderID, v.ProviderName = ev.route().Provider.ID, ev.route().Provider.Name
+	v.ProviderID, v.ProviderName = ev.Route.Provider.ID, ev.Route.Provider.Name
 	if v.ProviderName == "" {
 		v.ProviderName = "other"
 	}

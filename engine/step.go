@@ -41,7 +41,7 @@ func Next(ev *Evidence, p Policy, now time.Time) Step {
 	if ev.SyntaxBad {
 		return Step{}
 	}
-	if ev.route().Fact == FactUnasked {
+	if ev.Route == nil || ev.Route.Fact == FactUnasked {
 		return Step{Kind: StepResolve}
 	}
 	if decidedWithoutAsking(ev, p) {
@@ -61,12 +61,12 @@ func Next(ev *Evidence, p Policy, now time.Time) Step {
 
 // decidedWithoutAsking reports that no SMTP session can or may add to what is known.
 func decidedWithoutAsking(ev *Evidence, p Policy) bool {
-	prov := ev.route().Provider
-	return !ev.route().Fact.Routable() || p.NoSMTP || !prov.Probe || prov.AcceptAll || breaksMailboxRule(ev)
+	prov := ev.Route.Provider
+	return !ev.Route.Fact.Routable() || p.NoSMTP || !prov.Probe || prov.AcceptAll || breaksMailboxRule(ev)
 }
 
 func breaksMailboxRule(ev *Evidence) bool {
-	prov := ev.route().Provider
+	prov := ev.Route.Provider
 	return prov != nil && prov.Mailbox != nil && prov.Mailbox.Breaks(ev.Address)
 }
 
@@ -85,7 +85,7 @@ func nextAsk(ev *Evidence, p Policy) Step {
 		return Step{}
 	}
 	tried := 0
-	for _, h := range ev.route().Hosts {
+	for _, h := range ev.Route.Hosts {
 		switch {
 		case ev.addressless(h):
 		case ev.failed(h):

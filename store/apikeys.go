@@ -136,9 +136,9 @@ func (s *Store) Keys(account string) ([]APIKey, error) {
 	return keys, err
 }
 
-// Authenticate is who bears the key. It reads nothing but memory. The checksum need not be looked at: a mistyped key is nobody's.
+// Authenticate is who bears the key. It reads nothing but memory; a bad checksum is refused before that.
 func (s *Store) Authenticate(secret string, now time.Time) (Identity, error) {
-	if len(secret) != keyLength {
+	if _, ok := WellFormedKey(secret); !ok {
 		return Identity{}, ErrBadKey
 	}
 	k, u, ok := s.live.bearer(hashSecret(secret))

@@ -17,7 +17,6 @@ const (
 
 	keyRandom   = 32
 	keyChecksum = 6
-	keyLength   = len(LivePrefix) + keyRandom + keyChecksum // of either prefix
 	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 

@@ -53,7 +53,8 @@ const (
 	journalHalf = 512 << 10
 	journalSize = journalHead + 2*journalHalf
 
-	// foldAfter is how long an end waits in the journal for others to share its commit.
+	// foldAfter is how long an end waits in the journal for others to share its commit. A sync is worth dozens of
+	// verifications; of 5,000 a second a hundred share it.
 	foldAfter = 20 * time.Millisecond
 )
 

@@ -60,13 +60,9 @@ type nodeConfig struct {
 	service bool         // with accounts: jobs are settled and called back, and wishes not to be probed are kept
 }
 
-// How many rows are begun at a time with the prober of this process. Those of a fleet are on their way for longer, and fill more
-// processors. What a service has begun for several lists its collector looks through, below a limit of memory that is for all of
-// them; a list that is verified alone is small beside it, and wants the pipe full where hosts are far.
-const (
-	latelyServed   = 16 << 10
-	latelyVerified = 32 << 10
-)
+// latelyHere is how many rows are begun at a time with the prober of this process. Those of a fleet are on their way for longer, and
+// fill more processors.
+const latelyHere = 32 << 10
 
 // openNode opens the stores and puts the rooms together. It starts nothing.
 func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
@@ -100,10 +96,7 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 	c := coordinator.Config{Store: n.store, FS: cfg.fs, Dir: cfg.dir, Resolver: n.resolver, Prober: asked,
 		Table: n.table, Lists: n.lists, Log: cfg.log, Stored: cfg.stored}
 	if n.prober != nil {
-		c.Lately = latelyVerified
-		if cfg.service {
-			c.Lately = latelyServed
-		}
+		c.Lately = latelyHere
 	}
 	if cfg.service {
 		c.OnFinish, c.Pretend, c.Suppress = finish(), api.Pretend, suppressed(n.store)

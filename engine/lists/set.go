@@ -9,7 +9,7 @@ import (
 	"probity/engine"
 )
 
-// Set is all lists of one file. Immutable, but for what it remembers of domains.
+// Set is all lists of one file. What it says never changes.
 type Set struct {
 	stamp      string
 	disposable *index
@@ -17,8 +17,8 @@ type Set struct {
 	role       *index
 	qualifier  *index
 
-	// What was found of domains lately, each at the place of its hash: half a dozen look-ups in lists that no processor's cache
-	// holds are a tenth of what reading a row takes (BenchmarkFlags).
+	// What was found of domains lately, each at the place of its hash: finding it out is half a dozen look-ups in lists that no
+	// processor's cache holds (BenchmarkFlags).
 	found [1024]atomic.Pointer[domainFlags]
 }
 
@@ -47,13 +47,17 @@ func (s *Set) Flags(a engine.Address) engine.Flags {
 
 // DomainFlags is the part of Flags that all addresses of a domain share.
 func (s *Set) DomainFlags(domain string) engine.Flags {
-	place := &s.found[xxh3.HashString(domain)%uint64(len(s.found))]
+	place := s.place(domain)
 	if f := place.Load(); f != nil && f.domain == domain {
 		return f.flags
 	}
 	f := &domainFlags{strings.Clone(domain), s.findDomain(domain)} // not the address that it is part of
 	place.Store(f)
 	return f.flags
+}
+
+func (s *Set) place(domain string) *atomic.Pointer[domainFlags] {
+	return &s.found[xxh3.HashString(domain)%uint64(len(s.found))]
 }
 
 func (s *Set) findDomain(domain string) (fl engine.Flags) {

@@ -70,7 +70,7 @@ type Results struct {
 type Ask struct {
 	Address engine.Address
 	Flags   engine.Flags
-	Route   *engine.Route // routable
+	Route   *engine.Route // routable; kept after Single has returned, and so never changed
 	MaxAge  time.Duration
 	NoSMTP  bool
 	Low     bool   // lowest priority (public endpoint)

@@ -58,12 +58,12 @@ func Open(c Config) (*Cache, error) {
 }
 
 // Of what a database of five million verdicts costs, most is that they are written again and again on their way down: keys are as
-// good as chance, so each compaction of the upper levels rewrites all of the next. Hence 128 MiB gather there first: filters keep
+// good as chance, so each compaction of the upper levels rewrites all of the next. Hence some 64 MiB gather there first: filters keep
 // a look-up from reading more than one table (BenchmarkLists). They gather as many small tables, for a memtable is memory that the
 // collector has not: with two of 16 MiB it ran half as often again under a list (probity bench bulk), and half as many tables
 // spared a row less than that cost.
 const (
-	upperTables = 16 // that overlap, before they are compacted
+	upperTables = 16 // that overlap; they are compacted from half of that on, and more and more so
 	mostTables  = 48 // before writers wait
 )
 

@@ -45,7 +45,7 @@ type Config struct {
 	Limits   sheet.Limits  // of an upload
 	Hold     time.Duration // how long a prober may keep a chunk: 60 s
 	Lookups  int           // domains resolved at one time, for each job that is split: 512
-	Lately   int           // rows not answered that went out in the last 2 to 4 s, at most, and half as many of more than two lists; default: 65,536, as many as may be asked in all
+	Lately   int           // rows not answered that went out in the last 2 to 4 s, at most; default: 65,536, as many as may be asked in all
 	Stored   Form          // of the result file that is made at the end: CSV, zstd
 	Suppress func(engine.Address) bool
 	// OnFinish gives the parts of the commit that ends a job: its settlement.

@@ -118,7 +118,7 @@ type picked struct {
 func (d *desk) pick(now time.Time) (picked, time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	full, wait := d.room.full(len(d.lives), now)
+	full, wait := d.room.full(now)
 	if d.turned = full; full || d.open >= maxOpenRows || d.flights >= maxFlights {
 		return picked{}, wait
 	}
@@ -157,7 +157,7 @@ func (d *desk) answered(f *flight, n int) {
 	now := time.Now()
 	d.room.answered(f.span, n)
 	q.asked -= n
-	full, _ := d.room.full(len(d.lives), now)
+	full, _ := d.room.full(now)
 	lined := q.lined
 	l.enlist(q, now)
 	wanted := d.turned && !full || !lined && q.lined

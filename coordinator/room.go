@@ -11,7 +11,7 @@ const lateSpan = 2 * time.Second
 // time end no earlier, and the collector looks through each of them again and again (probity bench bulk: for ten lists at once it ran
 // half as often again with twice as many).
 type room struct {
-	lately int // most rows that may have been sent lately, of few lists; of more, half as many
+	lately int // most rows that may have been sent lately
 
 	asked int
 	span  int       // the number of the present lateSpan
@@ -49,22 +49,13 @@ func (r *room) answered(span, rows int) {
 	}
 }
 
-// fewLists are alone enough for all the room: of one list, chunks are done nearly as soon as their rows are. Of many, each waits for
-// turns of the others, and is in memory meanwhile, answered rows and all.
-const fewLists = 2
-
-// full reports that no more rows may be asked beside those of so many lists, and for how long at most if none is answered: -1 is
-// until then.
-func (r *room) full(lists int, now time.Time) (full bool, wait time.Duration) {
+// full reports that no more rows may be asked, and for how long at most if none is answered: -1 is until then.
+func (r *room) full(now time.Time) (full bool, wait time.Duration) {
 	r.turn(now)
-	lately := r.lately
-	if lists > fewLists {
-		lately /= 2
-	}
 	switch {
 	case r.asked >= maxAsked:
 		return true, -1
-	case r.sent[0]+r.sent[1] >= lately:
+	case r.sent[0]+r.sent[1] >= r.lately:
 		return true, r.ends.Sub(now)
 	}
 	return false, -1

@@ -14,11 +14,11 @@ import (
 func TestRoomForWhatIsAnsweredQuickly(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	r := room{lately: 1000}
-	full := func() bool { is, _ := r.full(1, now); return is }
+	full := func() bool { is, _ := r.full(now); return is }
 	span := r.send(999, now)
 	require.False(t, full())
 	last := r.send(1, now)
-	is, wait := r.full(1, now)
+	is, wait := r.full(now)
 	require.True(t, is)
 	require.Equal(t, lateSpan, wait)
 	r.answered(last, 1)
@@ -28,38 +28,23 @@ func TestRoomForWhatIsAnsweredQuickly(t *testing.T) {
 	require.Equal(t, [2]int{}, r.sent)
 }
 
-// TestManyListsHaveLessRoom: of more than a few lists half as many rows are begun.
-func TestManyListsHaveLessRoom(t *testing.T) {
-	now := time.Unix(1_000_000, 0)
-	r := room{lately: 1000}
-	r.send(499, now)
-	is, _ := r.full(fewLists+1, now)
-	require.False(t, is)
-	r.send(1, now)
-	is, wait := r.full(fewLists+1, now)
-	require.True(t, is)
-	require.Equal(t, lateSpan, wait)
-	is, _ = r.full(fewLists, now)
-	require.False(t, is)
-}
-
 // TestRoomForWhatWaitsForBudgets: rows that are not answered soon leave their place to others, up to all that may be asked.
 func TestRoomForWhatWaitsForBudgets(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	r := room{lately: maxAsked / 4}
 	var spans []int
 	for range 4 {
-		for is, wait := r.full(1, now); is; is, wait = r.full(1, now) {
+		for is, wait := r.full(now); is; is, wait = r.full(now) {
 			require.Positive(t, wait)
 			now = now.Add(wait)
 		}
 		spans = append(spans, r.send(maxAsked/4, now))
 	}
-	is, wait := r.full(1, now)
+	is, wait := r.full(now)
 	require.True(t, is)
 	require.Negative(t, wait, "only an answer makes room")
 	now = now.Add(time.Hour)
-	is, _ = r.full(1, now)
+	is, _ = r.full(now)
 	require.True(t, is)
 	for _, span := range spans {
 		r.answered(span, maxAsked/4)
@@ -75,7 +60,7 @@ func TestQuickRowsBesideParkedOnes(t *testing.T) {
 	r.send(1500, now)
 	now = now.Add(2 * lateSpan)
 	for range 100 {
-		is, _ := r.full(1, now)
+		is, _ := r.full(now)
 		require.False(t, is)
 		r.answered(r.send(999, now), 999)
 		now = now.Add(lateSpan / 7)

@@ -7,10 +7,12 @@ import "strings"
 //  1. Parse(a.Mailbox()) gives a again.
 //  2. Parse(a.Folded()) gives an address with the same Folded.
 //  3. An Address may share the memory of the string that it was parsed from.
+//
+// Hundreds of thousands are alive beside a list, and the collector looks through each: hence one text, and another where it must be.
 type Address struct {
-	local  string // as RCPT carries it: NFC, lower-case, needless quotes dropped
-	domain string // lower-case A-label
-	folded string // the identity: like local@domain, with the provider's own folding of dots and tags
+	mailbox string // local@domain. The local part as RCPT carries it: NFC, lower-case, needless quotes dropped; the domain a lower-case A-label
+	folded  string // the identity, with the provider's own folding of dots and tags; empty where it is the mailbox
+	at      uint16 // where in the mailbox the domain's @ stands
 }
 
 // The bounds of RFC 5321 section 4.5.3.1; a path of 256 octets holds two angle brackets.
@@ -56,47 +58,56 @@ func ParseTrimmed(s string) (Address, error) { return Parse(Trim(s)) }
 
 // newAddress folds. The typed string is shared when it is already the mailbox: no allocation.
 func newAddress(typed, local, domain string) Address {
-	a := Address{local: local, domain: domain}
+	a := Address{mailbox: typed, at: uint16(len(local))}
 	n := len(local)
-	same := len(typed) == n+1+len(domain) && typed[:n] == local && typed[n+1:] == domain
-	switch base := foldLocal(local, domain); {
-	case base != local || !same:
+	if len(typed) != n+1+len(domain) || typed[:n] != local || typed[n+1:] != domain {
+		a.mailbox = local + "@" + domain
+	}
+	if base := foldLocal(local, domain); base != local {
 		a.folded = base + "@" + domain
-	default:
-		a.folded = typed
 	}
 	return a
 }
 
 // Local is the local part as RCPT carries it.
-func (a Address) Local() string { return a.local }
+func (a Address) Local() string { return a.mailbox[:a.at] }
 
 // Domain is the domain as a lower-case A-label, without a final dot.
-func (a Address) Domain() string { return a.domain }
+func (a Address) Domain() string {
+	if a.IsZero() {
+		return ""
+	}
+	return a.mailbox[a.at+1:]
+}
 
 // Folded is the form under which the address is deduplicated, cached and charged.
-func (a Address) Folded() string { return a.folded }
+func (a Address) Folded() string {
+	if a.folded == "" {
+		return a.mailbox
+	}
+	return a.folded
+}
 
 // AppendFolded appends Folded to dst.
-func (a Address) AppendFolded(dst []byte) []byte { return append(dst, a.folded...) }
+func (a Address) AppendFolded(dst []byte) []byte { return append(dst, a.Folded()...) }
 
 // Mailbox is local@domain as RCPT carries it: a local part that needs quotes has them.
-func (a Address) Mailbox() string {
-	if a.IsZero() || len(a.folded) == len(a.local)+1+len(a.domain) {
-		return a.folded // folding only ever drops octets
-	}
-	return a.local + "@" + a.domain
+func (a Address) Mailbox() string { return a.mailbox }
+
+// Clone is the address in memory of its own, for whoever keeps it.
+func (a Address) Clone() Address {
+	return Address{mailbox: strings.Clone(a.mailbox), folded: strings.Clone(a.folded), at: a.at}
 }
 
 // String is Mailbox.
-func (a Address) String() string { return a.Mailbox() }
+func (a Address) String() string { return a.mailbox }
 
 // NeedsUTF8 reports that RCPT needs the SMTPUTF8 extension (RFC 6531 section 3.3): the domain is
 // always an A-label, so only the local part can.
-func (a Address) NeedsUTF8() bool { return !isASCII(a.local) }
+func (a Address) NeedsUTF8() bool { return !isASCII(a.Local()) }
 
 // IsZero reports an Address that nobody parsed.
-func (a Address) IsZero() bool { return a.domain == "" }
+func (a Address) IsZero() bool { return a.mailbox == "" }
 
 // foldLocal drops what a provider is known to ignore: dots and +tags, at Gmail's consumer domains only.
 // A quoted or non-ASCII local part is left alone: no such mailbox can exist there, so nothing is known of it.

@@ -243,7 +243,7 @@ func checkVerdict(t *rapid.T, ev *Evidence, v Verdict) {
 }
 
 func TestRedact(t *testing.T) {
-	a := Address{local: "ann.lee", domain: "x.org", folded: "ann.lee@x.org"}
+	a := newAddress("ann.lee@x.org", "ann.lee", "x.org")
 	for in, want := range map[string]string{
 		"5.1.1 <ann.lee@x.org>: unknown":    "5.1.1 <address>: unknown",
 		"ann.lee@x.org unknown":             "<address> unknown",

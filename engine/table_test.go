@@ -195,9 +195,9 @@ func TestMailboxRuleBreaks(t *testing.T) {
 		"abc@example.com":                      false,
 	} {
 		local, domain, _ := strings.Cut(address, "@")
-		require.Equal(t, want, rule.Breaks(Address{local: local, domain: domain}), address)
+		require.Equal(t, want, rule.Breaks(newAddress(address, local, domain)), address)
 	}
-	require.False(t, (*MailboxRule)(nil).Breaks(Address{local: "a", domain: "gmail.com"}))
+	require.False(t, (*MailboxRule)(nil).Breaks(newAddress("a@gmail.com", "a", "gmail.com")))
 }
 
 func TestSpeedup(t *testing.T) {

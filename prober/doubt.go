@@ -107,7 +107,7 @@ const doubtLife = 2 * time.Minute
 
 // stale reports an acceptance that nothing can prove any more.
 func (l *lane) stale(p *probe, now time.Time) bool {
-	return p.mood != cool && now.Sub(p.at) > l.scaled(doubtLife)
+	return p.mood != cool && now.Sub(l.prober.born)-p.answered > l.scaled(doubtLife)
 }
 
 // believes reports that what the place's decoy has shown may be held beside the acceptance of a probe.

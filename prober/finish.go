@@ -35,7 +35,7 @@ func (p *probe) unconfirmed(o *outcome) bool {
 	return o.verdict.Reason == engine.ReasonAcceptedUnconfirmed && p.ev.Seen[last].Event == engine.EventSourceBlocked
 }
 
-// deliver gives an outcome to the probe's askers. One of them keeps it in the cache; where none is left, it is kept here.
+// deliver gives an outcome to the probe's askers, and ends the probe. One of them keeps it in the cache; where none is left, it is kept here.
 func (p *Prober) deliver(pr *probe, o *outcome, now time.Time) {
 	askers := p.flight.end(pr)
 	kept := false
@@ -55,6 +55,7 @@ func (p *Prober) deliver(pr *probe, o *outcome, now time.Time) {
 	if retried {
 		p.retries.settle(pr, o)
 	}
+	p.spare.forget(pr)
 }
 
 // reflag judges the same evidence for a row of other flags: they follow each row's own string.

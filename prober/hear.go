@@ -276,7 +276,7 @@ func (h *hearing) tell(a answer) {
 		Vouched: s.accepted[who.place.domain] && a.finding.Meaning != engine.Accepted}
 	h.out = h.l.act(s, a.reply, a.finding, h.now, h.out)
 	if who.p != nil {
-		who.p.accepted, who.p.mood, who.p.at = h.l.heard, s.group.mood(), h.now
+		who.p.accepted, who.p.mood, who.p.answered = h.l.heard, s.group.mood(), h.now.Sub(h.l.prober.born)
 		h.target(who, seen)
 		return
 	}
@@ -295,7 +295,7 @@ func (h *hearing) decoy(pl *place, seen engine.Sighting) {
 }
 
 func (h *hearing) target(a ask, seen engine.Sighting) {
-	a.p.ev.Append(seen)
+	h.l.prober.spare.saw(a.p, seen)
 	h.out = h.l.move(a.p, h.now, true, h.out)
 }
 

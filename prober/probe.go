@@ -24,13 +24,13 @@ type probe struct {
 	// Guarded by the lane's mutex while the lane has it; ownership passes to whoever takes it out.
 	asked      uint8 // RCPTs sent for it, answered or not: at most maxAsked
 	who        priority
-	mood       mood   // of its host when it was last answered
-	place      *place // where it waits or is asked
-	prev, next *probe // neighbours in the list that it waits in
-	in         *list  // that list; nil while it is being asked
-	cut        int    // how heavily its connections failed it, as engine.Next weighs that: see group.again
-	accepted   uint64 // when it was last answered, by the lane's count of answers
-	at         time.Time
+	mood       mood          // of its host when it was last answered
+	cut        int16         // how heavily its connections failed it, as engine.Next weighs that: see group.again
+	place      *place        // where it waits or is asked
+	prev, next *probe        // neighbours in the list that it waits in
+	in         *list         // that list; nil while it is being asked
+	accepted   uint64        // when it was last answered, by the lane's count of answers
+	answered   time.Duration // and by the clock, since the prober was made
 
 	askers []asker  // guarded by the flight shard of key
 	one    [1]asker // room for the usual one

@@ -37,6 +37,7 @@ type Prober struct {
 	rows                  atomic.Int64 // probes in memory
 	warned                sync.Once
 	refrain               refrain
+	born                  time.Time     // when it was made
 	quiet                 time.Time     // budgets per minute are used up until then: what was used before the start is not known
 	started               chan struct{} // closed when Run begins
 	stop                  chan struct{} // closed when Run ends
@@ -59,7 +60,7 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(c.Cache.Keyer), tls: newTLS(), breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(),
+	p := &Prober{cfg: c, born: time.Now(), flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(c.Cache.Keyer), tls: newTLS(), breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(),
 		dests: destinations{all: map[destinationKey]*destination{}}, lanes: map[laneKey]*lane{}, started: make(chan struct{}), stop: make(chan struct{})}
 	p.stile = newTurnstile(c.MaxSessions, &p.calls)
 	p.table.Store(c.Table)

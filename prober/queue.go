@@ -152,6 +152,7 @@ func (l *lane) placeOf(ev *engine.Evidence, host string) *place {
 		g = &group{key: key, host: host}
 		l.groups[key] = g
 	}
+	k.domain = strings.Clone(k.domain) // it outlives the row, whose text others share
 	pl := &place{domain: k.domain, host: host, group: g}
 	g.places++
 	g.domain = k.domain

@@ -63,7 +63,7 @@ func (r *retries) settle(p *probe, o *outcome) {
 		if len(r.byKey) >= r.max {
 			return
 		}
-		e = &retry{key: p.key, ask: wire.Ask{Address: p.ev.Address, Flags: p.ev.Flags, Route: p.ev.Route}, at: -1}
+		e = &retry{key: p.key, ask: wire.Ask{Address: p.ev.Address.Clone(), Flags: p.ev.Flags, Route: p.ev.Route}, at: -1}
 		r.byKey[p.key] = e
 	}
 	e.attempts, e.egress, e.due, e.verdict, e.launched = o.attempt, o.egress, o.due, o.verdict, false

@@ -88,12 +88,9 @@ func (r *run) close() [][]done {
 
 // keep writes what may be kept, in key order.
 func (p *Prober) keep(rows []done) {
-	var entries []cache.Entry
+	entries := make([]cache.Entry, 0, blockRows)
 	for i := range rows {
 		if d := &rows[i]; d.store && d.o.keep {
-			if entries == nil {
-				entries = make([]cache.Entry, 0, len(rows))
-			}
 			entries = append(entries, cache.Entry{Key: d.key, Verdict: &d.o.verdict})
 		}
 	}

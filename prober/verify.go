@@ -76,7 +76,7 @@ type sameRoute struct {
 func (p *Prober) begin(b *wire.Batch, emit func(wire.Results), over <-chan struct{}) *verification {
 	now := time.Now()
 	v := &verification{p: p, b: b, r: newRun(p.spare), now: now, breathed: now, sent: now, emit: emit, over: over, left: len(b.Rows),
-		order: make([]keyed, len(b.Rows)), probes: make([]*probe, len(b.Rows))}
+		order: p.spare.order(len(b.Rows)), probes: make([]*probe, len(b.Rows))}
 	if b.Short {
 		v.who = short
 	}
@@ -115,6 +115,7 @@ func (v *verification) admit() {
 		v.queue(o, row)
 	}
 	v.flushLane()
+	v.p.spare.putOrder(v.order)
 	v.order, v.batch = nil, nil
 }
 
@@ -124,15 +125,16 @@ func (v *verification) known() []bool {
 	if v.b.MaxAge <= 0 {
 		return known
 	}
-	keys := make([]cache.Key, len(v.order))
-	for i := range v.order {
-		keys[i] = v.order[i].key
-	}
-	for from := 0; from < len(keys); from += breath {
+	var room [breath]cache.Key
+	for from := 0; from < len(v.order); from += breath {
 		if from > 0 {
 			v.breathe()
 		}
-		err := v.p.cfg.Cache.GetBatch(keys[from:min(from+breath, len(keys))], v.now, func(i int, w engine.Verdict) {
+		keys := room[:0]
+		for _, o := range v.order[from:min(from+breath, len(v.order))] {
+			keys = append(keys, o.key)
+		}
+		err := v.p.cfg.Cache.GetBatch(keys, v.now, func(i int, w engine.Verdict) {
 			row := &v.b.Rows[v.order[from+i].row]
 			if known[from+i] = fits(&w, row.Flags, row.Route, v.b.MaxAge, v.now); known[from+i] {
 				v.put(v.order[from+i].row, &outcome{verdict: w})
@@ -140,7 +142,7 @@ func (v *verification) known() []bool {
 			}
 		})
 		if err != nil {
-			v.p.cfg.Log.Error("the cache cannot be read: what it has not answered is probed", "rows", len(keys)-from, "error", err)
+			v.p.cfg.Log.Error("the cache cannot be read: what it has not answered is probed", "rows", len(v.order)-from, "error", err)
 			break
 		}
 	}

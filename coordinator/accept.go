@@ -164,7 +164,7 @@ func (c *Coordinator) fillSpool(r *sheet.Reader, w *spoolWriter, count *counter)
 		}
 		return w.add(x.packed, &x.block)
 	}
-	return inOrder(c.workers, fill, work, take)
+	return inOrder(&c.received, c.workers, fill, work, take)
 }
 
 // recount counts again from the spool: that the file is not UTF-8 is known only at its end.

@@ -31,33 +31,41 @@ func openChunkFile(fs vfs.FS, path string) (*chunkFile, error) {
 // batchOf is rows that are to become one chunk.
 type batchOf struct {
 	rows    *packer
+	cut     []uint32 // of them; nil: all
 	class   string
 	egress  string
 	attempt uint8
 	due     time.Time
 }
 
-// write makes the rows of chunks durable; the chunks exist once their records are committed.
+// write makes the rows of chunks durable, and takes them over; the chunks exist once their records are committed.
 func (f *chunkFile) write(batches []batchOf) ([]store.Chunk, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	made := make([]store.Chunk, 0, len(batches))
 	for _, b := range batches {
-		f.buf = b.rows.appendChunk(f.buf[:0], f.rng)
+		cut := b.cut
+		if cut == nil {
+			cut = b.rows.rows
+		}
+		f.buf = b.rows.appendChunk(f.buf[:0], cut, f.rng)
 		at, err := f.f.add(f.buf)
 		if err != nil {
 			return nil, err
 		}
 		f.number++
-		made = append(made, store.Chunk{Number: f.number, Offset: at, Length: uint32(len(f.buf)), Rows: uint32(b.rows.len()), Attempt: b.attempt,
+		made = append(made, store.Chunk{Number: f.number, Offset: at, Length: uint32(len(f.buf)), Rows: uint32(len(cut)), Attempt: b.attempt,
 			NotBefore: b.due, Class: b.class, Egress: b.egress})
+	}
+	for _, b := range batches {
+		b.rows.release() // once, however many chunks are cut from it
 	}
 	return made, f.f.sync()
 }
 
-// read reads the bytes of a chunk.
-func (f *chunkFile) read(c store.Chunk) ([]byte, error) {
-	b := make([]byte, c.Length)
+// read reads the bytes of a chunk into a buffer.
+func (f *chunkFile) read(c store.Chunk, into *buffer) ([]byte, error) {
+	b := into.grown(int(c.Length))
 	if err := readFull(f.f.f, b, c.Offset); err != nil {
 		return nil, fmt.Errorf("chunk file: %w", err)
 	}

@@ -87,6 +87,10 @@ type Coordinator struct {
 	// Of those who read chunks of long lists, and of short ones.
 	breaths, shortBreaths press.Breaths
 
+	received spare[received]
+	frames   spare[splitFrame]
+	pages    spare[page]
+
 	mu       sync.Mutex // guards all below
 	runners  map[string]*runner
 	watch    map[string]chan struct{} // closed when the job's state changes; only for jobs somebody waits for
@@ -119,6 +123,7 @@ func New(cfg Config) *Coordinator {
 		cfg: cfg, log: cfg.Log, packer: newPacker(workers), unpacker: newUnpacker(workers), workers: workers,
 		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(maxAssembled), rendering: sem(maxRendered), erasing: sem(maxErased),
 		swapping: sem(1), breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(), turns: map[string]*turn{},
+		frames: spare[splitFrame]{clear: (*splitFrame).clear}, pages: spare[page]{clear: (*page).clear},
 		desk: newDesk(cfg.Lately), runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},
 	}
 	c.table.Store(cfg.Table)

@@ -52,8 +52,9 @@ func (e *erasure) settleRow(l *live) error {
 func (e *erasure) recut(l *live) error {
 	var done []uint64
 	var again []batchOf
+	var room buffer
 	err := l.c.cfg.Store.Chunks(l.job.ID, func(c store.Chunk) error {
-		b, err := l.chunks.read(c)
+		b, err := l.chunks.read(c, &room)
 		if err != nil {
 			return err
 		}

@@ -110,7 +110,7 @@ func (e *erasure) searchSheet(ctx context.Context, s *spool) error {
 		}
 		return nil
 	}
-	return inOrder(e.c.workers, fill, work, take)
+	return inOrder(new(spare[searchedFrame]), e.c.workers, fill, work, take)
 }
 
 // read reads a frame in the bytes it was sent in, and finds the address there.

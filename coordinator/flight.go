@@ -61,13 +61,8 @@ func (l *live) send(p picked) {
 // fly reads the chunk and has its rows asked. Its error is ours; what a prober could not do comes home as Later.
 func (f *flight) fly() error {
 	l := f.l
-	b, err := l.chunks.read(f.chunk)
-	if err != nil {
+	if err := f.read(); err != nil {
 		return err
-	}
-	rest := f.newBreather()
-	if f.rows, err = unpackChunk(b, l.c.table.Load(), l.answered.has, &rest); err != nil {
-		return fmt.Errorf("chunk %d: %w", f.chunk.Number, err)
 	}
 	f.index()
 	l.c.desk.answered(f, int(f.chunk.Rows)-f.left)
@@ -79,11 +74,26 @@ func (f *flight) fly() error {
 		Job: l.job.ID, Chunk: f.chunk.Number, Epoch: f.epoch, Class: f.chunk.Class, Egress: f.chunk.Egress,
 		MaxAge: l.job.MaxAge, NoSMTP: l.job.NoSMTP, Short: l.c.desk.isShort(l), Steady: l.c.desk.steady(l, f.chunk.Class), Started: l.job.StartedAt, Rows: f.rows.batch,
 	}
-	err = l.c.cfg.Prober.Verify(l.ctx, batch, l.c.cfg.Hold, f.collect)
+	err := l.c.cfg.Prober.Verify(l.ctx, batch, l.c.cfg.Hold, f.collect)
 	if err != nil && l.ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 		l.c.log.Warn("prober failed; its rows are asked again", "job", l.job.ID, "chunk", f.chunk.Number, "error", err)
 	}
 	f.giveBack()
+	return nil
+}
+
+// read reads the rows of the chunk that have no answer.
+func (f *flight) read() error {
+	room := buffers.get()
+	defer buffers.put(room)
+	b, err := f.l.chunks.read(f.chunk, room)
+	if err != nil {
+		return err
+	}
+	rest := f.newBreather()
+	if f.rows, err = unpackChunk(b, f.l.c.table.Load(), f.l.answered.has, &rest); err != nil {
+		return fmt.Errorf("chunk %d: %w", f.chunk.Number, err)
+	}
 	return nil
 }
 

@@ -118,8 +118,9 @@ func (l *live) readChunks() error {
 	}
 	if !l.job.SplitDone {
 		l.taken = newBitset(l.job.Rows)
+		var room buffer
 		for _, c := range all {
-			b, err := l.chunks.read(c)
+			b, err := l.chunks.read(c, &room)
 			if err == nil {
 				err = chunkNumbers(b, l.c.table.Load(), func(row uint32) { l.taken.add(row) })
 			}

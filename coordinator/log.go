@@ -184,10 +184,13 @@ func (l *resultLog) write(batch []byte) error {
 		batch = batch[len(part):]
 		n := len(part) / entryBytes
 		sum := xxh3.HashSeed(part, l.chain+uint64(n))
-		b := make([]byte, 0, groupHeader+len(part))
+		room := buffers.get()
+		b := room.grown(groupHeader + len(part))[:0]
 		b = binary.LittleEndian.AppendUint32(b, uint32(n))
 		b = binary.LittleEndian.AppendUint64(b, sum)
-		if _, err := l.f.add(append(b, part...)); err != nil {
+		_, err := l.f.add(append(b, part...))
+		buffers.put(room)
+		if err != nil {
 			return err
 		}
 		l.chain = sum

@@ -9,8 +9,9 @@ import (
 // inOrder runs a pipeline: fill makes items one after another until io.EOF, workers work on them side by side, take
 // gets them in the order they were made. Items are reused: their number is workers+2, and that bounds the memory.
 // The first error in item order ends the pipeline; all its goroutines are gone when it returns.
-func inOrder[T any](workers int, fill, work, take func(*T) error) error {
-	p := newPipeline[T](workers + 2)
+func inOrder[T any](items *spare[T], workers int, fill, work, take func(*T) error) error {
+	p := newPipeline(items, workers+2)
+	defer p.giveBack(items)
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() { p.work(work) })
@@ -30,6 +31,7 @@ func inOrder[T any](workers int, fill, work, take func(*T) error) error {
 
 // pipeline is the slots of inOrder on their way round: free, filled, worked on, taken in order, and free again.
 type pipeline[T any] struct {
+	items              []*T
 	free, queue, order chan slot[T] // each has room for all slots: to put one there never waits
 	stop               chan struct{}
 }
@@ -40,12 +42,21 @@ type slot[T any] struct {
 	done chan error
 }
 
-func newPipeline[T any](slots int) *pipeline[T] {
+func newPipeline[T any](items *spare[T], slots int) *pipeline[T] {
 	p := &pipeline[T]{free: make(chan slot[T], slots), queue: make(chan slot[T], slots), order: make(chan slot[T], slots), stop: make(chan struct{})}
 	for range slots {
-		p.free <- slot[T]{new(T), make(chan error, 1)}
+		item := items.get()
+		p.items = append(p.items, item)
+		p.free <- slot[T]{item, make(chan error, 1)}
 	}
 	return p
+}
+
+// giveBack leaves the items to other pipelines, when no goroutine of this one has them any more.
+func (p *pipeline[T]) giveBack(items *spare[T]) {
+	for _, item := range p.items {
+		items.put(item)
+	}
 }
 
 // fill makes items until it fails, which is how it ends, or until nobody takes them any more.

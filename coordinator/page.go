@@ -28,6 +28,8 @@ type page struct {
 	cells   cells
 }
 
+func (p *page) clear() { *p = page{fr: p.fr, text: p.text} }
+
 // ownText is about what is appended to a row.
 const ownText = 160
 

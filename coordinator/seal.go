@@ -59,9 +59,8 @@ func (s *splitter) seal(class string) error {
 	p := s.open[class]
 	delete(s.open, class)
 	s.bytes -= p.size()
-	breath := s.l.newBreather()
-	for _, piece := range p.pieces(s.l.c.chunkRows(class), &breath) {
-		s.sealed = append(s.sealed, batchOf{rows: piece, class: class})
+	for _, cut := range p.cuts(s.l.c.chunkRows(class)) {
+		s.sealed = append(s.sealed, batchOf{rows: &p.packer, cut: cut, class: class})
 	}
 	if len(s.sealed) >= sealTogether {
 		return s.commit()
@@ -116,6 +115,7 @@ func (s *splitter) commit() error {
 	if err != nil {
 		return fmt.Errorf("chunk file: %w", err)
 	}
+	clear(s.sealed)
 	s.sealed = s.sealed[:0]
 	if err := l.c.cfg.Store.FinishChunks(l.job.ID, nil, made); err != nil {
 		return err

@@ -3,11 +3,18 @@ package coordinator
 import (
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-const spillBuffer = 16 << 10 // bytes kept in memory for each partition
+const (
+	spillBuffer = 16 << 10 // bytes kept in memory for each partition
+	spillStart  = 512      // of one that has few records, as all have of a short list
+)
+
+// spillBuffers are those of spills that are over.
+var spillBuffers = sync.Pool{New: func() any { return new([spillBuffer]byte) }}
 
 // spill sorts fixed-size records into partitions on disk: memory is one small buffer a partition.
 // Within a partition the records stay in the order they were added. It is not durable: it lives as long as a count.
@@ -42,15 +49,30 @@ func createSpill(fs vfs.FS, path string, partitions int) (*spill, error) {
 
 // add appends a record to a partition.
 func (s *spill) add(p int, rec []byte) error {
-	if len(s.bufs[p])+len(rec) > spillBuffer {
-		at, err := s.f.add(s.bufs[p])
+	if len(s.bufs[p])+len(rec) > cap(s.bufs[p]) {
+		if err := s.makeRoom(p); err != nil {
+			return err
+		}
+	}
+	s.bufs[p] = append(s.bufs[p], rec...)
+	return nil
+}
+
+// makeRoom gives a partition a buffer, then a great one, and empties that one into the file.
+func (s *spill) makeRoom(p int) error {
+	switch b := s.bufs[p]; cap(b) {
+	case 0:
+		s.bufs[p] = make([]byte, 0, spillStart)
+	case spillStart:
+		s.bufs[p] = append(spillBuffers.Get().(*[spillBuffer]byte)[:0], b...)
+	default:
+		at, err := s.f.add(b)
 		if err != nil {
 			return err
 		}
-		s.extents[p] = append(s.extents[p], extent{at, len(s.bufs[p])})
-		s.bufs[p] = s.bufs[p][:0]
+		s.extents[p] = append(s.extents[p], extent{at, len(b)})
+		s.bufs[p] = b[:0]
 	}
-	s.bufs[p] = append(s.bufs[p], rec...)
 	return nil
 }
 
@@ -70,5 +92,11 @@ func (s *spill) each(p int, visit func([]byte) error) error {
 
 // remove ends the spill and its file.
 func (s *spill) remove() error {
+	for _, b := range s.bufs {
+		if cap(b) == spillBuffer {
+			spillBuffers.Put((*[spillBuffer]byte)(b[:spillBuffer]))
+		}
+	}
+	s.bufs = nil
 	return errors.Join(s.f.Close(), s.fs.Remove(s.path))
 }

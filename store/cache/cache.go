@@ -74,7 +74,7 @@ func options(c Config) *pebble.Options {
 		FormatMajorVersion: pebble.FormatNewest, Logger: quiet{c.Log},
 	}
 	for i := range o.Levels {
-		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(14)
 	}
 	return o
 }

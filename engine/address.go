@@ -29,6 +29,13 @@ const (
 
 // Parse reads a mailbox strictly: nothing is trimmed, mapped or repaired. Its error is a SyntaxError.
 func Parse(s string) (Address, error) {
+	if at, ok := plainAt(s); ok {
+		return Address{mailbox: s, folded: foldedForm(s[:at], s[at+1:]), at: uint16(at)}, nil
+	}
+	return parseParts(s)
+}
+
+func parseParts(s string) (Address, error) {
 	if s == "" {
 		return Address{}, bad(KindEmpty, "the address is empty; write local@domain")
 	}
@@ -56,17 +63,23 @@ func Parse(s string) (Address, error) {
 // ParseTrimmed is Parse(Trim(s)): what every door of the system uses.
 func ParseTrimmed(s string) (Address, error) { return Parse(Trim(s)) }
 
-// newAddress folds. The typed string is shared when it is already the mailbox: no allocation.
+// newAddress shares the typed string when it is already the mailbox: no allocation.
 func newAddress(typed, local, domain string) Address {
-	a := Address{mailbox: typed, at: uint16(len(local))}
+	a := Address{mailbox: typed, folded: foldedForm(local, domain), at: uint16(len(local))}
 	n := len(local)
 	if len(typed) != n+1+len(domain) || typed[:n] != local || typed[n+1:] != domain {
 		a.mailbox = local + "@" + domain
 	}
-	if base := foldLocal(local, domain); base != local {
-		a.folded = base + "@" + domain
-	}
 	return a
+}
+
+// foldedForm is the identity of an address, empty where that is the mailbox.
+func foldedForm(local, domain string) string {
+	base := foldLocal(local, domain)
+	if len(base) == len(local) { // folding only ever drops octets
+		return ""
+	}
+	return base + "@" + domain
 }
 
 // Local is the local part as RCPT carries it.

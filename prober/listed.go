@@ -3,6 +3,7 @@ package prober
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"probity/engine"
@@ -45,7 +46,7 @@ func (e *egress) missed(route *engine.Route, domain string, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if now.Before(e.rests) {
-		e.miss = errand{*route, domain, route.Hosts}
+		e.miss = errand{*route, strings.Clone(domain), route.Hosts} // not the rows whose text it shares
 	}
 }
 

@@ -65,7 +65,7 @@ func (s *spare) putBlock(b []done) {
 // sightings is what most probes see: a target and its decoy.
 type sightings [2]engine.Sighting
 
-// saw adds to what a probe has seen, in memory that others have used: without it, this was a tenth of all that a list left behind.
+// saw adds to what a probe has seen, in memory that others have used.
 func (s *spare) saw(p *probe, seen engine.Sighting) {
 	if p.ev.Seen == nil {
 		if a, ok := s.seen.Get().(*sightings); ok {
@@ -75,7 +75,7 @@ func (s *spare) saw(p *probe, seen engine.Sighting) {
 	p.ev.Append(seen)
 }
 
-// forget takes what a probe has seen that is over: its verdict has copies, and nobody looks at the evidence again.
+// forget takes what a probe has seen that is over: its verdict has copies, and its evidence was its owner's alone.
 func (s *spare) forget(p *probe) {
 	if seen := p.ev.Seen; cap(seen) == len(sightings{}) {
 		a := (*sightings)(seen[:cap(seen)])

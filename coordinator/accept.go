@@ -116,7 +116,7 @@ func (c *Coordinator) receive(ctx context.Context, j *store.Job, u Upload) error
 	defer r.Close()
 	var seed [8]byte
 	rand.Read(seed[:])
-	count, err := newCounter(fs, dir, binary.LittleEndian.Uint64(seed[:]))
+	count, err := newCounter(c, dir, binary.LittleEndian.Uint64(seed[:]))
 	if err != nil {
 		return err
 	}
@@ -150,6 +150,8 @@ type received struct {
 	packed, hashes []byte
 }
 
+func (x *received) clean() bool { return max(cap(x.block.Buf), cap(x.packed)) <= keptBytes }
+
 // fillSpool reads the file to its end; packing and hashing run side by side.
 func (c *Coordinator) fillSpool(r *sheet.Reader, w *spoolWriter, count *counter) error {
 	fill := func(x *received) error { return r.Next(&x.block) }
@@ -164,7 +166,7 @@ func (c *Coordinator) fillSpool(r *sheet.Reader, w *spoolWriter, count *counter)
 		}
 		return w.add(x.packed, &x.block)
 	}
-	return inOrder(&c.received, c.workers, fill, work, take)
+	return inOrder(&c.spares.received, c.workers, fill, work, take)
 }
 
 // recount counts again from the spool: that the file is not UTF-8 is known only at its end.
@@ -172,7 +174,7 @@ func (c *Coordinator) recount(d sheet.Dialect, dir string, was *counter) (*count
 	if err := was.remove(); err != nil {
 		return was, err
 	}
-	count, err := newCounter(c.cfg.FS, dir, was.seed)
+	count, err := newCounter(c, dir, was.seed)
 	if err != nil {
 		return count, err
 	}

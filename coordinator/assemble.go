@@ -275,7 +275,7 @@ func (a *assembly) render(ctx context.Context, w io.Writer, next, end int) error
 		_, err := w.Write(p.packed)
 		return err
 	}
-	return inOrder(&a.c.pages, a.c.workers, fill, (*page).make, take)
+	return inOrder(&a.c.spares.pages, a.c.workers, fill, (*page).make, take)
 }
 
 // told is what the file shows of a row.

@@ -61,15 +61,8 @@ func (r *chunkRows) len() int { return len(r.batch) }
 
 // ask is a row as it was gathered.
 func (r *chunkRows) ask(i int) ask {
-	a := r.nameless(i)
-	a.Mailbox = r.batch[i].Address.Mailbox()
-	return a
-}
-
-// nameless is ask without the mailbox, which may have to be put together.
-func (r *chunkRows) nameless(i int) ask {
 	row, own := &r.batch[i], r.own[i]
-	return ask{Number: row.Number, Attempt: row.Attempt, Flags: row.Flags, Suggestion: own.suggestion, Via: r.vias[own.via]}
+	return ask{Number: row.Number, Attempt: row.Attempt, Flags: row.Flags, Suggestion: own.suggestion, Via: r.vias[own.via], Mailbox: row.Address.Mailbox()}
 }
 
 // unpack reads a chunk. Rows that skip reports are left out: they were answered before. It breathes with rest, which may be nil.
@@ -110,7 +103,10 @@ func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool, rest *breath
 			return nil, err
 		}
 	}
-	return out, out.take(&group)
+	if err := out.take(&group); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // textRows is how many rows of a chunk share the memory of their mailboxes. A text for each would be most of what the collector finds

@@ -87,9 +87,7 @@ type Coordinator struct {
 	// Of those who read chunks of long lists, and of short ones.
 	breaths, shortBreaths press.Breaths
 
-	received spare[received]
-	frames   spare[splitFrame]
-	pages    spare[page]
+	spares spares
 
 	mu       sync.Mutex // guards all below
 	runners  map[string]*runner
@@ -123,9 +121,9 @@ func New(cfg Config) *Coordinator {
 		cfg: cfg, log: cfg.Log, packer: newPacker(workers), unpacker: newUnpacker(workers), workers: workers,
 		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(maxAssembled), rendering: sem(maxRendered), erasing: sem(maxErased),
 		swapping: sem(1), breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(), turns: map[string]*turn{},
-		frames: spare[splitFrame]{clear: (*splitFrame).clear}, pages: spare[page]{clear: (*page).clear},
 		desk: newDesk(cfg.Lately), runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},
 	}
+	c.spares.init()
 	c.table.Store(cfg.Table)
 	return c
 }

@@ -33,11 +33,13 @@ type counter struct {
 	tally tally
 	fs    vfs.FS
 	dir   string
+	spare *spare[countBuffer]
 }
 
-func newCounter(fs vfs.FS, dir string, seed uint64) (*counter, error) {
-	s, err := createSpill(fs, fs.PathJoin(dir, fileSpill), countPartitions)
-	return &counter{seed: seed, spill: s, fs: fs, dir: dir}, err
+func newCounter(c *Coordinator, dir string, seed uint64) (*counter, error) {
+	fs, spare := c.cfg.FS, &c.spares.counts
+	s, err := createSpill(fs, fs.PathJoin(dir, fileSpill), countPartitions, spare)
+	return &counter{seed: seed, spill: s, fs: fs, dir: dir, spare: spare}, err
 }
 
 // appendHashes appends a record for each row of a block that has an address. It touches nothing shared.
@@ -73,7 +75,7 @@ func (c *counter) add(recs []byte, rows int) error {
 
 // finish counts partition by partition, and writes the duplicates' file if there are any.
 func (c *counter) finish() (tally, error) {
-	dups, err := createSpill(c.fs, c.fs.PathJoin(c.dir, fileDups+fileSpill), dupWindows)
+	dups, err := createSpill(c.fs, c.fs.PathJoin(c.dir, fileDups+fileSpill), dupWindows, c.spare)
 	if err != nil {
 		return tally{}, err
 	}

@@ -26,7 +26,7 @@ func TestCutsMixTheirRows(t *testing.T) {
 		p.add(&ask{Number: i, Via: vias[i%9], Mailbox: fmt.Sprintf("user%d@d%d.example", i, i%9)})
 	}
 	seen := map[uint32]bool{}
-	for _, cut := range p.cuts(leastRows) {
+	for _, cut := range p.cuts(leastRows, nil) {
 		require.LessOrEqual(t, len(cut), leastRows)
 		rows, err := unpackChunk(p.appendChunk(nil, cut, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false }, nil)
 		require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestWholeChunksKeepRoutesTogether(t *testing.T) {
 	}
 	require.True(t, p.scattered())
 	seen, visits := map[uint32]bool{}, 0
-	cuts := p.cuts(wire.MaxRows)
+	cuts := p.cuts(wire.MaxRows, nil)
 	for _, cut := range cuts {
 		require.LessOrEqual(t, len(cut), wire.MaxRows)
 		visited := map[uint16]bool{}
@@ -92,22 +92,59 @@ func TestFewRoutesAreNotScattered(t *testing.T) {
 	require.False(t, p.scattered())
 }
 
-// TestRowsOfAnyLengthArePacked: a row that is longer than a block is one, and what is packed after a release is not what was before.
+// TestRowsOfAnyLengthArePacked: a row that is longer than a block has one of its own.
 func TestRowsOfAnyLengthArePacked(t *testing.T) {
 	table := engine.DefaultTable()
 	v := &via{Route: table.NewRoute([]engine.MX{{Host: "mx.example"}})}
-	for range 3 {
-		p := &packer{}
-		var want []string
-		for i, n := range []int{0, 1, rowBlockSize - askFixed, rowBlockSize, 3 * rowBlockSize, 254, 254, 254, 254, 254, 254, 254, 254, 254, 12} {
-			want = append(want, strings.Repeat(string(rune('a'+i)), n))
-			p.add(&ask{Number: uint32(i), Via: v, Mailbox: want[i]})
+	p := &packer{}
+	var want []string
+	for i, n := range []int{0, 1, rowBlockSize - askFixed, rowBlockSize, 3 * rowBlockSize, 254, 254, 254, 254, 254, 254, 254, 254, 254, 12} {
+		want = append(want, strings.Repeat(string(rune('a'+i)), n))
+		p.add(&ask{Number: uint32(i), Via: v, Mailbox: want[i]})
+	}
+	for i, at := range p.rows {
+		require.Equal(t, want[i], string(p.row(at)[askFixed:]))
+	}
+	p.release()
+	require.Empty(t, p.blocks)
+}
+
+// TestBlocksAreUsedAgain packs rows into the blocks of rows that were written: each chunk has its own.
+func TestBlocksAreUsedAgain(t *testing.T) {
+	table := engine.DefaultTable()
+	v := &via{Route: table.NewRoute([]engine.MX{{Host: "mx.example"}})}
+	var blocks spare[rowBlock]
+	rng := rand.New(rand.NewPCG(1, 2))
+	for round := range 3 {
+		p := &packer{spare: &blocks}
+		for i := range uint32(1000) {
+			p.add(&ask{Number: i, Via: v, Mailbox: fmt.Sprintf("user%d.%d@x.example", i, round)})
 		}
-		for i, at := range p.rows {
-			require.Equal(t, want[i], string(p.row(at)[askFixed:]))
-		}
+		rows, err := unpackChunk(p.appendChunk(nil, p.rows, rng), table, func(uint32) bool { return false }, nil)
+		require.NoError(t, err)
 		p.release()
-		require.Empty(t, p.blocks)
+		p.release()
+		require.Equal(t, 1000, rows.len())
+		for i := range rows.len() {
+			a := rows.ask(i)
+			require.Equal(t, fmt.Sprintf("user%d.%d@x.example", a.Number, round), a.Mailbox)
+		}
+	}
+}
+
+// TestNoRowsOfAChunkWithABadOne: wherever it stands, nobody is given a part of its rows.
+func TestNoRowsOfAChunkWithABadOne(t *testing.T) {
+	table := engine.DefaultTable()
+	v := &via{Route: table.NewRoute([]engine.MX{{Host: "mx.example"}})}
+	for _, n := range []int{1, textRows - 1, textRows, textRows + 1, 2 * textRows} {
+		p := &packer{}
+		for i := range n {
+			p.add(&ask{Number: uint32(i), Via: v, Mailbox: "user@x.example"})
+		}
+		p.add(&ask{Number: uint32(n), Via: v, Mailbox: "nobody"})
+		rows, err := unpackChunk(p.appendChunk(nil, p.rows, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false }, nil)
+		require.ErrorIs(t, err, errDamaged)
+		require.Nil(t, rows)
 	}
 }
 
@@ -122,7 +159,7 @@ func BenchmarkGather(b *testing.B) {
 		for i := range min(left, gatherRows) {
 			p.add(&ask{Number: uint32(i), Via: &vias[i%len(vias)], Mailbox: "some.usual.name@of.a.domain.example"})
 		}
-		for _, cut := range p.cuts(wire.MaxRows) {
+		for _, cut := range p.cuts(wire.MaxRows, nil) {
 			buf = p.appendChunk(buf[:0], cut, rng)
 		}
 		p.release()

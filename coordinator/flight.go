@@ -84,8 +84,8 @@ func (f *flight) fly() error {
 
 // read reads the rows of the chunk that have no answer.
 func (f *flight) read() error {
-	room := buffers.get()
-	defer buffers.put(room)
+	room := f.l.c.spares.buffers.get()
+	defer f.l.c.spares.buffers.put(room)
 	b, err := f.l.chunks.read(f.chunk, room)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (f *flight) collect(r wire.Results) {
 
 // take records one result.
 func (f *flight) take(p int, res *wire.Result, now time.Time) {
-	a := f.rows.nameless(p)
+	a := f.rows.ask(p)
 	if res.Outcome != wire.Settled {
 		r := returned{place: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), egress: res.Egress}
 		if res.Outcome == wire.Deferred && f.chunk.Egress != "" && res.Egress != f.chunk.Egress {

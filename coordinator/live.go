@@ -81,7 +81,7 @@ func (l *live) open() (err error) {
 	if l.log, err = openLog(fs, fs.PathJoin(l.dir, fileLog), l.names, l.replay); err != nil {
 		return err
 	}
-	l.log.after = l.c.flushAfter
+	l.log.after, l.log.room = l.c.flushAfter, &l.c.spares.buffers
 	if l.chunks, err = openChunkFile(fs, fs.PathJoin(l.dir, fileChunks)); err != nil {
 		return err
 	}

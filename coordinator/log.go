@@ -33,6 +33,7 @@ type resultLog struct {
 	names *names
 	chain uint64
 	after func() time.Duration // how long an answer may wait for its sync
+	room  *spare[buffer]
 
 	mu      sync.Mutex // guards all below; never held over I/O
 	moved   sync.Cond
@@ -184,12 +185,12 @@ func (l *resultLog) write(batch []byte) error {
 		batch = batch[len(part):]
 		n := len(part) / entryBytes
 		sum := xxh3.HashSeed(part, l.chain+uint64(n))
-		room := buffers.get()
+		room := l.room.get()
 		b := room.grown(groupHeader + len(part))[:0]
 		b = binary.LittleEndian.AppendUint32(b, uint32(n))
 		b = binary.LittleEndian.AppendUint64(b, sum)
 		_, err := l.f.add(append(b, part...))
-		buffers.put(room)
+		l.room.put(room)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,6 @@ import (
 // The first error in item order ends the pipeline; all its goroutines are gone when it returns.
 func inOrder[T any](items *spare[T], workers int, fill, work, take func(*T) error) error {
 	p := newPipeline(items, workers+2)
-	defer p.giveBack(items)
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() { p.work(work) })
@@ -20,6 +19,7 @@ func inOrder[T any](items *spare[T], workers int, fill, work, take func(*T) erro
 	all.Go(func() { ended = p.fill(fill) })
 	failed := p.take(take)
 	all.Wait()
+	p.giveBack(items) // not where take has panicked: workers may still have some
 	switch {
 	case failed != nil:
 		return failed

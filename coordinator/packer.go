@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"slices"
-	"sync"
 
 	"github.com/zeebo/xxh3"
 
@@ -12,8 +11,9 @@ import (
 )
 
 // packer gathers asks, of which it makes chunks. Its rows stand in blocks that never move: a slice that grows as far leaves five
-// times its size behind, which was a fifth of all that a list had the collector do (BenchmarkGather).
+// times its size behind (BenchmarkGather: 354 ns and 356 bytes a row; 75 ns and 17 bytes in blocks).
 type packer struct {
+	spare  *spare[rowBlock]
 	vias   []*via
 	index  map[*via]uint16
 	blocks [][]byte
@@ -26,8 +26,7 @@ const (
 	rowBlockSize = 1 << rowPlaceBits
 )
 
-// rowBlocks are the blocks of packers that were written.
-var rowBlocks = sync.Pool{New: func() any { return new([rowBlockSize]byte) }}
+type rowBlock [rowBlockSize]byte
 
 func (p *packer) len() int { return len(p.rows) }
 
@@ -53,8 +52,7 @@ func (p *packer) add(a *ask) {
 // room is the block where the next row of n bytes goes: one of its own where it is longer than any address is.
 func (p *packer) room(n int) *[]byte {
 	if last := len(p.blocks) - 1; last < 0 || len(p.blocks[last])+n > rowBlockSize {
-		block := rowBlocks.Get().(*[rowBlockSize]byte)[:0]
-		p.blocks = append(p.blocks, slices.Grow(block, n))
+		p.blocks = append(p.blocks, slices.Grow(p.spare.get()[:0], n))
 	}
 	return &p.blocks[len(p.blocks)-1]
 }
@@ -63,7 +61,7 @@ func (p *packer) room(n int) *[]byte {
 func (p *packer) release() {
 	for _, b := range p.blocks {
 		if cap(b) == rowBlockSize {
-			rowBlocks.Put((*[rowBlockSize]byte)(b[:rowBlockSize]))
+			p.spare.put((*rowBlock)(b[:rowBlockSize]))
 		}
 	}
 	p.blocks, p.rows = nil, nil
@@ -98,19 +96,22 @@ func (p *packer) scattered() bool {
 
 // cuts shares the rows out to chunks of at most so many, each drawn from all of them: a bad stretch of a list does not become
 // a bad chunk. Whole chunks are of some routes each, and hold nearly all of their rows: a cut may go through a route.
-func (p *packer) cuts(most int) [][]uint32 {
+func (p *packer) cuts(most int, b *breather) [][]uint32 {
 	if p.len() <= most {
 		return [][]uint32{p.rows}
 	}
-	rand.Shuffle(len(p.rows), func(i, j int) { p.rows[i], p.rows[j] = p.rows[j], p.rows[i] })
+	rand.Shuffle(len(p.rows), func(i, j int) {
+		b.row(i)
+		p.rows[i], p.rows[j] = p.rows[j], p.rows[i]
+	})
 	if most >= wire.MaxRows {
-		p.rows = p.byRoute()
+		p.rows = p.byRoute(b)
 	}
 	return slices.Collect(slices.Chunk(p.rows, most))
 }
 
 // byRoute brings the rows of each route together, the routes in any order.
-func (p *packer) byRoute() []uint32 {
+func (p *packer) byRoute(b *breather) []uint32 {
 	next := make([]int, len(p.vias)) // how many rows a route has, then where the next of them goes
 	for _, at := range p.rows {
 		next[p.viaOf(at)]++
@@ -120,7 +121,8 @@ func (p *packer) byRoute() []uint32 {
 		next[v], at = at, at+next[v]
 	}
 	sorted := make([]uint32, len(p.rows))
-	for _, at := range p.rows {
+	for i, at := range p.rows {
+		b.row(i)
 		v := p.viaOf(at)
 		sorted[next[v]] = at
 		next[v]++

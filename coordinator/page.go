@@ -28,7 +28,10 @@ type page struct {
 	cells   cells
 }
 
-func (p *page) clear() { *p = page{fr: p.fr, text: p.text} }
+func (p *page) clean() bool {
+	*p = page{fr: p.fr, text: p.text}
+	return p.fr.small() && cap(p.text) <= 2*keptBytes
+}
 
 // ownText is about what is appended to a row.
 const ownText = 160

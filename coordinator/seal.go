@@ -14,7 +14,7 @@ func (s *splitter) gather(a *ask) error {
 	class := s.class(&a.Via.Route)
 	p := s.open[class]
 	if p == nil {
-		p = &gathered{since: time.Now()}
+		p = &gathered{packer: packer{spare: &s.l.c.spares.rows}, since: time.Now()}
 		s.open[class] = p
 	}
 	before := p.size()
@@ -59,7 +59,8 @@ func (s *splitter) seal(class string) error {
 	p := s.open[class]
 	delete(s.open, class)
 	s.bytes -= p.size()
-	for _, cut := range p.cuts(s.l.c.chunkRows(class)) {
+	breath := s.l.newBreather()
+	for _, cut := range p.cuts(s.l.c.chunkRows(class), &breath) {
 		s.sealed = append(s.sealed, batchOf{rows: &p.packer, cut: cut, class: class})
 	}
 	if len(s.sealed) >= sealTogether {
@@ -112,11 +113,11 @@ func (s *splitter) commit() error {
 		return fmt.Errorf("names: %w", err)
 	}
 	made, err := l.chunks.write(s.sealed)
+	clear(s.sealed)
+	s.sealed = s.sealed[:0]
 	if err != nil {
 		return fmt.Errorf("chunk file: %w", err)
 	}
-	clear(s.sealed)
-	s.sealed = s.sealed[:0]
 	if err := l.c.cfg.Store.FinishChunks(l.job.ID, nil, made); err != nil {
 		return err
 	}

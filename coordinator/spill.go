@@ -3,7 +3,6 @@ package coordinator
 import (
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -13,8 +12,7 @@ const (
 	spillStart  = 512      // of one that has few records, as all have of a short list
 )
 
-// spillBuffers are those of spills that are over.
-var spillBuffers = sync.Pool{New: func() any { return new([spillBuffer]byte) }}
+type countBuffer [spillBuffer]byte
 
 // spill sorts fixed-size records into partitions on disk: memory is one small buffer a partition.
 // Within a partition the records stay in the order they were added. It is not durable: it lives as long as a count.
@@ -22,6 +20,7 @@ type spill struct {
 	f       *tail
 	fs      vfs.FS
 	path    string
+	spare   *spare[countBuffer]
 	bufs    [][]byte
 	extents [][]extent
 	read    []byte // of each, its memory reused
@@ -32,7 +31,7 @@ type extent struct {
 	n  int
 }
 
-func createSpill(fs vfs.FS, path string, partitions int) (*spill, error) {
+func createSpill(fs vfs.FS, path string, partitions int, s *spare[countBuffer]) (*spill, error) {
 	empty, err := fs.Create(path, writeCategory)
 	if err != nil {
 		return nil, err
@@ -44,7 +43,7 @@ func createSpill(fs vfs.FS, path string, partitions int) (*spill, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &spill{f: f, fs: fs, path: path, bufs: make([][]byte, partitions), extents: make([][]extent, partitions)}, nil
+	return &spill{f: f, fs: fs, path: path, spare: s, bufs: make([][]byte, partitions), extents: make([][]extent, partitions)}, nil
 }
 
 // add appends a record to a partition.
@@ -64,7 +63,7 @@ func (s *spill) makeRoom(p int) error {
 	case 0:
 		s.bufs[p] = make([]byte, 0, spillStart)
 	case spillStart:
-		s.bufs[p] = append(spillBuffers.Get().(*[spillBuffer]byte)[:0], b...)
+		s.bufs[p] = append(s.spare.get()[:0], b...)
 	default:
 		at, err := s.f.add(b)
 		if err != nil {
@@ -94,7 +93,7 @@ func (s *spill) each(p int, visit func([]byte) error) error {
 func (s *spill) remove() error {
 	for _, b := range s.bufs {
 		if cap(b) == spillBuffer {
-			spillBuffers.Put((*[spillBuffer]byte)(b[:spillBuffer]))
+			s.spare.put((*countBuffer)(b[:spillBuffer]))
 		}
 	}
 	s.bufs = nil

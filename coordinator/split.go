@@ -44,9 +44,10 @@ type splitFrame struct {
 	rows  []splitRow
 }
 
-func (f *splitFrame) clear() {
+func (f *splitFrame) clean() bool {
 	clear(f.rows[:cap(f.rows)]) // their addresses are text of the list
 	f.rows = f.rows[:0]
+	return f.fr.small()
 }
 
 // splitter cuts a job's sheet into answers that need no prober and chunks for those that do.
@@ -111,7 +112,7 @@ func (s *splitter) pass() error {
 		next++
 		return s.l.ctx.Err()
 	}
-	return inOrder(&s.l.c.frames, s.l.c.workers, fill, s.readFrame, s.takeFrame)
+	return inOrder(&s.l.c.spares.frames, s.l.c.workers, fill, s.readFrame, s.takeFrame)
 }
 
 // readFrame finds the rows of a frame that are still to do.

@@ -162,6 +162,11 @@ type frameReader struct {
 	packed, raw []byte
 }
 
+// small reports that the reader has read no frame of rows of megabytes.
+func (r *frameReader) small() bool {
+	return max(cap(r.packed), cap(r.raw), cap(r.block.Buf)) <= keptBytes
+}
+
 // read reads frame i as rows in UTF-8.
 func (r *frameReader) read(s *spool, d *sheet.Dialect, i int) error {
 	f := s.frames[i]

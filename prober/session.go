@@ -28,13 +28,9 @@ type session struct {
 	oneDomain      bool
 	destLease      bool // the destination wants a lease
 
-	asks     []ask
+	transactions
 	sent     uint64 // the lane's count of answers when they were taken
-	rcpts    []smtp.Rcpt
-	seen     []answer
-	told     []bool  // by ask: it was answered
-	out      []ended // empty between two transactions
-	progress bool    // some recipient was answered on this connection
+	progress bool   // some recipient was answered on this connection
 	accepted map[string]bool
 
 	wake   chan struct{}
@@ -44,9 +40,18 @@ type session struct {
 	far    bool      // its host is: it waits for replies outside (away.go)
 }
 
+// transactions are what a session asks at one time, and what came of it. Its memory is used again, by the next one too.
+type transactions struct {
+	asks  []ask
+	rcpts []smtp.Rcpt
+	seen  []answer
+	told  []bool  // by ask: it was answered
+	out   []ended // empty between two transactions
+}
+
 func newSession(l *lane, g *group, who priority) *session {
 	return &session{lane: l, group: g, who: who, from: l.egress, plain: g.plain, wake: make(chan struct{}, 1), keyer: l.prober.cfg.Cache.Keyer(),
-		accepted: map[string]bool{}}
+		accepted: map[string]bool{}, transactions: l.prober.spare.transactions()}
 }
 
 // run is the session's life: connect, ask, take leave. soft ends when the node stops, hard when it can wait no longer.
@@ -220,6 +225,7 @@ func (s *session) rest(ctx context.Context, wait time.Duration) bool {
 // end gives the connection's place back and lets the others go on.
 func (s *session) end() {
 	s.stepOut()
+	s.lane.prober.spare.putTransactions(&s.transactions)
 	p, l, now := s.lane.prober, s.lane, time.Now()
 	if s.dest != nil {
 		s.dest.closed(now)

@@ -12,6 +12,7 @@ import (
 type spare struct {
 	size                        int // rows of a part
 	parts, blocks, seen, orders sync.Pool
+	asked                       sync.Pool
 }
 
 func newSpare(size int) *spare { return &spare{size: size} }
@@ -83,4 +84,25 @@ func (s *spare) forget(p *probe) {
 		s.seen.Put(a)
 	}
 	p.ev.Seen = nil
+}
+
+// transactions are empty, with room for those that a session before had.
+func (s *spare) transactions() transactions {
+	if t, ok := s.asked.Get().(*transactions); ok {
+		return *t
+	}
+	return transactions{}
+}
+
+// putTransactions takes those of a session that is over.
+func (s *spare) putTransactions(t *transactions) {
+	if cap(t.asks) > 0 && cap(t.asks) <= 2*maxTransaction { // who asked nobody has none, and the longest ones are rare
+		clear(t.asks[:cap(t.asks)])
+		clear(t.rcpts[:cap(t.rcpts)])
+		clear(t.seen[:cap(t.seen)])
+		clear(t.out[:cap(t.out)])
+		kept := transactions{t.asks[:0], t.rcpts[:0], t.seen[:0], t.told[:0], t.out[:0]}
+		s.asked.Put(&kept)
+	}
+	*t = transactions{}
 }

@@ -78,7 +78,7 @@ func badStory(t *testing.T, p *play) {
 	data := t.TempDir()
 	var c *customer
 	atRest(t, data, func(s *store.Store) { c = p.hire(t, s, "bad@customer.example", granted, wide) })
-	s := startServing(t, p, data, "127.0.1.7")
+	s := startServing(t, p, data, "127.0.1.9")
 	c.base = s.base
 	c.warmUp(t, p)
 	spent, _ := c.credits(t)

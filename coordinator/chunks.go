@@ -38,8 +38,9 @@ type batchOf struct {
 	due     time.Time
 }
 
-// write makes the rows of chunks durable, and takes them over; the chunks exist once their records are committed.
-func (f *chunkFile) write(batches []batchOf) ([]store.Chunk, error) {
+// write makes the rows of chunks durable, and takes them over; the chunks exist once their records are committed. It breathes with
+// rest, which may be nil.
+func (f *chunkFile) write(batches []batchOf, rest *breather) ([]store.Chunk, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	made := make([]store.Chunk, 0, len(batches))
@@ -48,7 +49,7 @@ func (f *chunkFile) write(batches []batchOf) ([]store.Chunk, error) {
 		if cut == nil {
 			cut = b.rows.rows
 		}
-		f.buf = b.rows.appendChunk(f.buf[:0], cut, f.rng)
+		f.buf = b.rows.appendChunk(f.buf[:0], cut, f.rng, rest)
 		at, err := f.f.add(f.buf)
 		if err != nil {
 			return nil, err

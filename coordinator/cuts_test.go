@@ -28,7 +28,7 @@ func TestCutsMixTheirRows(t *testing.T) {
 	seen := map[uint32]bool{}
 	for _, cut := range p.cuts(leastRows, nil) {
 		require.LessOrEqual(t, len(cut), leastRows)
-		rows, err := unpackChunk(p.appendChunk(nil, cut, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false }, nil)
+		rows, err := unpackChunk(p.appendChunk(nil, cut, rand.New(rand.NewPCG(1, 2)), nil), table, func(uint32) bool { return false }, nil)
 		require.NoError(t, err)
 		bad, follow := 0, 0
 		for i := range rows.len() {
@@ -120,7 +120,7 @@ func TestBlocksAreUsedAgain(t *testing.T) {
 		for i := range uint32(1000) {
 			p.add(&ask{Number: i, Via: v, Mailbox: fmt.Sprintf("user%d.%d@x.example", i, round)})
 		}
-		rows, err := unpackChunk(p.appendChunk(nil, p.rows, rng), table, func(uint32) bool { return false }, nil)
+		rows, err := unpackChunk(p.appendChunk(nil, p.rows, rng, nil), table, func(uint32) bool { return false }, nil)
 		require.NoError(t, err)
 		p.release()
 		p.release()
@@ -142,7 +142,7 @@ func TestNoRowsOfAChunkWithABadOne(t *testing.T) {
 			p.add(&ask{Number: uint32(i), Via: v, Mailbox: "user@x.example"})
 		}
 		p.add(&ask{Number: uint32(n), Via: v, Mailbox: "nobody"})
-		rows, err := unpackChunk(p.appendChunk(nil, p.rows, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false }, nil)
+		rows, err := unpackChunk(p.appendChunk(nil, p.rows, rand.New(rand.NewPCG(1, 2)), nil), table, func(uint32) bool { return false }, nil)
 		require.ErrorIs(t, err, errDamaged)
 		require.Nil(t, rows)
 	}
@@ -160,7 +160,7 @@ func BenchmarkGather(b *testing.B) {
 			p.add(&ask{Number: uint32(i), Via: &vias[i%len(vias)], Mailbox: "some.usual.name@of.a.domain.example"})
 		}
 		for _, cut := range p.cuts(wire.MaxRows, nil) {
-			buf = p.appendChunk(buf[:0], cut, rng)
+			buf = p.appendChunk(buf[:0], cut, rng, nil)
 		}
 		p.release()
 	}

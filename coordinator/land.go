@@ -77,7 +77,7 @@ func (l *live) commitLanding(done []uint64, again []batchOf, mark int64) ([]stor
 	var made []store.Chunk
 	if len(again) > 0 {
 		var err error
-		if made, err = l.chunks.write(again); err != nil {
+		if made, err = l.chunks.write(again, nil); err != nil {
 			return nil, err
 		}
 	}

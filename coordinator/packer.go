@@ -140,7 +140,7 @@ func (p *packer) row(at uint32) []byte {
 }
 
 // appendChunk appends the chunk of some of the rows, which it shuffles so that a bad stretch of a list does not burn a budget.
-func (p *packer) appendChunk(dst []byte, rows []uint32, rng *rand.Rand) []byte {
+func (p *packer) appendChunk(dst []byte, rows []uint32, rng *rand.Rand, rest *breather) []byte {
 	rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	le := binary.LittleEndian
 	head := len(dst)
@@ -150,14 +150,16 @@ func (p *packer) appendChunk(dst []byte, rows []uint32, rng *rand.Rand) []byte {
 	p.named = slices.Grow(p.named[:0], len(p.vias))[:len(p.vias)]
 	clear(p.named)
 	routes := uint16(0)
-	for _, at := range rows {
+	for i, at := range rows {
+		rest.row(i)
 		if v := p.viaOf(at); p.named[v] == 0 {
 			routes++
 			p.named[v] = routes
 			dst = appendVia(dst, p.vias[v])
 		}
 	}
-	for _, at := range rows {
+	for i, at := range rows {
+		rest.row(i)
 		start := len(dst)
 		dst = append(dst, p.row(at)...)
 		where := dst[start+viaAt:]

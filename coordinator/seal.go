@@ -112,7 +112,8 @@ func (s *splitter) commit() error {
 	if err := l.names.flush(); err != nil { // what a chunk refers to is durable before it is
 		return fmt.Errorf("names: %w", err)
 	}
-	made, err := l.chunks.write(s.sealed)
+	rest := l.newBreather()
+	made, err := l.chunks.write(s.sealed, &rest)
 	clear(s.sealed)
 	s.sealed = s.sealed[:0]
 	if err != nil {

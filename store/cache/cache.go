@@ -28,14 +28,15 @@ type Config struct {
 
 // Cache is an open cache. Its methods may be called from any goroutine.
 type Cache struct {
-	db     *pebble.DB
-	secret []byte
-	seed   uint64
-	max    uint64
-	shrink atomic.Int32 // lifetimes are divided by 2^shrink
-	keyers sync.Pool    // of *Keyer: an HMAC state costs more to make than to use (BenchmarkKey)
-	recent *recent[engine.Verdict]
-	facts  *recent[known]
+	db      *pebble.DB
+	secret  []byte
+	seed    uint64
+	max     uint64
+	shrink  atomic.Int32 // lifetimes are divided by 2^shrink
+	keyers  sync.Pool    // of *Keyer: an HMAC state costs more to make than to use (BenchmarkKey)
+	recent  *recent[engine.Verdict]
+	facts   *recent[known]
+	manners *manners
 }
 
 // Open opens the cache in c.Dir, and makes it if there is none.
@@ -43,13 +44,14 @@ func Open(c Config) (*Cache, error) {
 	if c.FS == nil || c.Dir == "" {
 		return nil, errors.New("cache: FS and Dir are needed")
 	}
-	o := options(c)
+	m := new(manners)
+	o := options(c, m)
 	defer o.Cache.Unref()
 	db, err := pebble.Open(c.Dir, o)
 	if err != nil {
 		return nil, fmt.Errorf("cache %s: %w", c.Dir, err)
 	}
-	cache := &Cache{db: db, max: or(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](recentEach), facts: newRecent[known](recentFacts)}
+	cache := &Cache{db: db, max: or(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](recentEach), facts: newRecent[known](recentFacts), manners: m}
 	if err := cache.prepare(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -72,9 +74,9 @@ const (
 	lowestBits = 10
 )
 
-func options(c Config) *pebble.Options {
+func options(c Config, m *manners) *pebble.Options {
 	o := &pebble.Options{
-		FS: c.FS, Cache: pebble.NewCache(or(c.BlockCache, 32<<20)), MemTableSize: or(c.MemTable, 8<<20),
+		FS: patient{c.FS, m}, EventListener: m.listener(), Cache: pebble.NewCache(or(c.BlockCache, 32<<20)), MemTableSize: or(c.MemTable, 8<<20),
 		L0CompactionThreshold: upperTables, L0StopWritesThreshold: mostTables,
 		FormatMajorVersion: pebble.FormatNewest, Logger: quiet{c.Log},
 	}

@@ -1,0 +1,81 @@
+package cache
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// manners are how the database's work in the background treats others. A memtable is written out, or tables are compacted, in one
+// go: some hundredth to tenths of a second in which a processor hears of nothing else, and single calls wait for it. While they press, that
+// work rests after each piece, for most of the time; but not while writers wait for it, for a single may be among them.
+type manners struct {
+	pressed atomic.Pointer[func(now time.Time) bool] // nil: nobody is given way to
+	awaited atomic.Bool                              // writers wait for tables
+}
+
+// The rests of a table's writing.
+const (
+	pieceOfWork = 300 * time.Microsecond
+	restTimes   = 3                    // as long as the piece before
+	longestRest = 5 * time.Millisecond // at the most
+)
+
+// GiveWay has the writing of tables rest while pressed reports that others have more urgent things to do.
+func (c *Cache) GiveWay(pressed func(now time.Time) bool) { c.manners.pressed.Store(&pressed) }
+
+func (m *manners) rests(now time.Time) bool {
+	pressed := m.pressed.Load()
+	return pressed != nil && !m.awaited.Load() && (*pressed)(now)
+}
+
+// listener hears of writers that wait.
+func (m *manners) listener() *pebble.EventListener {
+	return &pebble.EventListener{
+		WriteStallBegin: func(pebble.WriteStallBeginInfo) { m.awaited.Store(true) },
+		WriteStallEnd:   func() { m.awaited.Store(false) },
+	}
+}
+
+// patient is a disk to which tables are written with rests. Who makes a table waits for each of its blocks to be written, so
+// that one rests with the other.
+type patient struct {
+	vfs.FS
+	manners *manners
+}
+
+func (p patient) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := p.FS.Create(name, c)
+	if err != nil || !strings.HasSuffix(name, ".sst") {
+		return f, err
+	}
+	return &patientTable{File: f, manners: p.manners, since: time.Now()}, nil
+}
+
+// Unwrap lets Pebble find the disk below.
+func (p patient) Unwrap() vfs.FS { return p.FS }
+
+// patientTable is written by one goroutine at a time.
+type patientTable struct {
+	vfs.File
+	manners *manners
+	since   time.Time // the last rest, or the last piece after which there was none
+}
+
+func (t *patientTable) Write(b []byte) (int, error) {
+	n, err := t.File.Write(b)
+	now := time.Now()
+	worked := now.Sub(t.since)
+	if err != nil || worked < pieceOfWork {
+		return n, err
+	}
+	if t.manners.rests(now) {
+		time.Sleep(min(restTimes*worked, longestRest))
+		now = time.Now()
+	}
+	t.since = now
+	return n, nil
+}

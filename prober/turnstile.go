@@ -16,7 +16,8 @@ import (
 //
 // The bound follows the number of goroutines that are ready and do not run: down by a quarter when they are many, up by a
 // quarter when they are few. While singles press, one that waits for a processor is many: a processor that always has something
-// to do looks at its sockets once in ten milliseconds. It is looked at when somebody comes or goes, and by a timer only while somebody waits.
+// to do looks at its sockets once in ten milliseconds. When they begin to, the bound falls to the least at once: by quarters that
+// took 60 ms. It is looked at when somebody comes or goes, and by a timer only while somebody waits.
 //
 // What waits outside of our scheduler, for the machine's or at a socket, it does not count. But a timer that is heard late tells of
 // that too: what a timer waits for, a single waits for. So while singles press there is always a timer, and after one that was late
@@ -32,6 +33,7 @@ type turnstile struct {
 	inside  int
 	waiting linked.List // of *turn, at most one a session
 	looked  time.Time
+	pressed bool        // singles did, at the last look
 	let     time.Time   // when somebody was let in last
 	timer   *time.Timer // nil when not armed
 	due     time.Time   // the timer
@@ -164,12 +166,18 @@ func (ts *turnstile) look(now time.Time) {
 	}
 	ts.looked = now
 	many, few, least := manyReady*ts.procs, fewReady*ts.procs, leastInside*ts.procs
-	if ts.calls.press.On(now) {
+	pressed := ts.calls.press.On(now)
+	began := pressed && !ts.pressed
+	if ts.pressed = pressed; pressed {
 		many, few, least = ts.procs-1, 1, 1
 		if ts.late {
 			ts.limit = 0
 			return
 		}
+	}
+	if began {
+		ts.limit = min(least, ts.most)
+		return
 	}
 	switch n := ts.ready(); {
 	case n > many:

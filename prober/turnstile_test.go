@@ -85,7 +85,8 @@ func TestTurnstileYieldsToSingles(t *testing.T) {
 		call(press.Least - 1)
 		require.Equal(t, 2*firstInside, sessions(40), "a few singles")
 		call(press.Least)
-		require.Equal(t, 1, sessions(int(press.Span/lookEvery)-1))
+		require.Equal(t, 1, sessions(1), "at once")
+		require.Equal(t, 1, sessions(int(press.Hold/lookEvery)-2))
 		ts.mu.Lock() // its timer looks too
 		ready = 0
 		ts.mu.Unlock()

@@ -7,46 +7,45 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMeter counts calls that come in some spans, and asks in later ones whether they press.
+// TestMeter counts calls that come in some spans.
 func TestMeter(t *testing.T) {
 	for _, x := range []struct {
-		calls []int // by span
-		want  []bool
+		calls []int         // by span
+		want  time.Duration // for how long they press from the last of those spans on
 	}{
-		{[]int{0}, []bool{false, false}},
-		{[]int{Least - 1}, []bool{false, false}},
-		{[]int{Least}, []bool{true, true, false}},
-		{[]int{Least, 1}, []bool{true, true, false}},
-		{[]int{Least, 0, 1}, []bool{true, true, false, false}},
-		{[]int{Least - 1, Least - 1}, []bool{false, false, false}},
-		{[]int{1, Least, 0, 0}, []bool{false, true, true, false}},
+		{[]int{0}, 0},
+		{[]int{Least - 1}, 0},
+		{[]int{Least}, Hold},
+		{[]int{Least, Least - 1}, Hold - Span},
+		{[]int{Least - 1, Least - 1, Least - 1}, 0},
+		{[]int{Least, 0, Least}, Hold},
 	} {
 		var m Meter
 		now := time.Unix(1_700_000_000, 0)
-		for span, want := range x.want {
-			if span < len(x.calls) {
-				for range x.calls[span] {
-					m.Called(now)
-				}
+		for _, n := range x.calls {
+			for range n {
+				m.Called(now)
 			}
-			require.Equal(t, want, m.On(now), "%v, span %d", x.calls, span)
 			now = now.Add(Span)
 		}
+		now = now.Add(-Span)
+		require.Equal(t, x.want > 0, m.On(now), "%v", x.calls)
+		require.Equal(t, x.want > 0, m.On(now.Add(x.want-1)), "%v", x.calls)
+		require.False(t, m.On(now.Add(x.want)), "%v", x.calls)
 	}
 }
 
 // TestLateCall counts calls that come out of order, as they do from many connections: a late one takes nothing back.
 func TestLateCall(t *testing.T) {
-	for spans := range time.Duration(late) {
+	for ago := time.Duration(0); ago < late; ago += Span {
 		var m Meter
 		now := time.Unix(1_700_000_000, 0)
 		for range Least {
 			m.Called(now)
 		}
-		m.Called(now.Add(Span))
-		m.Called(now.Add(-spans * Span))
-		require.True(t, m.On(now.Add(Span)))
-		require.True(t, m.On(now.Add(-spans*Span)), "asked for late")
+		m.Called(now.Add(-ago))
+		require.True(t, m.On(now.Add(Hold-1)))
+		require.True(t, m.On(now.Add(-ago)), "asked for late")
 	}
 }
 
@@ -63,5 +62,5 @@ func TestClockSetBack(t *testing.T) {
 		m.Called(now)
 	}
 	require.True(t, m.On(now))
-	require.False(t, m.On(now.Add(2*Span)))
+	require.False(t, m.On(now.Add(Hold)))
 }

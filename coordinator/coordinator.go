@@ -48,6 +48,8 @@ type Config struct {
 	Lately   int           // rows not answered that went out in the last 2 to 4 s, at most; default: 65,536, as many as may be asked in all
 	Stored   Form          // of the result file that is made at the end: CSV, zstd
 	Suppress func(engine.Address) bool
+	// Press counts singles, for whoever is to give way to them; default: one of its own.
+	Press *press.Meter
 	// OnFinish gives the parts of the commit that ends a job: its settlement.
 	OnFinish func(*store.Job) []store.Part
 	// Pretend answers the rows of jobs of test keys, which ask nobody.
@@ -83,7 +85,7 @@ type Coordinator struct {
 
 	desk   *desk
 	meters meters
-	press  press.Meter // of singles
+	press  *press.Meter // of singles
 	// Of those who read chunks of long lists, and of short ones.
 	breaths, shortBreaths press.Breaths
 
@@ -106,6 +108,9 @@ func New(cfg Config) *Coordinator {
 	if cfg.Hold == 0 {
 		cfg.Hold = defaultHold
 	}
+	if cfg.Press == nil {
+		cfg.Press = new(press.Meter)
+	}
 	if cfg.Lookups == 0 {
 		cfg.Lookups = 512
 	}
@@ -121,7 +126,7 @@ func New(cfg Config) *Coordinator {
 		cfg: cfg, log: cfg.Log, packer: newPacker(workers), unpacker: newUnpacker(workers), workers: workers,
 		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(maxAssembled), rendering: sem(maxRendered), erasing: sem(maxErased),
 		swapping: sem(1), breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(), turns: map[string]*turn{},
-		desk: newDesk(cfg.Lately), runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},
+		desk: newDesk(cfg.Lately), press: cfg.Press, runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},
 	}
 	c.spares.init()
 	c.table.Store(cfg.Table)

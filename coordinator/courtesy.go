@@ -10,10 +10,10 @@ import (
 
 // The rests of work on rows.
 const (
-	breath    = 128                  // rows between two: some tenths of a millisecond
-	restTimes = 3                    // as long as the work before, while singles press
-	longest   = 5 * time.Millisecond // of a rest
-	hurried   = 8                    // breaths in one, where the desk has nothing to send
+	breath    = 128                   // rows between two: some tenths of a millisecond
+	restTimes = 9                     // as long as the work before, while singles press
+	longest   = 15 * time.Millisecond // of a rest
+	hurried   = 8                     // breaths in one, where the desk has nothing to send
 )
 
 // breathe lets others have their turn every hundred rows or so. Left to the scheduler, work on rows has ten milliseconds at a
@@ -36,7 +36,7 @@ type breather struct {
 	over    <-chan struct{} // closed when nobody wants the rows any more
 }
 
-func (c *Coordinator) newBreather() breather { return breather{press: &c.press, since: time.Now()} }
+func (c *Coordinator) newBreather() breather { return breather{press: c.press, since: time.Now()} }
 
 // newBreather is for splitting. While the desk has nothing to send, sessions by the hundred have their turn at each breath, only to
 // run out of rows: what split in seconds took the better part of a minute so, and went out in chunks of a few rows.

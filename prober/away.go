@@ -32,7 +32,7 @@ func (a away) CloseWrite() error {
 // stepAway leaves the turnstile until back is called, where the host is far. While singles press it does not: they would meet
 // all who come back.
 func (s *session) stepAway() (back func()) {
-	if !s.far || !s.inside || s.lane.prober.calls.press.On(time.Now()) {
+	if !s.far || !s.inside || s.lane.prober.calls.pressing(time.Now()) {
 		return stay
 	}
 	s.stepOut()

@@ -10,8 +10,17 @@ import (
 // calls knows when this node was last asked for a single address, and whether many are asked for right now. While such calls come, bulk leaves them a fifth of each budget;
 // where none does, that fifth would be a quarter more time for every list.
 type calls struct {
-	last  atomic.Int64 // of Unix time, in nanoseconds; 0 for never
-	press press.Meter
+	last   atomic.Int64 // of Unix time, in nanoseconds; 0 for never
+	own    press.Meter  // where there is no shared one
+	shared *press.Meter // counts singles before this node is asked for them, and those that it need not be asked for
+}
+
+// pressing reports that singles press.
+func (c *calls) pressing(now time.Time) bool {
+	if c.shared != nil {
+		return c.shared.On(now)
+	}
+	return c.own.On(now)
 }
 
 // comeFor is how long after a call another is looked for: the longest span of a budget, so that what bulk has used of the
@@ -20,7 +29,9 @@ const comeFor = time.Hour
 
 func (c *calls) called(now time.Time) {
 	c.last.Store(now.UnixNano())
-	c.press.Called(now)
+	if c.shared == nil {
+		c.own.Called(now)
+	}
 }
 
 // come reports that singles are to be looked for. They are where nobody counts them.

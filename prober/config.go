@@ -10,6 +10,7 @@ import (
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/engine/smtp"
+	"probity/prober/wire/press"
 	"probity/store/cache"
 )
 
@@ -38,6 +39,10 @@ type Config struct {
 	Suppressed func(domain string, hosts []string) bool
 	// SuppressedAddress is the same of one address. Default: nobody did.
 	SuppressedAddress func(engine.Address) bool
+
+	// Press counts singles of this process where a coordinator does so: it knows of those, too, that nobody need be asked for. Default:
+	// those are counted that this prober is asked for.
+	Press *press.Meter
 
 	MaxSessions int           // open at one time, over all lanes; default 1,000. cmd derives it from RLIMIT_NOFILE
 	LaneCap     int           // sessions of a lane whose receiver names no limit; default 16

@@ -10,15 +10,15 @@ const breath = 128
 
 // What a piece of work is paid with while singles press.
 const (
-	restTimes   = 2                    // as long as it took
-	longestRest = 2 * time.Millisecond // at the most
+	restTimes   = 6                    // as long as it took
+	longestRest = 6 * time.Millisecond // at the most
 )
 
 // breathe lets others have their turn; while singles press, for longer than a piece of work takes, and no more batches at one time
 // than Breaths allow. Batches of short lists do not wait for those of long ones. What was admitted before is under way meanwhile.
 func (v *verification) breathe() {
 	now := time.Now()
-	if !v.p.calls.press.On(now) {
+	if !v.p.calls.pressing(now) {
 		runtime.Gosched()
 		v.breathed = now
 		return

@@ -62,8 +62,9 @@ func New(c Config) (*Prober, error) {
 	}
 	p := &Prober{cfg: c, born: time.Now(), flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(c.Cache.Keyer), tls: newTLS(), breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(),
 		dests: destinations{all: map[destinationKey]*destination{}}, lanes: map[laneKey]*lane{}, started: make(chan struct{}), stop: make(chan struct{})}
+	p.calls.shared = c.Press
 	p.stile = newTurnstile(c.MaxSessions, &p.calls)
-	c.Cache.GiveWay(p.calls.press.On)
+	c.Cache.GiveWay(p.calls.pressing)
 	p.table.Store(c.Table)
 	if p.egress, err = newEgresses(c.Identities, c.MailFrom); err != nil {
 		return nil, err

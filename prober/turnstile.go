@@ -166,7 +166,7 @@ func (ts *turnstile) look(now time.Time) {
 	}
 	ts.looked = now
 	many, few, least := manyReady*ts.procs, fewReady*ts.procs, leastInside*ts.procs
-	pressed := ts.calls.press.On(now)
+	pressed := ts.calls.pressing(now)
 	began := pressed && !ts.pressed
 	if ts.pressed = pressed; pressed {
 		many, few, least = ts.procs-1, 1, 1
@@ -191,7 +191,7 @@ func (ts *turnstile) look(now time.Time) {
 // arm sees to it that those who wait are thought of when nobody comes or goes, and that lateness is known while singles press.
 // The mutex is held.
 func (ts *turnstile) arm(now time.Time) {
-	if ts.timer != nil || ts.waiting.Len() == 0 && (ts.inside == 0 || !ts.calls.press.On(now)) {
+	if ts.timer != nil || ts.waiting.Len() == 0 && (ts.inside == 0 || !ts.calls.pressing(now)) {
 		return
 	}
 	ts.due = now.Add(lookEvery)

@@ -26,6 +26,7 @@ import (
 	"probity/prober"
 	"probity/prober/doctor"
 	"probity/prober/wire"
+	"probity/prober/wire/press"
 	"probity/store"
 	"probity/store/cache"
 )
@@ -46,6 +47,7 @@ type node struct {
 	audit       *doctor.Doctor // nil where there is nothing to audit
 	fleet       *fleet         // nil where there is a prober
 	coordinator *coordinator.Coordinator
+	press       press.Meter // of singles, asked for by whoever has them or not
 }
 
 // nodeConfig is where a node keeps its things and what else its coordinator is told.
@@ -94,7 +96,7 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 		return n, err
 	}
 	c := coordinator.Config{Store: n.store, FS: cfg.fs, Dir: cfg.dir, Resolver: n.resolver, Prober: asked,
-		Table: n.table, Lists: n.lists, Log: cfg.log, Stored: cfg.stored}
+		Table: n.table, Lists: n.lists, Log: cfg.log, Stored: cfg.stored, Press: &n.press}
 	if n.prober != nil {
 		c.Lately = latelyHere
 	}
@@ -212,7 +214,7 @@ func (f *probingFlags) prober(n *node, cfg nodeConfig) (*prober.Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	return prober.New(prober.Config{Node: hostName(), Table: n.table, Resolver: n.resolver, Dial: f.dial(cfg.log), Cache: n.cache, Identities: ids,
+	return prober.New(prober.Config{Node: hostName(), Table: n.table, Resolver: n.resolver, Dial: f.dial(cfg.log), Cache: n.cache, Identities: ids, Press: &n.press,
 		MailFrom: f.MailFrom, SOCKS5: f.SOCKS5, Port: f.SMTPPort, Log: cfg.log, Metrics: cfg.metrics,
 		AllowPrivate: f.AllowPrivateTargets, Warm: f.Warm, MaxSessions: sessions, Suppressed: func(domain string, hosts []string) bool {
 			_, is := n.store.SuppressedDomain(domain, hosts)

@@ -15,9 +15,7 @@ import (
 type chunkFile struct {
 	mu     sync.Mutex // guards all below, over I/O: split and landing take turns
 	f      *tail
-	rng    *rand.Rand
 	number uint64 // the highest that exists
-	buf    []byte
 }
 
 func openChunkFile(fs vfs.FS, path string) (*chunkFile, error) {
@@ -25,7 +23,7 @@ func openChunkFile(fs vfs.FS, path string) (*chunkFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &chunkFile{f: f, rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}, nil
+	return &chunkFile{f: f}, nil
 }
 
 // batchOf is rows that are to become one chunk.
@@ -38,30 +36,45 @@ type batchOf struct {
 	due     time.Time
 }
 
-// write makes the rows of chunks durable, and takes them over; the chunks exist once their records are committed. It breathes with
-// rest, which may be nil.
-func (f *chunkFile) write(batches []batchOf, rest *breather) ([]store.Chunk, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// write makes the rows of chunks durable, and takes them over; the chunks exist once their records are committed. Each is put
+// together in room, where it breathes with rest, which may be nil; others write meanwhile.
+func (f *chunkFile) write(batches []batchOf, room *buffer, rest *breather) ([]store.Chunk, error) {
+	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	made := make([]store.Chunk, 0, len(batches))
 	for _, b := range batches {
 		cut := b.cut
 		if cut == nil {
 			cut = b.rows.rows
 		}
-		f.buf = b.rows.appendChunk(f.buf[:0], cut, f.rng, rest)
-		at, err := f.f.add(f.buf)
+		room.b = b.rows.appendChunk(room.b[:0], cut, rng, rest)
+		number, at, err := f.add(room.b)
 		if err != nil {
 			return nil, err
 		}
-		f.number++
-		made = append(made, store.Chunk{Number: f.number, Offset: at, Length: uint32(len(f.buf)), Rows: uint32(len(cut)), Attempt: b.attempt,
+		made = append(made, store.Chunk{Number: number, Offset: at, Length: uint32(len(room.b)), Rows: uint32(len(cut)), Attempt: b.attempt,
 			NotBefore: b.due, Class: b.class, Egress: b.egress})
 	}
 	for _, b := range batches {
 		b.rows.release() // once, however many chunks are cut from it
 	}
-	return made, f.f.sync()
+	return made, f.sync()
+}
+
+// add appends a chunk.
+func (f *chunkFile) add(b []byte) (number uint64, at int64, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if at, err = f.f.add(b); err != nil {
+		return 0, 0, err
+	}
+	f.number++
+	return f.number, at, nil
+}
+
+func (f *chunkFile) sync() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.f.sync()
 }
 
 // read reads the bytes of a chunk into a buffer.

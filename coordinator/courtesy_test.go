@@ -16,7 +16,7 @@ import (
 
 // TestRowsRestWhileSinglesPress: for most of the time, but never for long, and not for a few singles.
 func TestRowsRestWhileSinglesPress(t *testing.T) {
-	const pieces = 5
+	const pieces, many = 5, 100 * press.Least
 	synctest.Test(t, func(t *testing.T) {
 		c := Coordinator{press: new(press.Meter)}
 		took := func(work time.Duration, singles int) time.Duration {
@@ -34,8 +34,8 @@ func TestRowsRestWhileSinglesPress(t *testing.T) {
 			return time.Since(began)
 		}
 		require.Equal(t, pieces*time.Millisecond, took(time.Millisecond, press.Least-1))
-		require.Equal(t, pieces*(1+restTimes)*time.Millisecond, took(time.Millisecond, press.Least))
-		require.Equal(t, pieces*(4*time.Millisecond+longest), took(4*time.Millisecond, press.Least))
+		require.Equal(t, pieces*(1+restTimes)*time.Millisecond, took(time.Millisecond, many))
+		require.Equal(t, pieces*(4*time.Millisecond+longest), took(4*time.Millisecond, many))
 	})
 }
 
@@ -50,8 +50,8 @@ func TestChunksAreReadPatiently(t *testing.T) {
 		long, short time.Duration // until the last has read its chunk
 	}{
 		{"nobody calls", press.Least - 1, false, work, work},
-		{"singles press", press.Least, false, work + chunks*restTimes*work, work + restTimes*work},
-		{"singles press, and the list is cancelled", press.Least, true, work, work + restTimes*work},
+		{"singles press", 100 * press.Least, false, work + chunks*restTimes*work, work + restTimes*work},
+		{"singles press, and the list is cancelled", 100 * press.Least, true, work, work + restTimes*work},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

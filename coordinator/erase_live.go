@@ -81,7 +81,7 @@ func (e *erasure) recut(l *live) error {
 	if err != nil || len(done) == 0 {
 		return err
 	}
-	made, err := l.chunks.write(again, nil)
+	made, err := l.chunks.write(again, &room, nil)
 	if err != nil {
 		return err
 	}

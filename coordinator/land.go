@@ -76,8 +76,10 @@ func (l *live) commitLanding(done []uint64, again []batchOf, mark int64) ([]stor
 	}
 	var made []store.Chunk
 	if len(again) > 0 {
+		room := l.c.spares.buffers.get()
+		defer l.c.spares.buffers.put(room)
 		var err error
-		if made, err = l.chunks.write(again, nil); err != nil {
+		if made, err = l.chunks.write(again, room, nil); err != nil {
 			return nil, err
 		}
 	}

@@ -112,8 +112,9 @@ func (s *splitter) commit() error {
 	if err := l.names.flush(); err != nil { // what a chunk refers to is durable before it is
 		return fmt.Errorf("names: %w", err)
 	}
-	rest := l.newBreather()
-	made, err := l.chunks.write(s.sealed, &rest)
+	rest, room := l.newBreather(), l.c.spares.buffers.get()
+	made, err := l.chunks.write(s.sealed, room, &rest)
+	l.c.spares.buffers.put(room)
 	clear(s.sealed)
 	s.sealed = s.sealed[:0]
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"probity/prober/wire/press"
 )
 
-// calls knows when this node was last asked for a single address, and whether many are asked for right now. While such calls come, bulk leaves them a fifth of each budget;
-// where none does, that fifth would be a quarter more time for every list.
+// calls knows when this node was last asked for a single address, and whether singles press, those among them that no node need be
+// asked for. While this one is asked, bulk leaves singles a fifth of each budget; where it is not, that fifth would be a quarter more
+// time for every list.
 type calls struct {
 	last   atomic.Int64 // of Unix time, in nanoseconds; 0 for never
 	own    press.Meter  // where there is no shared one

@@ -20,7 +20,7 @@ type Config struct {
 	Table      *engine.Table         // providers, their limits and rules; SetTable swaps it
 	Resolver   *dns.Resolver         // finds the addresses of MX hosts
 	Dial       smtp.DialFunc         // opens connections
-	Cache      *cache.Cache          // verdicts, decoy facts, budgets; closed by its owner after Run
+	Cache      *cache.Cache          // verdicts, decoy facts, budgets; it gives way while singles press; closed by its owner after Run
 	Identities []Identity            // who we are; at least one
 	MailFrom   string                // reverse-path without brackets
 	SOCKS5     string                // host:port of a proxy that connects for us; default none

@@ -28,9 +28,9 @@ func TestBatchesBreatheOneAfterAnother(t *testing.T) {
 		long, short time.Duration // until the last has breathed
 	}{
 		{"nobody calls", press.Least - 1, work, false, 0, 0},
-		{"singles press", press.Least, work, false, batches * restTimes * work, restTimes * work},
-		{"singles press, and the work was long", press.Least, time.Second / 20, false, batches * longestRest, longestRest},
-		{"singles press, and the list is cancelled", press.Least, work, true, 0, restTimes * work},
+		{"singles press", 100 * press.Least, work, false, batches * restTimes * work, restTimes * work},
+		{"singles press, and the work was long", 100 * press.Least, time.Second / 20, false, batches * longestRest, longestRest},
+		{"singles press, and the list is cancelled", 100 * press.Least, work, true, 0, restTimes * work},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestABreathingBatchIsUnderWay(t *testing.T) {
 	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
 		b.prober.breaths = make(press.Breaths, 1)
 		b.prober.breaths <- struct{}{}
-		for range press.Least {
+		for range 100 * press.Least {
 			b.prober.calls.called(time.Now())
 		}
 		var rows []wire.Row

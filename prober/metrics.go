@@ -3,6 +3,7 @@ package prober
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -47,6 +48,12 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 		gauge("rows", "Probes in memory.", func() float64 { return float64(p.rows.Load()) }),
 		gauge("lanes", "Lanes in memory.", func() float64 { return float64(p.laneCount()) }),
 		gauge("sessions", "Connections open or being opened.", func() float64 { return float64(p.slots.inUse()) }),
+		gauge("singles_press", "1 while so many singles come that lists give way to them, else 0.", func() float64 {
+			if p.calls.pressing(time.Now()) {
+				return 1
+			}
+			return 0
+		}),
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("prober metrics: %w", err)

@@ -16,8 +16,8 @@ import (
 //
 // The bound follows the number of goroutines that are ready and do not run: down by a quarter when they are many, up by a
 // quarter when they are few. While singles press, one that waits for a processor is many: a processor that always has something
-// to do looks at its sockets once in ten milliseconds. When they begin to, the bound falls to the least at once: by quarters that
-// took 60 ms. It is looked at when somebody comes or goes, and by a timer only while somebody waits.
+// to do looks at its sockets once in ten milliseconds. When singles begin to press, many bring it to the least at once: by quarters
+// it would take 60 ms. It is looked at when somebody comes or goes, and by a timer only while somebody waits.
 //
 // What waits outside of our scheduler, for the machine's or at a socket, it does not count. But a timer that is heard late tells of
 // that too: what a timer waits for, a single waits for. So while singles press there is always a timer, and after one that was late
@@ -175,11 +175,9 @@ func (ts *turnstile) look(now time.Time) {
 			return
 		}
 	}
-	if began {
-		ts.limit = min(least, ts.most)
-		return
-	}
 	switch n := ts.ready(); {
+	case n > many && began:
+		ts.limit = min(least, ts.most)
 	case n > many:
 		ts.limit = max(min(ts.limit, ts.inside)*3/4, min(least, ts.most))
 	case n < few && ts.inside >= ts.limit*3/4:

@@ -84,14 +84,34 @@ func TestTurnstileYieldsToSingles(t *testing.T) {
 		}
 		call(press.Least - 1)
 		require.Equal(t, 2*firstInside, sessions(40), "a few singles")
-		call(press.Least)
-		require.Equal(t, 1, sessions(1), "at once")
-		require.Equal(t, 1, sessions(int(press.Hold/lookEvery)-2))
+		call(100 * press.Least)
+		require.Equal(t, 1, sessions(int(press.Hold/lookEvery)-1))
 		ts.mu.Lock() // its timer looks too
 		ready = 0
 		ts.mu.Unlock()
 		require.Greater(t, sessions(40), 1, "and back")
 	})
+}
+
+// TestTurnstileFallsAtOnce: many are inside when singles begin to come. Where the processor is idle all the same, they may stay many.
+func TestTurnstileFallsAtOnce(t *testing.T) {
+	for ready, want := range map[int]int{0: 2 * firstInside, 2: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			ts := busyWith(&ready, 1000)
+			for range 2 * firstInside {
+				require.Nil(t, ts.enter())
+			}
+			for range 100 * press.Least {
+				ts.calls.called(time.Now())
+			}
+			time.Sleep(lookEvery)
+			ts.leave()
+			ts.mu.Lock() // its timer looks too
+			defer ts.mu.Unlock()
+			require.GreaterOrEqual(t, ts.limit, want)
+			require.LessOrEqual(t, ts.limit, 2*want)
+		})
+	}
 }
 
 // TestTurnstileLetsATrickleIn: after a timer that was late, while many singles come, and everybody again after one in time.

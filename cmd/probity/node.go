@@ -47,7 +47,7 @@ type node struct {
 	audit       *doctor.Doctor // nil where there is nothing to audit
 	fleet       *fleet         // nil where there is a prober
 	coordinator *coordinator.Coordinator
-	press       press.Meter // of singles, asked for by whoever has them or not
+	press       press.Meter // of singles, for all rooms of this process
 }
 
 // nodeConfig is where a node keeps its things and what else its coordinator is told.

@@ -52,6 +52,7 @@ func Open(c Config) (*Cache, error) {
 		return nil, fmt.Errorf("cache %s: %w", c.Dir, err)
 	}
 	cache := &Cache{db: db, max: or(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](recentEach), facts: newRecent[known](recentFacts), manners: m}
+	m.behind = cache.behind
 	if err := cache.prepare(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -20,20 +20,22 @@ func TestTablesAreWrittenPatiently(t *testing.T) {
 		name, file string
 		pressed    func(time.Time) bool
 		awaited    bool
+		behind     bool
 		work       time.Duration
 		want       time.Duration
 	}{
-		{"nobody is given way to", "1.sst", nil, false, work, blocks * work},
-		{"nobody presses", "1.sst", func(time.Time) bool { return false }, false, work, blocks * work},
-		{"they press", "1.sst", always, false, work, blocks * work * (1 + restTimes)},
-		{"they press, and the work was long", "1.sst", always, false, longestRest, blocks * 2 * longestRest},
-		{"they press, and the work was little", "1.sst", always, false, pieceOfWork / 10, pieceOfWork * (1 + restTimes)},
-		{"they press, and writers wait", "1.sst", always, true, work, blocks * work},
-		{"it is a log", "1.log", always, false, work, blocks * work},
+		{"nobody is given way to", "1.sst", nil, false, false, work, blocks * work},
+		{"nobody presses", "1.sst", func(time.Time) bool { return false }, false, false, work, blocks * work},
+		{"they press", "1.sst", always, false, false, work, blocks * work * (1 + restTimes)},
+		{"they press, and the work was long", "1.sst", always, false, false, longestRest, blocks * 2 * longestRest},
+		{"they press, and the work was little", "1.sst", always, false, false, pieceOfWork / 10, pieceOfWork * (1 + restTimes)},
+		{"they press, and writers wait", "1.sst", always, true, false, work, blocks * work},
+		{"they press, and many tables have gathered", "1.sst", always, false, true, work, blocks * work},
+		{"it is a log", "1.log", always, false, false, work, blocks * work},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := &Cache{manners: new(manners)}
+				c := &Cache{manners: &manners{behind: func() bool { return x.behind }}}
 				if x.pressed != nil {
 					c.GiveWay(x.pressed)
 				}
@@ -57,27 +59,25 @@ func TestTablesAreWrittenPatiently(t *testing.T) {
 }
 
 // TestWritersDoNotWaitForRests writes a table so slowly, while singles press, that the memtables are full meanwhile: that a writer
-// waits is heard of, which ends the rests, and nothing is lost.
+// waits is heard of, and nothing is lost.
 func TestWritersDoNotWaitForRests(t *testing.T) {
 	c, err := Open(Config{FS: vfs.NewMem(), Dir: "cache", MemTable: 256 << 10})
 	require.NoError(t, err)
 	var heard, done atomic.Bool
 	c.GiveWay(func(time.Time) bool {
-		for !c.manners.awaited.Load() {
-			if done.Load() {
-				return false
-			}
+		for !heard.Load() && !done.Load() {
+			heard.Store(c.manners.awaited.Load())
 			runtime.Gosched()
 		}
-		heard.Store(true)
 		return true
 	})
 	v := sampleVerdict()
 	n := 0
-	for ; !heard.Load(); n++ {
+	for ; !heard.Load() && n < 100_000; n++ {
 		require.NoError(t, c.Put([]Entry{{numbered(n), &v}}))
 	}
 	done.Store(true)
+	require.True(t, heard.Load())
 	for i := range n {
 		_, ok := c.Get(numbered(i), v.VerifiedAt)
 		require.True(t, ok)
@@ -85,3 +85,33 @@ func TestWritersDoNotWaitForRests(t *testing.T) {
 	require.NoError(t, c.Close())
 	require.False(t, c.manners.awaited.Load())
 }
+
+// TestTablesThatHaveGathered writes memtables out while nothing is compacted.
+func TestTablesThatHaveGathered(t *testing.T) {
+	disk := held{vfs.NewMem(), make(chan struct{})}
+	c := open(t, disk)
+	v := sampleVerdict()
+	for n := range manyTables {
+		require.False(t, c.behind(), n)
+		require.NoError(t, c.Put([]Entry{{numbered(0), &v}, {numbered(1), &v}}))
+		require.NoError(t, c.db.Flush())
+	}
+	require.True(t, c.behind())
+	close(disk.free)
+	require.NoError(t, c.Close())
+}
+
+// held is a disk on which compactions wait.
+type held struct {
+	vfs.FS
+	free chan struct{}
+}
+
+func (h held) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if c == "pebble-compaction" {
+		<-h.free
+	}
+	return h.FS.Create(name, c)
+}
+
+func (h held) Unwrap() vfs.FS { return h.FS }

@@ -5,19 +5,22 @@ import (
 	"time"
 )
 
-// Singles press when Least of them have come in a Span, and for Hold after: the shorter the span, the sooner that is known; and a
-// process that stood still for a moment, just when singles waited for it, has not forgotten them.
+// Singles press when, for a moment at least, they come faster than Rate: from the call on with which Least of them stand above it,
+// until as much time has passed as they are worth. Ten that come together press for a moment; of those that go on the more stand
+// above it the longer they do, but never more than Hold is worth: so long they press after the last.
 const (
-	Span  = 20 * time.Millisecond
+	Rate  = 500 // a second
 	Least = 10
 	Hold  = 200 * time.Millisecond
 )
 
-// Meter counts the calls of spans. It must not be copied.
+// worth is the time that Rate gives to each call.
+const worth = time.Second / Rate
+
+// Meter is a bucket that leaks. It must not be copied.
 type Meter struct {
-	span  atomic.Int64 // of Unix time, the one that is counted
-	n     atomic.Int64 // calls in it
-	until atomic.Int64 // they press, in nanoseconds of Unix time
+	empty atomic.Int64 // when all that came have had their time, in nanoseconds of Unix time
+	until atomic.Int64 // when they press no more
 }
 
 // late is how long a call may come after others: it waited for a processor between its look at the clock and its count. More
@@ -27,17 +30,23 @@ const late = time.Second
 // Called counts a single.
 func (m *Meter) Called(now time.Time) {
 	at := now.UnixNano()
-	span := at / int64(Span)
-	was := m.span.Load()
-	if behind := was - span; (behind < 0 || behind > int64(late/Span)) && m.span.CompareAndSwap(was, span) {
-		m.n.Add(-m.n.Load())
-	}
-	if m.n.Add(1) < Least {
+	for {
+		was := m.empty.Load()
+		if was-at > int64(Hold+late) {
+			m.until.Store(0)
+			if m.empty.CompareAndSwap(was, at+int64(worth)) {
+				return
+			}
+			continue
+		}
+		empty := max(was, min(max(was, at)+int64(worth), at+int64(Hold)))
+		if !m.empty.CompareAndSwap(was, empty) {
+			continue
+		}
+		if empty-at >= Least*int64(worth) || m.On(now) {
+			m.until.Store(empty)
+		}
 		return
-	}
-	until := at + int64(Hold)
-	if ahead := m.until.Load() - until; ahead < 0 || ahead > int64(late) {
-		m.until.Store(until)
 	}
 }
 

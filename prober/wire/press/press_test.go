@@ -7,60 +7,77 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMeter counts calls that come in some spans.
+var start = time.Unix(1_700_000_000, 0)
+
+// TestMeter counts calls that come in groups, and looks how long they press.
 func TestMeter(t *testing.T) {
 	for _, x := range []struct {
-		calls []int         // by span
-		want  time.Duration // for how long they press from the last of those spans on
+		name   string
+		groups int
+		of     int           // calls that come together
+		every  time.Duration // one group
+		during time.Duration // they press, from a group on
+		after  time.Duration // and from the last one on
 	}{
-		{[]int{0}, 0},
-		{[]int{Least - 1}, 0},
-		{[]int{Least}, Hold},
-		{[]int{Least, Least - 1}, Hold - Span},
-		{[]int{Least - 1, Least - 1, Least - 1}, 0},
-		{[]int{Least, 0, Least}, Hold},
+		{"none", 0, 0, 0, 0, 0},
+		{"a few", 1, Least - 1, 0, 0, 0},
+		{"some together", 1, Least, 0, 0, Least * worth},
+		{"some together, now and then", 10, Least, Least * worth, Least * worth, Least * worth},
+		{"many together", 1, 10_000, 0, 0, Hold},
+		{"as many as are not yet many", 10_000, 1, worth, 0, 0},
+		{"a few together, as often", 1000, Least - 1, (Least - 1) * worth, 0, 0},
+		{"more than that", 10_000, 2, worth, worth, Hold},
 	} {
 		var m Meter
-		now := time.Unix(1_700_000_000, 0)
-		for _, n := range x.calls {
-			for range n {
+		now := start
+		for n := range x.groups {
+			for range x.of {
 				m.Called(now)
 			}
-			now = now.Add(Span)
+			if n >= Least { // by then it is known
+				require.Equal(t, x.during > 0, m.On(now), x.name)
+				require.Equal(t, x.during > 0, m.On(now.Add(x.during-1)), x.name)
+			}
+			now = now.Add(x.every)
 		}
-		now = now.Add(-Span)
-		require.Equal(t, x.want > 0, m.On(now), "%v", x.calls)
-		require.Equal(t, x.want > 0, m.On(now.Add(x.want-1)), "%v", x.calls)
-		require.False(t, m.On(now.Add(x.want)), "%v", x.calls)
+		now = now.Add(-x.every)
+		require.Equal(t, x.after > 0, m.On(now), x.name)
+		require.Equal(t, x.after > 0, m.On(now.Add(x.after-1)), x.name)
+		require.False(t, m.On(now.Add(x.after)), x.name)
 	}
 }
 
-// TestLateCall counts calls that come out of order, as they do from many connections: a late one takes nothing back.
+// TestLateCall counts calls that come out of order, as they do from many connections: a late one counts, and takes nothing back.
 func TestLateCall(t *testing.T) {
-	for ago := time.Duration(0); ago < late; ago += Span {
-		var m Meter
-		now := time.Unix(1_700_000_000, 0)
-		for range Least {
-			m.Called(now)
+	for ago := time.Duration(0); ago < late; ago += worth {
+		var few, enough Meter
+		for range Least - 1 {
+			few.Called(start)
+			enough.Called(start)
 		}
-		m.Called(now.Add(-ago))
-		require.True(t, m.On(now.Add(Hold-1)))
-		require.True(t, m.On(now.Add(-ago)), "asked for late")
+		require.False(t, few.On(start))
+		enough.Called(start)
+		enough.Called(start.Add(-ago))
+		require.True(t, enough.On(start.Add(Least*worth-1)))
+		require.True(t, enough.On(start.Add(-ago)), "asked for late")
+		few.Called(start.Add(-ago))
+		require.Equal(t, ago <= Hold-Least*worth, few.On(start.Add(Least*worth-1)), ago)
 	}
 }
 
 // TestClockSetBack counts on after it.
 func TestClockSetBack(t *testing.T) {
 	var m Meter
-	now := time.Unix(1_700_000_000, 0)
 	for range Least {
-		m.Called(now)
+		m.Called(start)
 	}
-	now = now.Add(-time.Hour)
+	now := start.Add(-time.Hour)
 	require.False(t, m.On(now))
-	for range Least {
+	for range Least - 1 {
 		m.Called(now)
 	}
+	require.False(t, m.On(now))
+	m.Called(now)
 	require.True(t, m.On(now))
-	require.False(t, m.On(now.Add(Hold)))
+	require.False(t, m.On(now.Add(Least*worth)))
 }

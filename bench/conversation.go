@@ -27,27 +27,42 @@ type Heard struct {
 // errand, any number of times and several of them at once: that alone is measured.
 type Talk func(dial Dial, errands []Errand) (goOn func(ctx context.Context, i int) Heard)
 
-// converse measures our conversation on the errands of the floor, over as many connections at one time.
-func (t *Trial) converse(ctx context.Context, in *internet, errands []errand, floor floorCount) error {
+// talkTurns is how often the bare client and our conversation take turns, so that both see the same machine.
+const talkTurns = 5
+
+// converse measures our conversation on the errands of the floor, over as many connections at one time, and the floor beside it.
+func (t *Trial) converse(ctx context.Context, in *internet, errands []errand) (floor floorCount, err error) {
 	if t.Talk == nil {
-		return nil
+		return t.goBare(ctx, in, errands)
 	}
-	t.say("the conversation alone")
+	t.say("a bare pipelined SMTP client, and the conversation alone in turns")
 	given := make([]Errand, len(errands))
 	for i, e := range errands {
 		given[i] = Errand{Host: e.name, At: netip.AddrPortFrom(e.host, uint16(in.smtpPort)), Recipients: e.transactions}
 	}
 	goOn := t.Talk(t.Dial, given)
-	h := hands{t.defaultFloor(in).connections, func(ctx context.Context, i int) floorCount {
+	bare := t.defaultFloor(in)
+	ours := hands{bare.connections, func(ctx context.Context, i int) floorCount {
 		heard := goOn(ctx, i)
 		return floorCount{Recipients: heard.Recipients, Accepted: heard.Accepted, Judged: heard.Judged, Lost: heard.Lost, Connections: heard.Connections}
 	}}
-	count, err := h.repeat(ctx, len(errands))
-	if err != nil {
-		return fmt.Errorf("conversation: %w", err)
+	var count floorCount
+	for range talkTurns {
+		for _, side := range []struct {
+			name  string
+			hands hands
+			count *floorCount
+		}{{"floor", bare.hands(errands), &floor}, {"conversation", ours, &count}} {
+			part, err := side.hands.repeat(ctx, len(errands))
+			if err != nil {
+				return floor, fmt.Errorf("%s: %w", side.name, err)
+			}
+			side.count.add(part)
+		}
 	}
+	t.reportFloor(floor)
 	t.reportConversation(count, floor)
-	return nil
+	return floor, nil
 }
 
 func (t *Trial) reportConversation(count, floor floorCount) {

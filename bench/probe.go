@@ -35,11 +35,8 @@ func runProbe(ctx context.Context, t *Trial) error {
 		if err != nil {
 			return err
 		}
-		floor, err := t.goBare(ctx, in, errands)
+		floor, err := t.converse(ctx, in, errands)
 		if err != nil {
-			return err
-		}
-		if err := t.converse(ctx, in, errands, floor); err != nil {
 			return err
 		}
 		r, err := t.verify(ctx, in, verifyJob{list: list, result: "result.csv.zst"})

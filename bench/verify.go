@@ -146,12 +146,16 @@ func (t *Trial) goBare(ctx context.Context, in *internet, errands []errand) (flo
 	if err != nil {
 		return count, fmt.Errorf("floor: %w", err)
 	}
+	t.reportFloor(count)
+	return count, nil
+}
+
+func (t *Trial) reportFloor(count floorCount) {
 	t.metric("floor_recipients", float64(count.Recipients), "")
 	t.metric("floor_recipients_lost", float64(count.Lost), "")
 	t.metric("floor_connections", float64(count.Connections), "")
 	t.metric("floor_recipients_per_second", count.rate(), "rcpt/s")
 	t.metric("floor_cpu_per_recipient", perItem(count.CPU, count.Recipients), "us")
-	return count, nil
 }
 
 // perItem is CPU or time by item in microseconds.

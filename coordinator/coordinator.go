@@ -52,6 +52,8 @@ type Config struct {
 	Press *press.Meter
 	// OnFinish gives the parts of the commit that ends a job: its settlement.
 	OnFinish func(*store.Job) []store.Part
+	// OnRunning hears how many jobs are split, sent and collected, when that changes; not twice at one time. It must not wait.
+	OnRunning func(jobs int)
 	// Pretend answers the rows of jobs of test keys, which ask nobody.
 	Pretend func(engine.Address) engine.Verdict
 }
@@ -82,6 +84,7 @@ type Coordinator struct {
 	uploads, running, heavy, light, assembling, rendering, erasing chan struct{} // counting semaphores
 
 	swapping chan struct{} // a place for one: who opens a spool and its index, or swaps them
+	telling  sync.Mutex    // held while OnRunning is told
 
 	desk   *desk
 	meters meters

@@ -113,6 +113,16 @@ func (r *runner) setback(cause error) error {
 	return cause
 }
 
+// tellRunning tells of the number of this moment, whoever changed it: what is told last is true.
+func (c *Coordinator) tellRunning() {
+	if c.cfg.OnRunning == nil {
+		return
+	}
+	c.telling.Lock()
+	defer c.telling.Unlock()
+	c.cfg.OnRunning(len(c.running))
+}
+
 // sitOut waits while the job is paused.
 func (r *runner) sitOut(ctx context.Context, j *store.Job) error {
 	t := time.NewTimer(time.Until(j.PausedAt.Add(maxPaused)))
@@ -141,7 +151,9 @@ func (r *runner) work(ctx context.Context, j *store.Job) error {
 	if err := acquire(ctx, r.c.running); err != nil {
 		return nil
 	}
+	defer r.c.tellRunning() // after the next
 	defer func() { <-r.c.running }()
+	r.c.tellRunning()
 	j, err := r.c.change(j.ID, func(j *store.Job) error {
 		if j.State != store.JobQueued && j.State != store.JobRunning {
 			return errMoved

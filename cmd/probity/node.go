@@ -58,8 +58,9 @@ type nodeConfig struct {
 	warn    *slog.Logger          // for what whoever waits must know; nil is log
 	metrics prometheus.Registerer // nil for none
 	stored  coordinator.Form
-	members *memberFlags // the cluster to coordinate; nil to probe in this process
-	service bool         // with accounts: jobs are settled and called back, and wishes not to be probed are kept
+	members *memberFlags   // the cluster to coordinate; nil to probe in this process
+	service bool           // with accounts: jobs are settled and called back, and wishes not to be probed are kept
+	running func(jobs int) // hears how many jobs are under way; nil for nobody
 }
 
 // latelyHere is how many rows are begun at a time with the prober of this process. Those of a fleet are on their way for longer, and
@@ -96,7 +97,7 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 		return n, err
 	}
 	c := coordinator.Config{Store: n.store, FS: cfg.fs, Dir: cfg.dir, Resolver: n.resolver, Prober: asked,
-		Table: n.table, Lists: n.lists, Log: cfg.log, Stored: cfg.stored, Press: &n.press}
+		Table: n.table, Lists: n.lists, Log: cfg.log, Stored: cfg.stored, Press: &n.press, OnRunning: cfg.running}
 	if n.prober != nil {
 		c.Lately = latelyHere
 	}

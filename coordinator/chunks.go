@@ -13,9 +13,10 @@ import (
 
 // chunkFile is a job's append-only file of chunks.
 type chunkFile struct {
-	mu     sync.Mutex // guards all below, over I/O: split and landing take turns
+	mu     sync.Mutex // guards the end of f and all below, over I/O: split and landing take turns
 	f      *tail
 	number uint64 // the highest that exists
+	broken error  // of a sync, which may have been of others' chunks too: the disk tells of them once
 }
 
 func openChunkFile(fs vfs.FS, path string) (*chunkFile, error) {
@@ -64,6 +65,9 @@ func (f *chunkFile) write(batches []batchOf, room *buffer, rest *breather) ([]st
 func (f *chunkFile) add(b []byte) (number uint64, at int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.broken != nil {
+		return 0, 0, f.broken
+	}
 	if at, err = f.f.add(b); err != nil {
 		return 0, 0, err
 	}
@@ -71,10 +75,14 @@ func (f *chunkFile) add(b []byte) (number uint64, at int64, err error) {
 	return f.number, at, nil
 }
 
+// sync makes what was added durable. Once it has failed nobody's chunks are, until the file is opened again.
 func (f *chunkFile) sync() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.f.sync()
+	if f.broken == nil {
+		f.broken = f.f.sync()
+	}
+	return f.broken
 }
 
 // read reads the bytes of a chunk into a buffer.

@@ -33,7 +33,7 @@ type turnstile struct {
 	inside  int
 	waiting linked.List // of *turn, at most one a session
 	looked  time.Time
-	pressed bool        // singles did, at the last look
+	sharp   bool        // the next time that the bound falls while singles press, it falls to the least
 	let     time.Time   // when somebody was let in last
 	timer   *time.Timer // nil when not armed
 	due     time.Time   // the timer
@@ -167,8 +167,8 @@ func (ts *turnstile) look(now time.Time) {
 	ts.looked = now
 	many, few, least := manyReady*ts.procs, fewReady*ts.procs, leastInside*ts.procs
 	pressed := ts.calls.pressing(now)
-	began := pressed && !ts.pressed
-	if ts.pressed = pressed; pressed {
+	ts.sharp = ts.sharp || !pressed
+	if pressed {
 		many, few, least = ts.procs-1, 1, 1
 		if ts.late {
 			ts.limit = 0
@@ -176,8 +176,8 @@ func (ts *turnstile) look(now time.Time) {
 		}
 	}
 	switch n := ts.ready(); {
-	case n > many && began:
-		ts.limit = min(least, ts.most)
+	case n > many && pressed && ts.sharp:
+		ts.limit, ts.sharp = min(least, ts.most), false
 	case n > many:
 		ts.limit = max(min(ts.limit, ts.inside)*3/4, min(least, ts.most))
 	case n < few && ts.inside >= ts.limit*3/4:

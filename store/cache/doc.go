@@ -18,5 +18,5 @@
 //     memory before Put, PutFact or Delete returns.
 //  6. A database written by a newer program is refused, with words, and not touched. A value that does not decode is
 //     a miss.
-//  7. While those press whom it gives way to, tables are written with rests; none begins while a writer waits.
+//  7. While those press whom it gives way to, tables are written with rests; no rest begins while a writer waits.
 package cache

@@ -16,7 +16,7 @@ import (
 type manners struct {
 	pressed atomic.Pointer[func(now time.Time) bool] // nil: nobody is given way to
 	awaited atomic.Bool                              // writers wait for tables
-	behind  func() bool                              // many tables have gathered
+	behind  func() bool                              // many tables have gathered; set before pressed is
 }
 
 // The rests of a table's writing.

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -89,6 +90,8 @@ func TestWritersDoNotWaitForRests(t *testing.T) {
 // TestTablesThatHaveGathered writes memtables out while nothing is compacted.
 func TestTablesThatHaveGathered(t *testing.T) {
 	disk := held{vfs.NewMem(), make(chan struct{})}
+	free := sync.OnceFunc(func() { close(disk.free) })
+	defer free()
 	c := open(t, disk)
 	v := sampleVerdict()
 	for n := range manyTables {
@@ -97,7 +100,7 @@ func TestTablesThatHaveGathered(t *testing.T) {
 		require.NoError(t, c.db.Flush())
 	}
 	require.True(t, c.behind())
-	close(disk.free)
+	free()
 	require.NoError(t, c.Close())
 }
 

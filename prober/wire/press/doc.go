@@ -5,8 +5,8 @@
 // It knows counts and times that it is given. It refuses to say who gives way to whom, and for how long.
 //
 // Invariants:
-//  1. Of fewer than Least calls, or of calls that keep to Rate, none press; of more above Rate they do, for Hold after the last at the
-//     longest. The zero Meter has heard of none.
-//  2. A Meter takes no lock and no memory, and is safe for concurrent use.
+//  1. Fewer than Least calls above Rate never press. Once they are as many, singles press until all have had their time, which is Hold
+//     after the last at the latest: of calls that then come at just Rate that is never. The zero Meter has heard of none.
+//  2. A Meter takes no memory, waits for nobody but other calls, and is safe for concurrent use.
 //  3. Of those who share Breaths no more breathe at one time than NewBreaths says, in the order in which they came.
 package press

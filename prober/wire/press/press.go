@@ -1,6 +1,7 @@
 package press
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -19,8 +20,11 @@ const worth = time.Second / Rate
 
 // Meter is a bucket that leaks. It must not be copied.
 type Meter struct {
-	empty atomic.Int64 // when all that came have had their time, in nanoseconds of Unix time
-	until atomic.Int64 // when they press no more
+	until atomic.Int64 // when they press no more, in nanoseconds of Unix time
+
+	mu    sync.Mutex // guards what follows
+	last  int64      // the newest time of a call
+	empty int64      // when all that came have had their time
 }
 
 // late is how long a call may come after others: it waited for a processor between its look at the clock and its count. More
@@ -30,23 +34,16 @@ const late = time.Second
 // Called counts a single.
 func (m *Meter) Called(now time.Time) {
 	at := now.UnixNano()
-	for {
-		was := m.empty.Load()
-		if was-at > int64(Hold+late) {
-			m.until.Store(0)
-			if m.empty.CompareAndSwap(was, at+int64(worth)) {
-				return
-			}
-			continue
-		}
-		empty := max(was, min(max(was, at)+int64(worth), at+int64(Hold)))
-		if !m.empty.CompareAndSwap(was, empty) {
-			continue
-		}
-		if empty-at >= Least*int64(worth) || m.On(now) {
-			m.until.Store(empty)
-		}
-		return
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.last-at > int64(late) {
+		m.last, m.empty = at, at
+		m.until.Store(0)
+	}
+	m.last = max(m.last, at)
+	m.empty = min(max(m.empty, m.last)+int64(worth), m.last+int64(Hold))
+	if m.empty-m.last >= Least*int64(worth) || m.until.Load() > m.last {
+		m.until.Store(m.empty)
 	}
 }
 

@@ -63,13 +63,15 @@ func (b *lab) rowsOf(each int) (rows []wire.Row) {
 }
 
 // finish verifies rows as a job does: what comes home undone or put off is sent again when it is due.
-func (b *lab) finish(rows []wire.Row) map[string]int {
+func (b *lab) finish(rows []wire.Row) map[string]int { return b.finishHolding(time.Minute, rows) }
+
+func (b *lab) finishHolding(hold time.Duration, rows []wire.Row) map[string]int {
 	settled := map[string]int{}
 	for rounds := 0; len(rows) > 0; rounds++ {
 		require.Less(b.t, rounds, 50)
 		var again []wire.Row
 		var due time.Time
-		got := b.verify(time.Minute, rows...)
+		got := b.verify(hold, rows...)
 		for _, r := range rows {
 			g := got[r.Number]
 			if g.Outcome == wire.Settled {

@@ -308,6 +308,10 @@ func (h *hearing) decoyUnanswered(pl *place, e engine.Event, wasAsked bool) {
 	case d.waiting.n == 0: // those who wanted it have gone
 		d.state = decoyUnknown
 		return
+	case !wasAsked && h.l.shut(h.now): // nor will it be
+		d.state = decoyUnknown
+		h.out = h.l.moveOn(pl, h.now, h.out)
+		return
 	case d.tries < maxDecoyTries && d.asked < maxAsked && !h.l.shut(h.now):
 		h.l.wantDecoy(pl)
 		return

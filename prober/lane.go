@@ -293,10 +293,18 @@ func (l *lane) leave(now time.Time, out []ended) []ended {
 		}
 	}
 	for _, pl := range l.places {
-		for n := pl.decoy.waiting.n; n > 0 && pl.decoy.state != decoyAsking; n-- {
-			out = l.move(pl.decoy.waiting.pop(), now, false, out)
+		if pl.decoy.state != decoyAsking {
+			out = l.moveOn(pl, now, out)
 		}
 		l.tidy(pl)
+	}
+	return out
+}
+
+// moveOn moves on all who wait for a decoy that nobody will ask. The mutex is held.
+func (l *lane) moveOn(pl *place, now time.Time, out []ended) []ended {
+	for n := pl.decoy.waiting.n; n > 0; n-- {
+		out = l.move(pl.decoy.waiting.pop(), now, false, out)
 	}
 	return out
 }

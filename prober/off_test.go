@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,33 +71,38 @@ func TestNoDecoyWhereNobodyIsToBeAsked(t *testing.T) {
 	})
 }
 
-// TestNoDecoyWhereTheSourceRests: nor is it worth a connection to a receiver that has sent the source away; who waits for it is asked
-// from another source, where there is one.
-func TestNoDecoyWhereTheSourceRests(t *testing.T) {
-	table := strings.Replace(oneAMinute, "name = \"Big\"", "name = \"Big\"\nwide = true", 1) + `
+// awayTable is a table in which Big is wide, and sends a source away with a code.
+func awayTable(table, code string) string {
+	return strings.Replace(table, "name = \"Big\"", "name = \"Big\"\nwide = true", 1) + `
 [[provider.rule]]
 id = "away"
-code = "554"
+code = "` + code + `"
 text = ["stay away"]
 meaning = "blocked"
 blame = "us"
 action = "quarantine"
 for = "4h"
 `
-	mx := []string{"mx.big.example"}
-	two := func(c *Config) {
-		for i := range byte(2) {
-			c.Identities = append(c.Identities[:i], Identity{Local: netip.AddrFrom4([4]byte{192, 0, 2, i}), EHLO: fmt.Sprintf("mail%d.us.example", i)})
-		}
+}
+
+func fromTwo(c *Config) {
+	for i := range byte(2) {
+		c.Identities = append(c.Identities[:i], Identity{Local: netip.AddrFrom4([4]byte{192, 0, 2, i}), EHLO: fmt.Sprintf("mail%d.us.example", i)})
 	}
-	for want, change := range map[string]func(*Config){"RISKY accepted_unconfirmed": nil, "VALID": two} {
+}
+
+// TestNoDecoyWhereTheSourceRests: nor is it worth a connection to a receiver that has sent the source away; who waits for it is asked
+// from another source, where there is one.
+func TestNoDecoyWhereTheSourceRests(t *testing.T) {
+	mx := []string{"mx.big.example"}
+	for want, change := range map[string]func(*Config){"RISKY accepted_unconfirmed": nil, "VALID": fromTwo} {
 		h := &host{rcpt: func(local string) string {
 			if local == "bob" {
 				return "554 5.7.1 stay away"
 			}
 			return knows("ann")(local)
 		}}
-		inLab(t, table, change, map[string]*host{mx[0]: h}, func(b *lab) {
+		inLab(t, awayTable(oneAMinute, "554"), change, map[string]*host{mx[0]: h}, func(b *lab) {
 			time.AfterFunc(10*time.Second, func() { b.single(time.Second, mx, "bob@a.example") })
 			// Held for longer than bob waits for his minute: a row handed back at that instant would be asked anew, and be told of the rest.
 			require.Equal(t, map[string]int{want: 1}, b.finishHolding(10*time.Minute, b.rows(mx, "ann@a.example")))
@@ -105,6 +111,24 @@ for = "4h"
 				require.Len(t, h.saw().dialed, 2, "ann's and bob's")
 			}
 			require.Equal(t, 1, h.count("RCPT bob"))
+		})
+	}
+}
+
+// TestSentAwayBeforeADecoy: nor does a decoy count as asked that stood behind the one for whom the receiver sent the source away.
+func TestSentAwayBeforeADecoy(t *testing.T) {
+	mx := []string{"mx.big.example"}
+	for want, change := range map[string]func(*Config){"RISKY accepted_unconfirmed": nil, "VALID": fromTwo} {
+		var away atomic.Bool
+		h := &host{slow: 10 * time.Second, rcpt: func(local string) string {
+			if local == "bob" && !away.Swap(true) {
+				return "421 4.7.1 stay away"
+			}
+			return knows("ann", "bob")(local)
+		}}
+		inLab(t, awayTable(labTable, "421"), change, map[string]*host{mx[0]: h}, func(b *lab) {
+			time.AfterFunc(25*time.Second, func() { b.single(time.Second, mx, "bob@a.example") }) // ann has been asked and not answered
+			require.Equal(t, map[string]int{want: 1}, b.finishHolding(10*time.Minute, b.rows(mx, "ann@a.example")))
 		})
 	}
 }

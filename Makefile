@@ -15,9 +15,10 @@
 # make licences  docs/licences.md anew; make vulncheck: known holes in what is linked, where their database can be reached
 # make test-web  the tests of the dashboard alone; make test-race, make test-calm: two more parts of make test
 GO ?= go
-RACE := ./cmd/... ./prober/... ./coordinator/... ./store/... ./bench/sim ./engine/dns ./engine/smtp# the longest first
-# What is tried without the race detector: paces that are not its own; and fleets and kills of processes, whose rooms it watches in
-# virtual time.
+# The longest first.
+RACE := ./cmd/... ./prober/... ./coordinator/... ./store/... ./bench/sim ./engine/dns ./engine/smtp
+# What is tried without the race detector: paces that are not its own; fleets and kills of processes, whose rooms it watches in
+# virtual time; and those fleets in bubbles that take half a minute and more with it, where others of their kind are watched.
 CALM := ^(TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetSurvives|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestSystemOfProcesses)$$
 FUZZTIME ?= 500x
 ROWS ?= 20000
@@ -65,7 +66,8 @@ test: build
 	sh tools/fuzz.sh $(FUZZTIME)
 
 # With one processor a package: a bubble in virtual time fires its timers from any of its goroutines, two at once where there are two
-# processors, with one state of the race detector for both, which then dies of it (golang/go#78156). What races is found all the same.
+# processors, with one state of the race detector for both, which then dies of it (golang/go#78156). The detector looks for what is not
+# ordered, not for what happens at once: it sees fewer interleavings so, and still tells the races in them.
 test-race:
 	$(GO) test -v -race -cpu 1 -timeout 40m -skip '$(CALM)' $(RACE)
 

@@ -299,7 +299,8 @@ func (h *hearing) target(a ask, seen engine.Sighting) {
 	h.out = h.l.move(a.p, h.now, true, h.out)
 }
 
-// decoyUnanswered has a decoy asked again, boundedly; then those who wait are told that it was not answered.
+// decoyUnanswered has a decoy asked again, boundedly; then those who wait are told that it was not answered. Where nobody is asked
+// now they go on without it.
 func (h *hearing) decoyUnanswered(pl *place, e engine.Event, wasAsked bool) {
 	if wasAsked {
 		pl.decoy.tries++
@@ -308,11 +309,11 @@ func (h *hearing) decoyUnanswered(pl *place, e engine.Event, wasAsked bool) {
 	case d.waiting.n == 0: // those who wanted it have gone
 		d.state = decoyUnknown
 		return
-	case !wasAsked && h.l.shut(h.now): // nor will it be
+	case h.l.shut(h.now):
 		d.state = decoyUnknown
 		h.out = h.l.moveOn(pl, h.now, h.out)
 		return
-	case d.tries < maxDecoyTries && d.asked < maxAsked && !h.l.shut(h.now):
+	case d.tries < maxDecoyTries && d.asked < maxAsked:
 		h.l.wantDecoy(pl)
 		return
 	}

@@ -303,8 +303,10 @@ func (l *lane) leave(now time.Time, out []ended) []ended {
 
 // moveOn moves on all who wait for a decoy that nobody will ask. The mutex is held.
 func (l *lane) moveOn(pl *place, now time.Time, out []ended) []ended {
-	for n := pl.decoy.waiting.n; n > 0; n-- {
-		out = l.move(pl.decoy.waiting.pop(), now, false, out)
+	d := &pl.decoy
+	d.tries, d.nameless, d.asked = 0, 0, 0
+	for n := d.waiting.n; n > 0; n-- {
+		out = l.move(d.waiting.pop(), now, false, out)
 	}
 	return out
 }

@@ -115,21 +115,33 @@ func TestNoDecoyWhereTheSourceRests(t *testing.T) {
 	}
 }
 
-// TestSentAwayBeforeADecoy: nor does a decoy count as asked that stood behind the one for whom the receiver sent the source away.
+// TestSentAwayBeforeADecoy: nor is it told as closed where the receiver sends the source away for the one before it, and hangs up.
 func TestSentAwayBeforeADecoy(t *testing.T) {
 	mx := []string{"mx.big.example"}
-	for want, change := range map[string]func(*Config){"RISKY accepted_unconfirmed": nil, "VALID": fromTwo} {
-		var away atomic.Bool
-		h := &host{slow: 10 * time.Second, rcpt: func(local string) string {
-			if local == "bob" && !away.Swap(true) {
-				return "421 4.7.1 stay away"
-			}
-			return knows("ann", "bob")(local)
-		}}
-		inLab(t, awayTable(labTable, "421"), change, map[string]*host{mx[0]: h}, func(b *lab) {
-			time.AfterFunc(25*time.Second, func() { b.single(time.Second, mx, "bob@a.example") }) // ann has been asked and not answered
-			require.Equal(t, map[string]int{want: 1}, b.finishHolding(10*time.Minute, b.rows(mx, "ann@a.example")))
-		})
+	for _, code := range []string{"421", "554"} {
+		for want, change := range map[string]func(*Config){"RISKY accepted_unconfirmed": nil, "VALID": fromTwo} {
+			t.Run(code+" "+want, func(t *testing.T) {
+				var away, gone atomic.Bool
+				h := &host{slow: 10 * time.Second, rcpt: func(local string) string {
+					switch known := local == "ann" || local == "bob"; {
+					case local == "bob" && !away.Swap(true):
+						return code + " 5.7.1 stay away"
+					case !known && away.Load() && !gone.Swap(true):
+						return "" // hangs up
+					}
+					return knows("ann", "bob")(local)
+				}}
+				if code == "421" {
+					gone.Store(true) // it hangs up by itself
+				}
+				inLab(t, awayTable(labTable, code), change, map[string]*host{mx[0]: h}, func(b *lab) {
+					time.AfterFunc(25*time.Second, func() { b.single(time.Second, mx, "bob@a.example") }) // ann has been asked and not answered
+					require.Equal(t, map[string]int{want: 1}, b.finishHolding(10*time.Minute, b.rows(mx, "ann@a.example")))
+					require.True(t, away.Load())
+					require.True(t, gone.Load())
+				})
+			})
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func TestPunishers(t *testing.T) {
 				hourly := each(time.Hour, rows)
 				t.Logf("%d of %d known in %v; rows an hour: %v", certain, len(rows), took(rows), hourly)
 				require.GreaterOrEqual(t, float64(certain), known*float64(len(rows)))
-				require.Less(t, hoursOf(took(rows)), 2*hoursOf(patient), "hours begun: how many minutes of its last a receiver takes is chance")
+				require.Less(t, hoursOf(took(rows)), 2*hoursOf(patient), "hours begun: how many minutes of the last hour it takes is chance")
 				require.GreaterOrEqual(t, slices.Min(hourly[:len(hourly)-1]), slices.Max(hourly)/10, "rows stood for an hour")
 			})
 		})

@@ -39,7 +39,7 @@ func TestPunishers(t *testing.T) {
 				hourly := each(time.Hour, rows)
 				t.Logf("%d of %d known in %v; rows an hour: %v", certain, len(rows), took(rows), hourly)
 				require.GreaterOrEqual(t, float64(certain), known*float64(len(rows)))
-				require.Less(t, hoursOf(took(rows)), 2*hoursOf(patient), "hours begun: how many minutes of the last hour it takes is chance")
+				require.Less(t, took(rows), 2*patient)
 				require.GreaterOrEqual(t, slices.Min(hourly[:len(hourly)-1]), slices.Max(hourly)/10, "rows stood for an hour")
 			})
 		})
@@ -83,9 +83,6 @@ func took(rows []*listed) time.Duration {
 	}
 	return last.Sub(bubbleBegins)
 }
-
-// hoursOf is how many hours are begun within a time: of refusals a receiver counts so many an hour.
-func hoursOf(d time.Duration) int { return int(d/time.Hour) + 1 }
 
 // each counts the rows that were settled in each span of time.
 func each(span time.Duration, rows []*listed) []int {

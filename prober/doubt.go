@@ -10,8 +10,9 @@ import (
 // Some receivers punish who asks about many unknown recipients by accepting everybody, without a word, until the hour is over.
 // What a decoy showed in the morning then proves nothing about an acceptance of now. So where a receiver may do that, and half
 // of an hour's refusals have been heard, an acceptance is believed only when the host has refused somebody after it: another
-// target, or a decoy, which is asked when several wait in vain, or nobody else of their kind of job is left to ask. After it means in the order of the
-// host: later in the same transaction, or in one that was sent when the acceptance had been heard. Two connections are heard in
+// target, or a decoy, which is asked when several wait in vain, or nobody else of their kind of job is left to ask, or before the
+// host is left alone as a tarpit (sticky.go). After it means in the order of the host: later in the same transaction, or in one
+// that was sent when the acceptance had been heard. Two connections are heard in
 // any order: so where recipients under way may make up half of an hour's refusals, an acceptance waits until all that were sent
 // before it was heard have been heard too, and is doubted or believed then. Of what is under way over other routes to the same
 // address nobody here knows when it comes: it counts as heard for an acceptance, though not for a decoy that nothing was known of, or
@@ -105,10 +106,13 @@ func (g *group) mood() mood {
 // silence. Who was not proved by then is asked again.
 const doubtLife = 2 * time.Minute
 
-// stale reports an acceptance that nothing can prove any more.
-func (l *lane) stale(p *probe, now time.Time) bool {
-	return p.mood != cool && now.Sub(l.prober.born)-p.answered > l.scaled(doubtLife)
+// provable is until when a refusal can prove an acceptance.
+func (l *lane) provable(p *probe) time.Time {
+	return l.prober.born.Add(p.answered + l.scaled(doubtLife))
 }
+
+// stale reports an acceptance that nothing can prove any more.
+func (l *lane) stale(p *probe, now time.Time) bool { return p.mood != cool && now.After(l.provable(p)) }
 
 // believes reports that what the place's decoy has shown may be held beside the acceptance of a probe.
 func (l *lane) believes(p *probe, pl *place, now time.Time) bool {
@@ -167,8 +171,12 @@ func (h *hearing) resolve() {
 			}
 		}
 	}
-	if unsure > 0 && !asking && (unsure >= maxUnsure || g.nobodyElse(who)) {
+	switch {
+	case unsure == 0 || asking:
+	case unsure >= maxUnsure || g.nobodyElse(who):
 		h.l.wantDecoy(first)
+	default:
+		h.doubted, h.unsure = first, unsure
 	}
 }
 
@@ -210,7 +218,7 @@ func (h *hearing) release(pl *place) {
 		case h.l.believes(p, pl, h.now):
 			p.ev.Append(pl.decoy.sighting)
 		case h.l.stale(p, h.now):
-			p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: pl.host, Reply: pl.decoy.sighting.Reply, Finding: silent(), At: h.now})
+			p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: pl.host, Reply: pl.decoy.sighting.Reply, Finding: silent(), At: h.l.provable(p)})
 		default:
 			pl.decoy.waiting.push(p)
 			continue

@@ -36,6 +36,7 @@ type session struct {
 	wake   chan struct{}
 	canary time.Time // of a source that rested everywhere when it began: when the next one may go
 	leave  bool      // the next take finds nothing
+	last   bool      // the next take is the last one, of decoys alone: see unstick
 	inside bool      // of the turnstile
 	far    bool      // its host is: it waits for replies outside (away.go)
 }

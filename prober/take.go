@@ -18,9 +18,10 @@ type ask struct {
 // group, for a receiver that takes one recipient a transaction, or one domain, would else cost a round trip for each.
 func (l *lane) take(s *session, now time.Time) denial {
 	s.asks, s.rcpts = s.asks[:0], s.rcpts[:0]
-	if now.Before(l.notBefore) {
+	if now.Before(l.notBefore) && !s.last {
 		return denial{denied: true, until: l.notBefore}
 	}
+	s.leave = s.leave || s.last
 	l.heedShort(now)
 	if dest := s.dest; dest != nil {
 		dest.mu.Lock() // other lanes look at it too: until what there is room for is reserved
@@ -62,11 +63,12 @@ func (l *lane) fill(s *session, rooms [priorities]int, now time.Time) bool {
 	for who := range rooms {
 		rooms[who] += from
 	}
-	if !f.again(rooms, now) {
+	switch {
+	case s.last:
+		f.allDecoys(rooms, now)
+	case !f.again(rooms, now):
 		f.probes(&g.rings[single], single, rooms[single])
-		for _, who := range [...]priority{single, short, bulk} {
-			f.decoys(&g.wanted[who], g.wanted[who].n, rooms[who], now)
-		}
+		f.allDecoys(rooms, now)
 		f.jobs(rooms)
 	}
 	n := len(s.asks) - from
@@ -155,6 +157,14 @@ func (f *filler) jobs(rooms [priorities]int) {
 		if both {
 			l.served.took(who, len(f.s.asks)-before)
 		}
+	}
+}
+
+// allDecoys takes the decoys that are wanted, of the highest priority first.
+func (f *filler) allDecoys(rooms [priorities]int, now time.Time) {
+	for _, who := range [...]priority{single, short, bulk} {
+		r := &f.s.group.wanted[who]
+		f.decoys(r, r.n, rooms[who], now)
 	}
 }
 

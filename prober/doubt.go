@@ -12,12 +12,11 @@ import (
 // of an hour's refusals have been heard, an acceptance is believed only when the host has refused somebody after it: another
 // target, or a decoy, which is asked when several wait in vain, or nobody else of their kind of job is left to ask, or before the
 // host is left alone as a tarpit (sticky.go). After it means in the order of the host: later in the same transaction, or in one
-// that was sent when the acceptance had been heard. Two connections are heard in
-// any order: so where recipients under way may make up half of an hour's refusals, an acceptance waits until all that were sent
-// before it was heard have been heard too, and is doubted or believed then. Of what is under way over other routes to the same
-// address nobody here knows when it comes: it counts as heard for an acceptance, though not for a decoy that nothing was known of, or
-// a busy catch-all host would never be called one. A doubt stays when the hour is over: the refusals of the next prove nothing about the silence of the
-// last.
+// that was sent when the acceptance had been heard. Two connections are heard in any order: so where recipients under way may make
+// up half of an hour's refusals, an acceptance waits until all that were sent before it was heard have been heard too, and is
+// doubted or believed then. Of what is under way over other routes to the same address nobody here knows when it comes: it counts
+// as heard for an acceptance, though not for a decoy that nothing was known of, or a busy catch-all host would never be called one.
+// A doubt stays when the hour is over: the refusals of the next prove nothing about the silence of the last.
 
 // doubtful reports a receiver that may accept silently: one that is known to, and any that nobody knows.
 func (l *lane) doubtful() bool { return l.shared || l.provider.AcceptsSilently }
@@ -176,7 +175,7 @@ func (h *hearing) resolve() {
 	case unsure >= maxUnsure || g.nobodyElse(who):
 		h.l.wantDecoy(first)
 	default:
-		h.doubted, h.unsure = first, unsure
+		h.undecided, h.undecidedAt = unsure, first
 	}
 }
 

@@ -85,8 +85,9 @@ type hearing struct {
 
 	refusing bool             // some recipient was refused for good
 	masked   *engine.Sighting // the decoy that showed that everybody is accepted now
-	doubted  *place           // the first of those in doubt, if they wait for a target's refusal; else nil
-	unsure   int              // acceptances in doubt that do
+
+	undecided   int    // acceptances in doubt that wait for a target's refusal, no decoy being wanted for them
+	undecidedAt *place // the first of them
 }
 
 func (h *hearing) all() {

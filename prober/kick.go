@@ -278,6 +278,7 @@ func (l *lane) retreat(least, most time.Duration, now time.Time) {
 }
 
 func (l *lane) pause(until time.Time) {
+	l.stuck = false
 	if until.After(l.notBefore) {
 		l.notBefore = until
 	}

@@ -38,6 +38,7 @@ type lane struct {
 	echoes   echoes
 
 	notBefore time.Time // nothing is sent before: a pause, or the minute after a restart
+	stuck     bool      // it is a pause that no reply asked for: those of a tarpit may take leave in it (sticky.go)
 	noConnect time.Time // no connection is opened before: back-off
 	backoff   time.Duration
 	blocked   []*group    // whose destination has no room

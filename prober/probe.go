@@ -68,14 +68,18 @@ func (p *probe) conclude(now time.Time) outcome {
 	return o
 }
 
-// postpone is a probe that must wait until due and be asked again by the same identity. A decoy that was greylisted after
-// its target moves that on: both must have aged when they are asked together.
+// postpone is a probe that must wait until due, or now if that is over, and be asked again by the same identity. A decoy that was
+// asked after its target had been greylisted moves that on: both must have aged when they are asked together.
 func (p *probe) postpone(due, now time.Time, egress string) outcome {
 	for i := len(p.ev.Seen) - 1; i > 0; i-- {
-		if s := &p.ev.Seen[i]; s.Subject == engine.SubjectDecoy && s.At.After(p.ev.Seen[i-1].At) {
-			due = due.Add(s.At.Sub(p.ev.Seen[i-1].At))
+		s, target := &p.ev.Seen[i], &p.ev.Seen[i-1]
+		if s.Subject == engine.SubjectDecoy && target.Finding.Meaning == engine.Greylisted && s.At.After(target.At) {
+			due = due.Add(s.At.Sub(target.At))
 			break
 		}
+	}
+	if due.Before(now) {
+		due = now
 	}
 	o := outcome{fresh: true, deferred: true, due: due, attempt: p.ev.Attempts + 1, egress: egress}
 	o.verdict = engine.Judge(&p.ev, p.policy, now)

@@ -36,9 +36,10 @@ type session struct {
 	wake   chan struct{}
 	canary time.Time // of a source that rested everywhere when it began: when the next one may go
 	leave  bool      // the next take finds nothing
-	last   bool      // the next take is the last one, of decoys alone: see unstick
 	inside bool      // of the turnstile
 	far    bool      // its host is: it waits for replies outside (away.go)
+
+	farewell bool // its host rests: what it takes now is its last, and of decoys alone (sticky.go)
 }
 
 // transactions are what a session asks at one time, and what came of it. Its memory is used again, by the next one too.
@@ -126,7 +127,7 @@ func (s *session) next(ctx context.Context) bool {
 	for ctx.Err() == nil && s.pass(ctx) {
 		s.lane.mu.Lock()
 		now := time.Now()
-		if s.leave || s.used.sent > 0 && s.from.resting(now) || s.lane.prober.slots.closed() || s.yields() || s.used.sent >= maxSent {
+		if s.over(now) {
 			s.lane.mu.Unlock()
 			return false
 		}
@@ -152,6 +153,11 @@ func (s *session) next(ctx context.Context) bool {
 		}
 	}
 	return false
+}
+
+// over reports a connection that takes no more. The lane's mutex is held.
+func (s *session) over(now time.Time) bool {
+	return s.leave || s.used.sent > 0 && s.from.resting(now) || s.lane.prober.slots.closed() || s.yields() || s.used.sent >= maxSent
 }
 
 // maxSent is how many recipients a connection carries where the receiver names no limit. smtp bounds the bytes of a session;

@@ -4,7 +4,8 @@ import "time"
 
 // A tarpit answers who annoys it slower each time, until nothing is answered in time. Its replies are the warning: when they take
 // far longer than they once did, it is left alone for a while, the longer the slower it has become. So it cools down about as fast
-// as it is annoyed, and what it is asked meanwhile is what its budget allows.
+// as it is annoyed, and what it is asked meanwhile is what its budget allows. Before a long rest it is asked for the decoys that those
+// wait for who have just been accepted: a rest later nothing could prove them (doubt.go), and all would be asked again.
 const (
 	stickyReply  = 5 * time.Second // of one reply: less is nobody's punishment
 	stickyTimes  = 4               // and so many times the quickest that the host has shown
@@ -37,30 +38,38 @@ func (h *hearing) unstick(took time.Duration) {
 	if mean >= stuckReply {
 		rest = l.scaled(mostStick)
 	}
-	h.s.last = rest >= l.scaled(doubtLife) && !h.s.last && h.prove()
-	h.s.leave = h.s.leave || !h.s.last
+	ours := l.stuck || !h.now.Before(l.notBefore)
+	h.s.farewell = ours && rest >= l.scaled(doubtLife) && h.prove()
+	h.s.leave = h.s.leave || !h.s.farewell
 	l.pause(h.now.Add(rest))
+	l.stuck = ours
 }
 
-// worthProving is how many acceptances in doubt are worth a decoy before their host is left alone for longer than they can be proved: a
-// refusal of the hour, and one more slow reply, against asking them all again. (TestPunishers/stickier, means of 150 runs: 64 of its
-// 300 rows are put off where 90 were, and the last is settled 11 minutes sooner; with 1 as many and no sooner, with 4 more.)
+// worthProving is how many acceptances in doubt are worth a decoy that is not wanted yet: a refusal of the hour and a slow reply or
+// two, against asking them all again. (Counted in TestPunishers/stickier: with 2 a third fewer rows are put off than without; with 1 no
+// fewer than with 2, and the last of them comes later.)
 const worthProving = 2
 
-// prove has a decoy asked of a host that is about to be left alone, on the connection that is there, if it is worth it. False where it
-// is not, or where this connection can ask no more.
+// prove reports a host that is worth a last transaction before it is left alone for longer than an acceptance can be proved. It is of
+// decoys alone: of those that are wanted, for they would be asked of no use afterwards, and else of one, where several are in doubt.
+// False where this connection can ask no more.
 func (h *hearing) prove() bool {
-	s := h.s
-	if h.unsure < worthProving || s.leave || s.conn.Botched() {
+	s, g := h.s, h.s.group
+	if s.conn.Botched() || s.over(h.now) {
 		return false
 	}
 	if dest := s.dest; dest != nil {
 		dest.mu.Lock()
 		defer dest.mu.Unlock()
 	}
-	if n, _ := s.room(h.doubted.decoy.who(), h.now); n == 0 {
+	if n, d := s.room(bulk, h.now); n == 0 && !d.lease {
 		return false
 	}
-	h.l.wantDecoy(h.doubted)
-	return true
+	if g.wantedNow() == 0 && h.undecided >= worthProving {
+		h.l.wantDecoy(h.undecidedAt)
+	}
+	return g.wantedNow() > 0
 }
+
+// wantedNow is how many decoys a connection that is there may be asked for.
+func (g *group) wantedNow() int { return g.wanted[bulk].n + g.wanted[short].n + g.wanted[single].n }

@@ -18,10 +18,9 @@ type ask struct {
 // group, for a receiver that takes one recipient a transaction, or one domain, would else cost a round trip for each.
 func (l *lane) take(s *session, now time.Time) denial {
 	s.asks, s.rcpts = s.asks[:0], s.rcpts[:0]
-	if now.Before(l.notBefore) && !s.last {
+	if now.Before(l.notBefore) && !(s.farewell && l.stuck) {
 		return denial{denied: true, until: l.notBefore}
 	}
-	s.leave = s.leave || s.last
 	l.heedShort(now)
 	if dest := s.dest; dest != nil {
 		dest.mu.Lock() // other lanes look at it too: until what there is room for is reserved
@@ -40,10 +39,15 @@ func (l *lane) take(s *session, now time.Time) denial {
 			}
 		}
 		s.group.launch(s)
+		s.leave = s.leave || s.farewell
 		return denial{}
 	}
 	g := s.group
 	switch {
+	case s.farewell && !denials[bulk].lease:
+		s.leave = true
+	case s.farewell:
+		return denials[bulk]
 	case rooms[single] == 0 && g.waiting() > 0:
 		return s.spent(denials[single])
 	case rooms[short] == 0 && g.waiting() > g.queued[single]:
@@ -64,7 +68,7 @@ func (l *lane) fill(s *session, rooms [priorities]int, now time.Time) bool {
 		rooms[who] += from
 	}
 	switch {
-	case s.last:
+	case s.farewell:
 		f.allDecoys(rooms, now)
 	case !f.again(rooms, now):
 		f.probes(&g.rings[single], single, rooms[single])

@@ -60,43 +60,6 @@ func (s *session) unspent(route string, pause time.Duration) {
 	}
 }
 
-// find chooses the address to connect to: the first that may and can be. The event says why there is none.
-func (s *session) find(ctx context.Context) (netip.Addr, engine.Event) {
-	p := s.lane.prober
-	addrs, fact := p.cfg.Resolver.Addrs(ctx, s.group.host, p.egress.six != nil)
-	switch fact {
-	case engine.FactServFail, engine.FactDNSTimeout, engine.FactUnasked:
-		return netip.Addr{}, engine.EventHostServFail
-	}
-	event := engine.EventNoAddress
-	for _, a := range addrs {
-		class := smtp.ClassOf(a)
-		switch {
-		case class == smtp.Bogus, class == smtp.Private && !p.cfg.AllowPrivate:
-			if event == engine.EventNoAddress {
-				event = engine.EventRefusedHost
-			}
-		case s.reaches(a.Unmap()):
-			return a.Unmap(), engine.EventReply
-		default:
-			event = engine.EventNoEgress
-		}
-	}
-	return netip.Addr{}, event
-}
-
-// reaches reports an address of a family that this node has a source for, and takes that source.
-func (s *session) reaches(a netip.Addr) bool {
-	if a.Is4() != s.lane.egress.six() {
-		return true
-	}
-	if six := s.lane.prober.egress.six; a.Is6() && six != nil {
-		s.from = six
-		return true
-	}
-	return false
-}
-
 // permitted reports that we may ask this address: public ones only with a name to greet with and a reverse-path to answer for.
 func (s *session) permitted(a netip.Addr) bool {
 	return s.lane.prober.cfg.MailFrom != "" && s.from.complete() || smtp.ClassOf(a) == smtp.Private
@@ -233,7 +196,7 @@ func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.T
 		return out
 	}
 	out = l.act(s, seen.Reply, seen.Finding, now, out)
-	if g.healthy > 0 {
+	if s.proven(g) {
 		l.retreat(l.scaled(minBackoff), l.scaled(maxBackoff), now)
 		return out
 	}

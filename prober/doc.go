@@ -5,8 +5,9 @@
 // no file but through its Config, and starts nothing before Run.
 //
 // The words: a lane is one route as asked from one egress identity; it holds a queue, a pool of sessions and a pace. A place is
-// one domain at one host. A group is the places that one connection may serve: one host of one MX set. A destination is one
-// address of a host, whose budget is shared by all the routes of nobody's provider that lead there. A flight is one address
+// one domain at one host. A group is the places of one host of one MX set. A site is one address of a provider: a session there
+// goes on from one group to another whose hosts are found at that address, and a group without a session calls there (site.go). A
+// destination is one address of a host, whose budget is shared by all the routes of nobody's provider that lead there. A flight is one address
 // being verified; all who ask for it meanwhile share it. A run is one caller with its rows.
 //
 // Of a source, which is an egress identity at work: it is uneasy while several receivers in a row cannot be reached, and sick while
@@ -21,7 +22,7 @@
 //  2. What is persisted of an hour's budget is never less than what was used of it: refusals are spent from leases that are on
 //     disk first. An unreadable budget is an empty one.
 //  3. The target is asked before the decoy; the decoy only where a target was accepted or greylisted, once per domain and host,
-//     in a session with that host. A decoy's clear answer is kept for a week; where a receiver may accept silently who asks too
+//     in a session with that host, or with its address. A decoy's clear answer is kept for a week; where a receiver may accept silently who asks too
 //     much, an acceptance is believed only beside a refusal that came after it (doubt.go).
 //  4. A probe belongs to exactly one holder: its lane's queue, a session, or the goroutine that moves it. It ends once.
 //  5. Each row of a batch gets exactly one Result. What is not finished at the hold, or when nearly all else is, is Later, and its
@@ -38,7 +39,7 @@
 //     a short job waits for the turn of a long one: not for a decoy, nor in doubt, nor at an address that is shut to long jobs only.
 //  7. No lock is held across I/O. The order of locks is flight, lane, destination or turnstile; a run's lock is taken last and alone.
 //  8. Bounds: Config.MaxRows probes, Config.MaxLanes lanes, Config.MaxSessions sessions, Config.MaxRetries retries of singles;
-//     of sessions, as many connect or ask at one time as the processor keeps up with (turnstile.go);
+//     maxFinders look-ups of hosts in a lane; of sessions, as many connect or ask at one time as the processor keeps up with (turnstile.go);
 //     those that wait for a far host's reply are not among them (away.go).
 //  9. A node that is told to stand alone (SetAlone) opens no connection and begins no transaction until it is told otherwise,
 //     not even for a retry of its own; then it has forgotten what waited at narrow routes for rows that went home (alone.go).
@@ -54,5 +55,8 @@
 //  12. The hour of a narrow route is the cluster's: what other sources have used of it (wire.Elsewhere), this one has not.
 //  13. Whom the table in force, or the suppress list, forbids to ask, nobody is asked about: rows that wait in a lane at a reload leave
 //     it at once (heedTable), and nobody is connected to for a decoy that they waited for; a new wish holds when a row comes here next, a minute later at most for rows of lists.
-//  14. When Run has returned, every session has taken its leave and no goroutine of this package is left.
+//  14. Whom a session asks, DNS finds at its address, by a look-up of the last minute. A group waits for others' sessions for siteWait
+//     after any of them went on from one group to another; a session leaves its group after siteTurn transactions while others call. A
+//     single waits for nobody: it has an idle session, or a connection of its own, of those that jobs leave to singles if need be.
+//  15. When Run has returned, every session has taken its leave and no goroutine of this package is left.
 package prober

@@ -49,7 +49,7 @@ func TestSilenceIsSeenOverOtherRoutes(t *testing.T) {
 				return rows
 			}
 			inLab(t, table, nil, map[string]*host{"mx0.a.example": h, "mx1.a.example": {addr: aliasAddr, down: true}}, func(b *lab) {
-				b.moves = func(string) netip.Addr { return h.addr }
+				b.moves = func(string) []netip.Addr { return []netip.Addr{h.addr} }
 				for d := range 2 {
 					for _, r := range b.verify(10*time.Minute, b.rows([]string{fmt.Sprintf("mx%d.a.example", d)}, fmt.Sprintf("ann@a%d.example", d))...) {
 						require.Equal(t, "VALID", spell(r.Verdict), "the decoys are refused")

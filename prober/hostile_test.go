@@ -25,11 +25,11 @@ func TestRebindingReachesNobody(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newLab(t, labTable, map[string]*host{"mx.a.example": {addr: public}})
 			turn := 0
-			b.moves = func(string) netip.Addr {
+			b.moves = func(string) []netip.Addr {
 				if turn++; turn%2 == 1 {
-					return netip.MustParseAddr(inside)
+					return []netip.Addr{netip.MustParseAddr(inside)}
 				}
-				return public
+				return []netip.Addr{public}
 			}
 			var mu sync.Mutex
 			dialled := map[string]int{}

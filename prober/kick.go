@@ -61,8 +61,16 @@ func (l *lane) serve(who priority, now time.Time) (ok bool, more int) {
 			l.ringGroup(g, who)
 		}
 		return true, 0
+	case l.locate(g, who, now), l.join(g, who, now):
+		return true, 0
 	case !l.start(g, who, now):
-		l.ringGroup(g, who)
+		if g.sessions == 0 && l.attended(g) {
+			l.stay(g, who, now)
+			return true, 0
+		}
+		if l.ringGroup(g, who); g.sessions == 0 {
+			l.ready[who].promote() // it is the next to get a connection
+		}
 		return false, 0
 	case !g.needs(who, l):
 		return true, 0
@@ -144,6 +152,9 @@ func (l *lane) unidle(s *session) bool {
 		return false
 	}
 	s.group.idle = slices.Delete(s.group.idle, i, i+1)
+	if t := s.site; t != nil {
+		t.idle = slices.DeleteFunc(t.idle, func(other *session) bool { return other == s })
+	}
 	l.idlers--
 	return true
 }
@@ -162,7 +173,7 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 		return false
 	}
 	if l.pace.limits.Connections == 0 && l.sessions >= l.far.cap(l.prober.cfg.LaneCap, l.prober.cfg.MaxSessions, g.sessions) {
-		if g.sessions == 0 {
+		if !l.attended(g) {
 			l.starve(g)
 		}
 		return false
@@ -172,7 +183,7 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 		return false
 	}
 	if d := l.pace.connect(who, now); d.denied {
-		if d.until.IsZero() && g.sessions == 0 {
+		if d.until.IsZero() && !l.attended(g) {
 			l.starve(g)
 		}
 		l.await(d, now)
@@ -188,6 +199,7 @@ func (l *lane) start(g *group, who priority, now time.Time) bool {
 		return false
 	}
 	g.sessions++
+	g.waits, g.tired = time.Time{}, false
 	l.sessions++
 	return true
 }
@@ -201,12 +213,17 @@ func (l *lane) begin(g *group, who priority, now time.Time) bool {
 		return false
 	}
 	s.canary = canary
-	return l.prober.spawn(s.run)
+	l.arrive(s, g.at)
+	if !l.prober.spawn(s.run) {
+		l.depart(s)
+		return false
+	}
+	return true
 }
 
 // starve makes room for a group that finds all connections taken: an idle session of another one leaves at once, a busy one soon.
 func (l *lane) starve(g *group) {
-	l.starved = true
+	l.starved, l.hungry = true, l.hungry || g.queued[single] > 0
 	if l.idlers == 0 {
 		return
 	}
@@ -260,6 +277,7 @@ func (l *lane) ring() {
 			l.free(g)
 		}
 	}
+	l.tire(now)
 	l.kick(now)
 }
 

@@ -32,13 +32,15 @@ type lab struct {
 	cache  *cache.Cache
 	prober *Prober
 	hosts  map[string]*host
-	moves  func(name string) netip.Addr // where a host is said to be this time; nil: where it is
-	halt   func()                       // ends the prober and waits for it
-	stop   func()                       // ends everything and waits for it
+	moves  func(name string) []netip.Addr // where a host is said to be this time; nil: where it is
+	halt   func()                         // ends the prober and waits for it
+	stop   func()                         // ends everything and waits for it
 
 	row      atomic.Uint32
-	nameless atomic.Bool // names are answered with SERVFAIL
-	fleeting atomic.Bool // addresses are good for 20 seconds, not for 300
+	nameless atomic.Bool  // names are answered with SERVFAIL
+	dumb     atomic.Bool  // no name is answered
+	musing   atomic.Int64 // how long each name takes
+	fleeting atomic.Bool  // addresses are good for 20 seconds, not for 300
 }
 
 // host is a scripted mail host.
@@ -54,6 +56,8 @@ type host struct {
 	most   int           // recipients of a connection that are answered; 0 for all
 	last   string        // what the next one hears before the connection is closed
 	mails  int           // transactions of a connection that are begun; 0 for all
+	admits int           // connections at one time; others are closed; 0 for all
+	deaf   bool          // connections are taken, and nothing is ever said
 
 	mu sync.Mutex // guards records
 	records
@@ -187,7 +191,7 @@ func (b *lab) serveDNS(ctx context.Context, wg *sync.WaitGroup) {
 			case h == nil && q.Question[0].Name != ".":
 				m.Rcode = mdns.RcodeNameError
 			case q.Question[0].Qtype == mdns.TypeA:
-				at := h.addr
+				at := []netip.Addr{h.addr}
 				if b.moves != nil {
 					at = b.moves(q.Question[0].Name)
 				}
@@ -195,11 +199,19 @@ func (b *lab) serveDNS(ctx context.Context, wg *sync.WaitGroup) {
 				if b.fleeting.Load() {
 					ttl = 20
 				}
-				rr, _ := mdns.NewRR(fmt.Sprintf("%s %d IN A %s", q.Question[0].Name, ttl, at))
-				m.Answer = append(m.Answer, rr)
+				for _, a := range at {
+					rr, _ := mdns.NewRR(fmt.Sprintf("%s %d IN A %s", q.Question[0].Name, ttl, a))
+					m.Answer = append(m.Answer, rr)
+				}
 			}
 			out, _ := m.Pack()
-			_, _ = pc.WriteTo(out, from)
+			switch muse := time.Duration(b.musing.Load()); {
+			case b.dumb.Load():
+			case muse > 0:
+				time.AfterFunc(muse, func() { _, _ = pc.WriteTo(out, from) })
+			default:
+				_, _ = pc.WriteTo(out, from)
+			}
 		}
 	})
 }
@@ -232,6 +244,13 @@ func (h *host) serve(c net.Conn) {
 	h.note(func() { h.open++; h.peak = max(h.peak, h.open); h.dialed = append(h.dialed, time.Now()) })
 	defer h.note(func() { h.open-- })
 	in, out := bufio.NewReader(c), bufio.NewWriter(c)
+	if h.deaf {
+		_, _ = in.ReadString(0)
+		return
+	}
+	if h.admits > 0 && h.saw().open > h.admits {
+		return
+	}
 	say := func(line string) bool {
 		fmt.Fprintf(out, "%s\r\n", line)
 		if in.Buffered() == 0 {

@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"net/netip"
 	"time"
 
 	"probity/engine"
@@ -20,6 +21,10 @@ type lane struct {
 
 	groups   map[string]*group
 	places   map[placeKey]*place
+	sites    map[netip.Addr]*site     // nil where hosts keep their connections apart
+	sought   ring[*group]             // whose host is to be found
+	joined   ring[joined]             // who left it to others to come, in the order of time
+	finders  int                      // goroutines that look for them
 	ready    [priorities]ring[*group] // groups that may need a session
 	down     map[string]failure
 	unproven map[string]refusals      // hosts that may have failed: see confirms
@@ -34,6 +39,7 @@ type lane struct {
 	sessions int
 	idlers   int  // sessions that wait for more
 	starved  bool // some group has no connection to be had: long sessions give way
+	hungry   bool // and a single waits in it
 	far      distance
 	echoes   echoes
 
@@ -87,7 +93,9 @@ func newLane(p *Prober, k laneKey, provider *engine.Provider, e *egress, now tim
 		unproven: map[string]refusals{},
 	}
 	table := p.table.Load()
-	l.shared = provider.ID == table.Unknown.ID
+	if l.shared = provider.ID == table.Unknown.ID; !l.shared {
+		l.sites = map[netip.Addr]*site{}
+	}
 	l.account = account{name: "lane " + k.egress + " " + k.route, pace: newPace(e.scaled(provider.Limits, now), now), wake: l.kicked}
 	l.pace.calls = &p.calls
 	return l

@@ -27,7 +27,7 @@ func TestShortJobFindsRoomAtASharedAddress(t *testing.T) {
 				hosts[fmt.Sprintf("mx%d.a.example", i)] = &host{addr: aliasAddr, down: true}
 			}
 			inLab(t, limited("refusals_per_hour = 0", "refusals_per_hour = 20"), nil, hosts, func(b *lab) {
-				b.moves = func(string) netip.Addr { return h.addr }
+				b.moves = func(string) []netip.Addr { return []netip.Addr{h.addr} }
 				ctx, cancel := context.WithCancel(context.Background())
 				var jobs sync.WaitGroup
 				long := &wire.Batch{Job: "long", Steady: true, Started: time.Now()}
@@ -72,7 +72,7 @@ func TestRoomAtASharedAddressFindsWhoMayHaveIt(t *testing.T) {
 	}}
 	table := limited("refusals_per_hour = 0", "refusals_per_hour = 200", "connections = 2", "connections = 1")
 	inLab(t, table, nil, hostAliases(map[string]*host{}, h, 20), func(b *lab) {
-		b.moves = func(string) netip.Addr { return h.addr }
+		b.moves = func(string) []netip.Addr { return []netip.Addr{h.addr} }
 		ctx, cancel := context.WithCancel(context.Background())
 		var jobs sync.WaitGroup
 		long := &wire.Batch{Job: "long", Steady: true, Started: time.Now()}

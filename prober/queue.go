@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"net/netip"
 	"strings"
 	"time"
 
@@ -54,6 +55,16 @@ func (r *ring[T]) pop() T {
 
 func (r *ring[T]) peek() T { return r.items[r.head] }
 
+// promote puts the newest before the oldest; the ring must not be empty.
+func (r *ring[T]) promote() {
+	last := (r.head + r.n - 1) % len(r.items)
+	v := r.items[last]
+	var none T
+	r.items[last] = none
+	r.n--
+	r.unshift(v)
+}
+
 // without takes v out of a ring; the others keep their order.
 func without[T comparable](r *ring[T], v T) {
 	for n := r.n; n > 0; n-- {
@@ -76,7 +87,7 @@ type place struct {
 	decoy  decoy
 }
 
-// group is what one connection may serve: the places at one host of one MX set. Guarded by the lane's mutex.
+// group is the places at one host of one MX set: what one connection may serve at one time. Guarded by the lane's mutex.
 type group struct {
 	key    string
 	host   string
@@ -90,16 +101,22 @@ type group struct {
 	ready  [priorities]bool // in the lane's ring of that priority
 
 	sessions  int
-	healthy   int        // sessions that have had a recipient answered
-	idle      []*session // those that wait for more
-	outside   []*turn    // those that wait at the turnstile
-	batch     int        // most recipients of a transaction, learnt from closes; 0 for no bound
-	oneDomain bool       // learnt: recipients of one transaction share their domain
-	apart     bool       // learnt: a transaction is not taken before the one before it was answered
-	hot       bool       // its acceptances are doubted: see hearing.heat
-	near      bool       // they are doubted too, for what is under way over other routes
-	warm      bool       // they may be, when those who are under way have been heard
-	volleys   []volley   // who is under way
+	healthy   int              // sessions that have had a recipient answered
+	idle      []*session       // those that wait for more
+	outside   []*turn          // those that wait at the turnstile
+	at        netip.Addr       // where its host was found; the zero Addr when it was not
+	found     time.Time        // when it was looked up last
+	finding   bool             // it is being looked up
+	calls     [priorities]bool // it calls at its address
+	waits     time.Time        // since when it leaves it to others to come
+	tired     bool             // it has done so for long enough
+	batch     int              // most recipients of a transaction, learnt from closes; 0 for no bound
+	oneDomain bool             // learnt: recipients of one transaction share their domain
+	apart     bool             // learnt: a transaction is not taken before the one before it was answered
+	hot       bool             // its acceptances are doubted: see hearing.heat
+	near      bool             // they are doubted too, for what is under way over other routes
+	warm      bool             // they may be, when those who are under way have been heard
+	volleys   []volley         // who is under way
 	// By the lane's count of answers: acceptances up to refusedAll were heard before somebody was asked who was then refused; of
 	// those after base, which are of the transaction heard last, the ones before refusedNow stand before a refusal there.
 	refusedAll, base, refusedNow uint64
@@ -112,7 +129,7 @@ type group struct {
 	told                         bool // until is a budget's word, not only the bound of the wait for one
 }
 
-// hostSet tells apart the groups of a lane: a connection serves one host of one MX set.
+// hostSet tells apart the groups of a lane: a connection serves one host of one MX set at one time.
 func hostSet(host string, hosts []string) string {
 	if len(hosts) == 1 {
 		return host
@@ -191,10 +208,14 @@ func (l *lane) ringPlace(pl *place, who priority) {
 }
 
 func (l *lane) ringGroup(g *group, who priority) {
+	if who != single && g.found.IsZero() && !g.finding && l.shares(g) {
+		l.seek(g)
+	}
 	if !g.ready[who] {
 		g.ready[who] = true
 		l.ready[who].push(g)
 	}
+	l.call(g, who)
 }
 
 // dequeue takes a probe out of its queue. Its place stays in the ring until the ring comes to it.
@@ -233,5 +254,6 @@ func (l *lane) tidy(pl *place) {
 func (l *lane) tidyGroup(g *group) {
 	if g.places == 0 && g.sessions == 0 && g.ready == [priorities]bool{} && !g.blocked && l.groups[g.key] == g {
 		delete(l.groups, g.key)
+		l.hangsUp(g)
 	}
 }

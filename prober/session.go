@@ -12,14 +12,16 @@ import (
 // session is one connection of a lane to a host, and the goroutine that works on it.
 type session struct {
 	lane  *lane
-	group *group
+	group *group   // see lane.shift for who may change it
 	who   priority // for whom it was opened
 	dest  *destination
 	from  *egress // the lane's, or the one that reaches IPv6 hosts
+	site  *site   // where it is connected to, or will be; guarded by the lane's mutex
 	conn  *smtp.Session
 	keyer *cache.Keyer
 
 	used, destUsed connPace // guarded by the lane's and the destination's mutex
+	before         int      // transactions before it came to its group
 	dialled        bool
 	began          time.Time // when it was
 	plain          bool      // TLS has failed here before
@@ -132,10 +134,17 @@ func (s *session) next(ctx context.Context) bool {
 			return false
 		}
 		s.far = s.lane.isFar()
+		if s.used.transactions-s.before >= siteTurn && s.group.queued[single] == 0 {
+			s.lane.goOn(s, now)
+		}
 		d := s.lane.take(s, now)
 		if len(s.asks) > 0 {
 			s.lane.mu.Unlock()
 			return true
+		}
+		if !d.denied && s.lane.goOn(s, now) {
+			s.lane.mu.Unlock()
+			continue
 		}
 		wait := s.patience(d, now)
 		if wait <= 0 || s.leave {
@@ -144,6 +153,9 @@ func (s *session) next(ctx context.Context) bool {
 		}
 		l := s.lane
 		s.group.idle = append(s.group.idle, s)
+		if s.site != nil && !s.farewell {
+			s.site.idle = append(s.site.idle, s)
+		}
 		l.idlers++
 		l.ringAll(s.group) // a kick finds it there, also what is worth no other connection
 		l.mu.Unlock()
@@ -167,10 +179,15 @@ const (
 	maxHeard = 8 << 20
 )
 
-// yields reports that others find no connection, or wait to be first on a new one, and that this one has served its turn.
+// yields reports that others find no connection, or wait to be first on a new one, and that this one has served its turn: a longer
+// one while groups call at its address, which have little to ask each and would need a connection each.
 func (s *session) yields() bool {
-	const turn = 8
-	return (s.lane.starved || s.group.cutOff()) && s.used.transactions >= turn
+	const turn, longTurn = 8, 40
+	if s.group.cutOff() {
+		return s.used.transactions >= turn
+	}
+	called := s.site != nil && s.site.waiting > 0 && !s.lane.hungry
+	return s.lane.starved && (s.used.transactions >= longTurn || s.used.transactions >= turn && !called)
 }
 
 // longLinger is how long an idle session waits for more where the receiver sets no limit to connections: as long as Postfix keeps
@@ -249,7 +266,8 @@ func (s *session) end() {
 	if s.progress {
 		s.group.healthy--
 	}
-	l.starved = false
+	l.starved, l.hungry = false, false
+	l.depart(s)
 	l.ringAll(s.group)
 	p.slots.free()
 	l.kick(now)

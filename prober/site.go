@@ -1,0 +1,454 @@
+package prober
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"probity/engine"
+	"probity/engine/smtp"
+)
+
+// Customers of one provider have host names of their own, and thousands of these lead to few addresses. A connection for each would be
+// one for nearly each address of a long list, where the receiver counts connections. So whoever is connected to an address of a
+// provider asks there for all of its groups whose hosts are found at that address, one group after the other, as Postfix does with
+// connections that it keeps (CONNECTION_CACHE_README: by destination, then by address). What DNS says of a host is what decides where
+// it is asked, so a reply there is as good as one on a connection of its own. Hosts of nobody's provider keep their connections
+// apart: of them nobody knows that one server answers for all of its names alike.
+
+// site is one address of a provider, and who is connected to it. Guarded by the lane's mutex.
+type site struct {
+	addr     netip.Addr
+	sessions int // that are there, or on their way
+	healthy  int // those that have had a recipient answered
+	idle     []*session
+	calls    [priorities]ring[*group] // groups without a session that have work there; some have none any more
+	waiting  int                      // in all of them
+	gone     int                      // of those: groups that the lane has forgotten
+	turns    turns                    // of calls of short and long jobs
+	moved    time.Time                // when a session went on to another group there
+}
+
+const (
+	// siteLife is for how long it is believed where a host was found; what the resolver keeps is kept as long as DNS allows.
+	siteLife = time.Minute
+	// maxFinders is how many hosts of a lane are looked up at one time; the others wait.
+	maxFinders = 64
+	// callers is how many calls may wait for each session of a site before another connection is worth its price.
+	callers = 4
+	// siteWait is for how long they wait where no session goes on from one to another.
+	siteWait = 5 * time.Second
+	// siteTurn is how many transactions a session spends on a group while others call.
+	siteTurn = 8
+)
+
+// shares reports a group that may be asked on whatever connection there is to its address. The mutex is held, as in all below.
+func (l *lane) shares(g *group) bool { return l.sites != nil && !g.knock }
+
+// locate has a group's host looked up, and the group rung then, where that is not known and a connection might be opened. A single
+// does not wait for a look-up that others have asked for: its session does it again. False when the group may go on.
+func (l *lane) locate(g *group, who priority, now time.Time) bool {
+	switch {
+	case g.finding:
+		return who != single
+	case !l.shares(g) || now.Sub(g.found) < siteLife || l.shut(now) || now.Before(l.opens()):
+		return false
+	}
+	if n, _ := l.pace.room(&connPace{}, who, now); n == 0 {
+		return false
+	}
+	return l.seek(g)
+}
+
+// seek has a group's host looked up, at once or when others have been: those of singles first. False when the prober stops.
+func (l *lane) seek(g *group) bool {
+	if l.finders < maxFinders {
+		if !l.prober.spawn(l.findHosts) {
+			return false
+		}
+		l.finders++
+	}
+	g.finding = true
+	if g.queued[single] > 0 {
+		l.sought.unshift(g)
+	} else {
+		l.sought.push(g)
+	}
+	return true
+}
+
+// findHosts looks hosts up until none is sought.
+func (l *lane) findHosts(soft, _ context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.sought.n > 0 {
+		g := l.sought.pop()
+		l.mu.Unlock()
+		addrs, _ := l.addresses(soft, g.host)
+		l.mu.Lock()
+		now := time.Now()
+		g.finding, g.found = false, now
+		l.settleAt(g, l.nearest(addrs))
+		l.ringAll(g)
+		l.kick(now)
+	}
+	l.finders--
+}
+
+// nearest is at which of its addresses a host will be asked: where somebody has been answered already, else the first. The zero
+// Addr where it has none.
+func (l *lane) nearest(addrs []netip.Addr) netip.Addr {
+	for _, a := range addrs {
+		if t := l.sites[a]; t != nil && t.healthy > 0 {
+			return a
+		}
+	}
+	if len(addrs) > 0 {
+		return addrs[0]
+	}
+	return netip.Addr{}
+}
+
+// settleAt notes where a group will be asked. Its calls at another address are over.
+func (l *lane) settleAt(g *group, a netip.Addr) {
+	if g.at == a {
+		return
+	}
+	if t := l.sites[g.at]; t != nil {
+		for who, calls := range g.calls {
+			if calls {
+				without(&t.calls[who], g)
+				t.waiting--
+			}
+		}
+		l.tidySite(t)
+	}
+	g.at, g.calls = a, [priorities]bool{}
+}
+
+// siteAt finds or makes a site.
+func (l *lane) siteAt(a netip.Addr) *site {
+	t := l.sites[a]
+	if t == nil {
+		t = &site{addr: a}
+		l.sites[a] = t
+	}
+	return t
+}
+
+// tidySite forgets an address where nobody is and nobody calls.
+func (l *lane) tidySite(t *site) {
+	if t.sessions+t.waiting == 0 && l.sites[t.addr] == t {
+		delete(l.sites, t.addr)
+	}
+}
+
+// siteOf is the site of a group's host; nil where nobody has been there or called, or while it is looked up.
+func (l *lane) siteOf(g *group) *site {
+	if !l.shares(g) || !g.at.IsValid() || g.finding {
+		return nil
+	}
+	return l.sites[g.at]
+}
+
+// travels reports a group that a connection may be taken to: some of it had better be first on a new one.
+func (l *lane) travels(g *group) bool {
+	return l.shares(g) && g.at.IsValid() && !g.finding && !g.cutOff()
+}
+
+// call has the sessions at a group's address find it, if none is its own; one that waits for more comes at once.
+func (l *lane) call(g *group, who priority) {
+	if g.sessions > 0 || g.calls[who] || !l.travels(g) || l.lend(g, who, time.Now()) {
+		return
+	}
+	t := l.siteAt(g.at)
+	g.calls[who] = true
+	t.calls[who].push(g)
+	t.waiting++
+}
+
+// pop takes the call of a priority that came first.
+func (t *site) pop(who priority) *group {
+	g := t.calls[who].pop()
+	g.calls[who] = false
+	t.waiting--
+	return g
+}
+
+// hangsUp notes that the lane forgets a group that may call. The site is swept when it holds more of those than of others.
+func (l *lane) hangsUp(g *group) {
+	t := l.sites[g.at]
+	if t == nil || g.calls == [priorities]bool{} {
+		return
+	}
+	for _, calls := range g.calls {
+		if calls {
+			t.gone++
+		}
+	}
+	if 2*t.gone <= t.waiting {
+		return
+	}
+	t.gone, t.waiting = 0, 0
+	for who := range t.calls {
+		r := &t.calls[who]
+		for n := r.n; n > 0; n-- {
+			if g := r.pop(); l.groups[g.key] == g {
+				r.push(g)
+				t.waiting++
+			}
+		}
+	}
+	l.tidySite(t)
+}
+
+// next takes the group to which a session may go on: of singles, else of those jobs whose turn it is, unless a single waits elsewhere
+// for a connection to end. Nil when none calls. Those whose host may have moved are looked up.
+func (l *lane) next(s *session, now time.Time) *group {
+	for t := s.site; t.waiting > 0; {
+		both := t.calls[short].n > 0 && t.calls[bulk].n > 0
+		who := single
+		if t.calls[single].n == 0 {
+			who = t.turns.whose(both, t.calls[short].n > 0)
+		}
+		if !s.mayServe(who, now) || l.hungry && who != single {
+			return nil
+		}
+		switch g := t.pop(who); {
+		case l.groups[g.key] != g:
+			t.gone--
+		case g.sessions > 0 || !g.needs(who, l):
+		case !l.travels(g):
+			l.ringAll(g)
+		case !l.locate(g, bulk, now):
+			if both && who != single {
+				t.turns.took(who, 1)
+			}
+			return g
+		}
+	}
+	return nil
+}
+
+// mayServe reports that a session may go to somebody's group: one that jobs could not have opened is left to singles.
+func (s *session) mayServe(who priority, now time.Time) bool {
+	p := &s.lane.pace
+	return p.limits.Connections == 0 || s.who != single || p.open <= p.connections(who, now)
+}
+
+// goOn takes a session to a group that calls at its address. False when none does.
+func (l *lane) goOn(s *session, now time.Time) bool {
+	if s.site == nil || s.leave || s.farewell {
+		return false
+	}
+	g := l.next(s, now)
+	if g == nil {
+		return false
+	}
+	old := s.group
+	if l.shift(s, g, now); old.waiting() > 0 {
+		l.kick(now)
+	}
+	return true
+}
+
+// shift makes a session that has nothing under way one of another group. Its own goroutine does so, or who has taken it from those
+// that are idle.
+func (l *lane) shift(s *session, g *group, now time.Time) {
+	old := s.group
+	old.sessions--
+	g.sessions++
+	if s.progress {
+		old.healthy--
+		g.healthy++
+	}
+	s.group, s.before, s.site.moved = g, s.used.transactions, now
+	g.waits, g.tired = time.Time{}, false
+	l.ringAll(old)
+}
+
+// lend wakes a session that waits for more at a group's address, for that group. False when none does.
+func (l *lane) lend(g *group, who priority, now time.Time) bool {
+	t := l.siteOf(g)
+	if t == nil || len(t.idle) == 0 || g.cutOff() {
+		return false
+	}
+	s := t.idle[len(t.idle)-1]
+	if !s.mayServe(who, now) {
+		return false
+	}
+	l.unidle(s)
+	l.shift(s, g, now)
+	s.wake <- struct{}{} // has room: a session is idle once
+	return true
+}
+
+// attended reports a group to which some session will come. A single does not wait for that.
+func (l *lane) attended(g *group) bool {
+	t := l.siteOf(g)
+	return g.sessions > 0 || t != nil && t.sessions > 0 && !g.tired && !g.cutOff() && g.queued[single] == 0
+}
+
+// joined is a group that waits for the sessions at its address, and since when.
+type joined struct {
+	group *group
+	at    time.Time
+}
+
+// join leaves a group of jobs to the sessions at its address, where it has little to ask and few wait with it. False where it had
+// better get a connection of its own.
+func (l *lane) join(g *group, who priority, now time.Time) bool {
+	t := l.siteOf(g)
+	switch {
+	case who == single, g.sessions > 0, g.tired, g.cutOff():
+		return false
+	case t == nil, t.sessions == 0, t.waiting > callers*t.sessions, g.waiting() > l.worth():
+		return false
+	}
+	l.stay(g, who, now)
+	return true
+}
+
+// stay has a group wait for the sessions at its address.
+func (l *lane) stay(g *group, who priority, now time.Time) {
+	l.call(g, who)
+	if g.waits.IsZero() {
+		g.waits = now
+		l.joined.push(joined{g, now})
+	}
+	l.arm(l.joined.peek().at.Add(siteWait), now)
+}
+
+// tire ends the wait of groups to whose address nobody comes any more: whoever is there may be held up for long.
+func (l *lane) tire(now time.Time) {
+	for l.joined.n > 0 {
+		if at := l.joined.peek().at.Add(siteWait); now.Before(at) {
+			l.arm(at, now)
+			return
+		}
+		j := l.joined.pop()
+		g := j.group
+		if !g.waits.Equal(j.at) {
+			continue
+		}
+		g.waits = time.Time{}
+		switch t := l.siteOf(g); {
+		case g.sessions > 0 || !g.needs(bulk, l):
+		case t != nil && t.sessions > 0 && now.Sub(t.moved) < siteWait:
+			l.stay(g, bulk, now)
+		default:
+			g.tired = true
+			l.ringAll(g)
+		}
+	}
+}
+
+// arrive books a session at an address.
+func (l *lane) arrive(s *session, a netip.Addr) {
+	if !l.shares(s.group) || !a.IsValid() || s.site != nil && s.site.addr == a {
+		return
+	}
+	l.depart(s)
+	s.site = l.siteAt(a)
+	s.site.sessions++
+}
+
+// depart ends it. Who called in vain looks for a connection of its own.
+func (l *lane) depart(s *session) {
+	t := s.site
+	if t == nil {
+		return
+	}
+	s.site = nil
+	if s.progress {
+		t.healthy--
+	}
+	if t.sessions--; t.sessions > 0 {
+		return
+	}
+	delete(l.sites, t.addr)
+	for who := range t.calls {
+		for t.calls[who].n > 0 {
+			l.ringAll(t.pop(priority(who)))
+		}
+	}
+}
+
+// proceed notes that a recipient was answered on the session's connection.
+func (s *session) proceed() {
+	if s.progress {
+		return
+	}
+	s.progress = true
+	s.group.healthy++
+	if s.site != nil {
+		s.site.healthy++
+	}
+}
+
+// proven reports a group of the session's host that has answered somebody on a connection that is there still, or whose address has.
+func (s *session) proven(g *group) bool {
+	return g.healthy > 0 || s.site != nil && s.site.healthy > 0
+}
+
+// addresses are those of a host that may and can be connected to from here, in DNS's order. The event says why there are none.
+func (l *lane) addresses(ctx context.Context, host string) ([]netip.Addr, engine.Event) {
+	p := l.prober
+	addrs, fact := p.cfg.Resolver.Addrs(ctx, host, p.egress.six != nil)
+	switch fact {
+	case engine.FactServFail, engine.FactDNSTimeout, engine.FactUnasked:
+		return nil, engine.EventHostServFail
+	}
+	event := engine.EventNoAddress
+	may := make([]netip.Addr, 0, len(addrs))
+	for _, a := range addrs {
+		class := smtp.ClassOf(a)
+		switch {
+		case class == smtp.Bogus, class == smtp.Private && !p.cfg.AllowPrivate:
+			if event == engine.EventNoAddress {
+				event = engine.EventRefusedHost
+			}
+		case l.source(a.Unmap()) != nil:
+			may = append(may, a.Unmap())
+		default:
+			event = engine.EventNoEgress
+		}
+	}
+	if len(may) > 0 {
+		event = engine.EventReply
+	}
+	return may, event
+}
+
+// source is who of this node may connect to an address for the lane; nil where nobody can.
+func (l *lane) source(a netip.Addr) *egress {
+	if a.Is4() != l.egress.six() {
+		return l.egress
+	}
+	if six := l.prober.egress.six; a.Is6() && six != nil {
+		return six
+	}
+	return nil
+}
+
+// find chooses the address to connect to: where the group is to be asked, if that may and can be still, else the first. The event
+// says why there is none.
+func (s *session) find(ctx context.Context) (netip.Addr, engine.Event) {
+	l := s.lane
+	addrs, event := l.addresses(ctx, s.group.host)
+	if len(addrs) == 0 {
+		return netip.Addr{}, event
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := addrs[0]
+	if t := s.site; t != nil && slices.Contains(addrs, t.addr) {
+		a = t.addr
+	}
+	s.from = l.source(a)
+	if l.arrive(s, a); s.site != nil {
+		l.settleAt(s.group, a)
+	}
+	return a, engine.EventReply
+}

@@ -179,7 +179,7 @@ func (s *session) fail(f smtp.Fault) {
 	l.prober.finish(l, out, now)
 }
 
-// failed acts on a failure before RCPT. While other sessions of the group live, it is the connection's trouble; else the
+// failed acts on a failure before RCPT. While other sessions of the group or at its address live, it is the connection's trouble; else the
 // host's, and all who wait for the host see it. The mutex is held.
 func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []ended) []ended {
 	g := s.group

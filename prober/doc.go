@@ -6,7 +6,7 @@
 //
 // The words: a lane is one route as asked from one egress identity; it holds a queue, a pool of sessions and a pace. A place is
 // one domain at one host. A group is the places of one host of one MX set. A site is one address of a provider: a session there
-// goes on from one group to another whose hosts are found at that address, and a group without a session calls there (site.go). A
+// goes on from one group to another whose hosts are found at that address (find.go), and a group without a session calls there (site.go). A
 // destination is one address of a host, whose budget is shared by all the routes of nobody's provider that lead there. A flight is one address
 // being verified; all who ask for it meanwhile share it. A run is one caller with its rows.
 //
@@ -39,7 +39,7 @@
 //     a short job waits for the turn of a long one: not for a decoy, nor in doubt, nor at an address that is shut to long jobs only.
 //  7. No lock is held across I/O. The order of locks is flight, lane, destination or turnstile; a run's lock is taken last and alone.
 //  8. Bounds: Config.MaxRows probes, Config.MaxLanes lanes, Config.MaxSessions sessions, Config.MaxRetries retries of singles;
-//     maxFinders look-ups of hosts in a lane; of sessions, as many connect or ask at one time as the processor keeps up with (turnstile.go);
+//     maxFinders look-ups of hosts at one time in a lane; of sessions, as many connect or ask at one time as the processor keeps up with (turnstile.go);
 //     those that wait for a far host's reply are not among them (away.go).
 //  9. A node that is told to stand alone (SetAlone) opens no connection and begins no transaction until it is told otherwise,
 //     not even for a retry of its own; then it has forgotten what waited at narrow routes for rows that went home (alone.go).
@@ -55,8 +55,9 @@
 //  12. The hour of a narrow route is the cluster's: what other sources have used of it (wire.Elsewhere), this one has not.
 //  13. Whom the table in force, or the suppress list, forbids to ask, nobody is asked about: rows that wait in a lane at a reload leave
 //     it at once (heedTable), and nobody is connected to for a decoy that they waited for; a new wish holds when a row comes here next, a minute later at most for rows of lists.
-//  14. Whom a session asks, DNS finds at its address, by a look-up of the last minute. A group waits for others' sessions for siteWait
-//     after any of them went on from one group to another; a session leaves its group after siteTurn transactions while others call. A
-//     single waits for nobody: it has an idle session, or a connection of its own, of those that jobs leave to singles if need be.
+//  14. To whom a session goes on, DNS finds at its address, by a look-up of the last minute. A group waits for others' sessions for
+//     siteWait after any of them went on from one group to another; a session leaves its group after siteTurn transactions while others
+//     call. A single waits for no other group: it has an idle session, or a connection of its own, if need be one of those that jobs
+//     leave to singles.
 //  15. When Run has returned, every session has taken its leave and no goroutine of this package is left.
 package prober

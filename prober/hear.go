@@ -221,7 +221,7 @@ func (h *hearing) answers() {
 // at once: rows go home between two tries of a slow host, and would begin anew for ever.
 func (h *hearing) mute() {
 	l, host := h.l, h.s.group.host
-	if h.o.Fault.Event == engine.EventInternal || h.s.proven(h.s.group) || len(l.mute) >= maxDown {
+	if h.o.Fault.Event == engine.EventInternal || h.s.group.healthy > 0 || len(l.mute) >= maxDown {
 		return
 	}
 	if l.mute[host]++; l.mute[host] < maxMute || len(l.down) >= maxDown {

@@ -44,8 +44,9 @@ func (l *lane) kick(now time.Time) {
 	}
 }
 
-// serve gives the next group of a priority a session, if it is worth one: an idle one, or a new one. Not ok when none is to be
-// had: the others would fare no better. One more when the group has use for another and stands in the ring again.
+// serve gives the next group of a priority a session, if it is worth one: an idle one, or a new one; or it leaves it to those at its
+// address, or has that looked up. Not ok when none is to be had: the others would fare no better. One more when the group has use for
+// another and stands in the ring again.
 func (l *lane) serve(who priority, now time.Time) (ok bool, more int) {
 	g := l.ready[who].pop()
 	g.ready[who] = false
@@ -223,7 +224,7 @@ func (l *lane) begin(g *group, who priority, now time.Time) bool {
 
 // starve makes room for a group that finds all connections taken: an idle session of another one leaves at once, a busy one soon.
 func (l *lane) starve(g *group) {
-	l.starved, l.hungry = true, l.hungry || g.queued[single] > 0
+	l.starved, l.hungry = true, l.hungry || g.urgent()
 	if l.idlers == 0 {
 		return
 	}

@@ -237,6 +237,9 @@ func (g *group) waiting() int {
 	return g.queued[bulk] + g.queued[short] + g.queued[single] + g.decoys()
 }
 
+// urgent reports a single that waits, for its own turn or for its decoy.
+func (g *group) urgent() bool { return g.queued[single]+g.decoysFor(single) > 0 }
+
 // tidy forgets a place that nothing needs, and its group with its last place.
 func (l *lane) tidy(pl *place) {
 	if pl.queues[bulk].n+pl.queues[short].n+pl.queues[single].n+pl.decoy.waiting.n+pl.flying+pl.again > 0 || pl.ringed != [priorities]bool{} || pl.decoy.state.busy() {

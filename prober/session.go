@@ -33,6 +33,7 @@ type session struct {
 	transactions
 	sent     uint64 // the lane's count of answers when they were taken
 	progress bool   // some recipient was answered on this connection
+	answered bool   // and some of its group
 	accepted map[string]bool
 
 	wake   chan struct{}
@@ -80,6 +81,7 @@ func (s *session) run(soft, hard context.Context) {
 		}
 	}
 	s.stepOut()
+	s.lane.leaves(s)
 	s.quit()
 }
 
@@ -134,7 +136,7 @@ func (s *session) next(ctx context.Context) bool {
 			return false
 		}
 		s.far = s.lane.isFar()
-		if s.used.transactions-s.before >= siteTurn && s.group.queued[single] == 0 {
+		if s.used.transactions-s.before >= siteTurn && !s.group.urgent() {
 			s.lane.goOn(s, now)
 		}
 		d := s.lane.take(s, now)
@@ -263,7 +265,7 @@ func (s *session) end() {
 	}
 	l.sessions--
 	s.group.sessions--
-	if s.progress {
+	if s.answered {
 		s.group.healthy--
 	}
 	l.starved, l.hungry = false, false

@@ -1,13 +1,9 @@
 package prober
 
 import (
-	"context"
 	"net/netip"
 	"slices"
 	"time"
-
-	"probity/engine"
-	"probity/engine/smtp"
 )
 
 // Customers of one provider have host names of their own, and thousands of these lead to few addresses. A connection for each would be
@@ -45,70 +41,6 @@ const (
 
 // shares reports a group that may be asked on whatever connection there is to its address. The mutex is held, as in all below.
 func (l *lane) shares(g *group) bool { return l.sites != nil && !g.knock }
-
-// locate has a group's host looked up, and the group rung then, where that is not known and a connection might be opened. A single
-// does not wait for a look-up that others have asked for: its session does it again. False when the group may go on.
-func (l *lane) locate(g *group, who priority, now time.Time) bool {
-	switch {
-	case g.finding:
-		return who != single
-	case !l.shares(g) || now.Sub(g.found) < siteLife || l.shut(now) || now.Before(l.opens()):
-		return false
-	}
-	if n, _ := l.pace.room(&connPace{}, who, now); n == 0 {
-		return false
-	}
-	return l.seek(g)
-}
-
-// seek has a group's host looked up, at once or when others have been: those of singles first. False when the prober stops.
-func (l *lane) seek(g *group) bool {
-	if l.finders < maxFinders {
-		if !l.prober.spawn(l.findHosts) {
-			return false
-		}
-		l.finders++
-	}
-	g.finding = true
-	if g.queued[single] > 0 {
-		l.sought.unshift(g)
-	} else {
-		l.sought.push(g)
-	}
-	return true
-}
-
-// findHosts looks hosts up until none is sought.
-func (l *lane) findHosts(soft, _ context.Context) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.sought.n > 0 {
-		g := l.sought.pop()
-		l.mu.Unlock()
-		addrs, _ := l.addresses(soft, g.host)
-		l.mu.Lock()
-		now := time.Now()
-		g.finding, g.found = false, now
-		l.settleAt(g, l.nearest(addrs))
-		l.ringAll(g)
-		l.kick(now)
-	}
-	l.finders--
-}
-
-// nearest is at which of its addresses a host will be asked: where somebody has been answered already, else the first. The zero
-// Addr where it has none.
-func (l *lane) nearest(addrs []netip.Addr) netip.Addr {
-	for _, a := range addrs {
-		if t := l.sites[a]; t != nil && t.healthy > 0 {
-			return a
-		}
-	}
-	if len(addrs) > 0 {
-		return addrs[0]
-	}
-	return netip.Addr{}
-}
 
 // settleAt notes where a group will be asked. Its calls at another address are over.
 func (l *lane) settleAt(g *group, a netip.Addr) {
@@ -197,6 +129,8 @@ func (l *lane) hangsUp(g *group) {
 			if g := r.pop(); l.groups[g.key] == g {
 				r.push(g)
 				t.waiting++
+			} else {
+				g.calls[who] = false
 			}
 		}
 	}
@@ -221,7 +155,11 @@ func (l *lane) next(s *session, now time.Time) *group {
 		case g.sessions > 0 || !g.needs(who, l):
 		case !l.travels(g):
 			l.ringAll(g)
-		case !l.locate(g, bulk, now):
+		case l.outdated(g, now):
+			if !l.seek(g) {
+				l.ringAll(g)
+			}
+		default:
 			if both && who != single {
 				t.turns.took(who, 1)
 			}
@@ -259,35 +197,36 @@ func (l *lane) shift(s *session, g *group, now time.Time) {
 	old := s.group
 	old.sessions--
 	g.sessions++
-	if s.progress {
+	if s.answered {
 		old.healthy--
-		g.healthy++
 	}
-	s.group, s.before, s.site.moved = g, s.used.transactions, now
+	s.group, s.answered, s.before, s.site.moved = g, false, s.used.transactions, now
 	g.waits, g.tired = time.Time{}, false
+	l.hungry = l.hungry && !g.urgent()
 	l.ringAll(old)
 }
 
 // lend wakes a session that waits for more at a group's address, for that group. False when none does.
 func (l *lane) lend(g *group, who priority, now time.Time) bool {
 	t := l.siteOf(g)
-	if t == nil || len(t.idle) == 0 || g.cutOff() {
+	if t == nil || g.cutOff() || l.outdated(g, now) {
 		return false
 	}
-	s := t.idle[len(t.idle)-1]
-	if !s.mayServe(who, now) {
-		return false
+	for _, s := range slices.Backward(t.idle) {
+		if s.mayServe(who, now) {
+			l.unidle(s)
+			l.shift(s, g, now)
+			s.wake <- struct{}{} // has room: a session is idle once
+			return true
+		}
 	}
-	l.unidle(s)
-	l.shift(s, g, now)
-	s.wake <- struct{}{} // has room: a session is idle once
-	return true
+	return false
 }
 
 // attended reports a group to which some session will come. A single does not wait for that.
 func (l *lane) attended(g *group) bool {
 	t := l.siteOf(g)
-	return g.sessions > 0 || t != nil && t.sessions > 0 && !g.tired && !g.cutOff() && g.queued[single] == 0
+	return g.sessions > 0 || t != nil && t.sessions > 0 && !g.tired && !g.cutOff() && !g.urgent()
 }
 
 // joined is a group that waits for the sessions at its address, and since when.
@@ -367,7 +306,9 @@ func (l *lane) depart(s *session) {
 	if t.sessions--; t.sessions > 0 {
 		return
 	}
-	delete(l.sites, t.addr)
+	if l.sites[t.addr] == t {
+		delete(l.sites, t.addr)
+	}
 	for who := range t.calls {
 		for t.calls[who].n > 0 {
 			l.ringAll(t.pop(priority(who)))
@@ -375,80 +316,32 @@ func (l *lane) depart(s *session) {
 	}
 }
 
-// proceed notes that a recipient was answered on the session's connection.
-func (s *session) proceed() {
-	if s.progress {
-		return
-	}
-	s.progress = true
-	s.group.healthy++
-	if s.site != nil {
-		s.site.healthy++
-	}
-}
-
-// proven reports a group of the session's host that has answered somebody on a connection that is there still, or whose address has.
-func (s *session) proven(g *group) bool {
-	return g.healthy > 0 || s.site != nil && s.site.healthy > 0
-}
-
-// addresses are those of a host that may and can be connected to from here, in DNS's order. The event says why there are none.
-func (l *lane) addresses(ctx context.Context, host string) ([]netip.Addr, engine.Event) {
-	p := l.prober
-	addrs, fact := p.cfg.Resolver.Addrs(ctx, host, p.egress.six != nil)
-	switch fact {
-	case engine.FactServFail, engine.FactDNSTimeout, engine.FactUnasked:
-		return nil, engine.EventHostServFail
-	}
-	event := engine.EventNoAddress
-	may := make([]netip.Addr, 0, len(addrs))
-	for _, a := range addrs {
-		class := smtp.ClassOf(a)
-		switch {
-		case class == smtp.Bogus, class == smtp.Private && !p.cfg.AllowPrivate:
-			if event == engine.EventNoAddress {
-				event = engine.EventRefusedHost
-			}
-		case l.source(a.Unmap()) != nil:
-			may = append(may, a.Unmap())
-		default:
-			event = engine.EventNoEgress
-		}
-	}
-	if len(may) > 0 {
-		event = engine.EventReply
-	}
-	return may, event
-}
-
-// source is who of this node may connect to an address for the lane; nil where nobody can.
-func (l *lane) source(a netip.Addr) *egress {
-	if a.Is4() != l.egress.six() {
-		return l.egress
-	}
-	if six := l.prober.egress.six; a.Is6() && six != nil {
-		return six
-	}
-	return nil
-}
-
-// find chooses the address to connect to: where the group is to be asked, if that may and can be still, else the first. The event
-// says why there is none.
-func (s *session) find(ctx context.Context) (netip.Addr, engine.Event) {
-	l := s.lane
-	addrs, event := l.addresses(ctx, s.group.host)
-	if len(addrs) == 0 {
-		return netip.Addr{}, event
-	}
+// leaves ends a session's part at its address, before it says goodbye: that may take a while.
+func (l *lane) leaves(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := addrs[0]
-	if t := s.site; t != nil && slices.Contains(addrs, t.addr) {
-		a = t.addr
+	if s.site != nil {
+		l.depart(s)
+		l.kick(time.Now())
 	}
-	s.from = l.source(a)
-	if l.arrive(s, a); s.site != nil {
-		l.settleAt(s.group, a)
+}
+
+// proceed notes that a recipient was answered.
+func (s *session) proceed() {
+	if !s.answered {
+		s.answered = true
+		s.group.healthy++
 	}
-	return a, engine.EventReply
+	if !s.progress {
+		s.progress = true
+		if s.site != nil {
+			s.site.healthy++
+		}
+	}
+}
+
+// proven reports a group whose connections work: somebody is connected who was answered by its host or, where this session came to
+// its address in vain, by others there.
+func (s *session) proven(g *group) bool {
+	return g.healthy > 0 || s.dialled && s.site != nil && s.site.healthy > 0
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/engine/smtp"
 	"probity/prober/wire"
 )
 
@@ -487,4 +488,134 @@ func TestConnectionsLeftToSingles(t *testing.T) {
 		clear(l.groups)
 		clear(l.sites)
 	})
+}
+
+// TestSilentCustomer: a customer's host that answers no recipient is found out in minutes, though others of its address are answered.
+func TestSilentCustomer(t *testing.T) {
+	w := newTower(".big.example", 2, &host{slow: time.Second, noPipe: true, rcpt: func(local string) string {
+		if strings.HasPrefix(local, "mute") {
+			return "-"
+		}
+		return knowsAnn(local)
+	}})
+	inLab(t, labTable, nil, w.hosts, func(b *lab) {
+		var both sync.WaitGroup
+		both.Go(func() {
+			rows := w.rows(b, ".big.example", 1, 2, 1000)
+			candid(t, rows, b.verify(3*time.Hour, rows...))
+		})
+		time.Sleep(time.Minute)
+		var rows []wire.Row
+		for k := range 300 {
+			rows = append(rows, b.rows([]string{"mx0.big.example"}, fmt.Sprintf("mute%d@d0.example", k))...)
+		}
+		began := time.Now()
+		for _, r := range b.verify(time.Hour, rows...) {
+			require.NotEqual(t, engine.Valid, r.Verdict.Status)
+			require.NotEqual(t, engine.Invalid, r.Verdict.Status)
+		}
+		require.Less(t, time.Since(began), 10*time.Minute)
+		both.Wait()
+	})
+}
+
+// TestHostThatCannotBeFound: a host whose name is lost is told so at once, though somebody is answered where it was, and nobody else of
+// its provider waits for it.
+func TestHostThatCannotBeFound(t *testing.T) {
+	w := newTower(".big.example", 3, &host{rcpt: knowsAnn, slow: time.Second, noPipe: true})
+	inLab(t, labTable, nil, w.hosts, func(b *lab) {
+		b.fleeting.Store(true)
+		var long sync.WaitGroup
+		long.Go(func() {
+			rows := w.rows(b, ".big.example", 1, 2, 200)
+			candid(t, rows, b.verify(time.Hour, rows...))
+		})
+		ask := func(i int) map[uint32]wire.Result {
+			return b.verify(10*time.Minute, b.rows([]string{fmt.Sprintf("mx%d.big.example", i)}, fmt.Sprintf("ann%d@d%d.example", b.row.Load(), i))...)
+		}
+		ask(0)
+		b.nameless.Store(true)
+		time.Sleep(30 * time.Second)
+		began := time.Now()
+		for _, r := range ask(0) {
+			require.Equal(t, engine.Unknown, r.Verdict.Status)
+		}
+		b.nameless.Store(false)
+		ask(2)
+		require.Less(t, time.Since(began), 2*time.Minute)
+		long.Wait()
+	})
+}
+
+// TestOutdatedCustomer: nobody is lent a connection to where its host was long ago, nor taken there.
+func TestOutdatedCustomer(t *testing.T) {
+	w := newTower(".big.example", 1, &host{rcpt: knowsAnn})
+	inLab(t, labTable, nil, w.hosts, func(b *lab) {
+		now, at := time.Now(), netip.MustParseAddr("10.2.2.9")
+		l := b.prober.laneOf(b.route("mx0.big.example"), b.prober.egress.list[0], now)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		s := newSession(l, &group{key: "here"}, bulk)
+		l.arrive(s, at)
+		s.group.idle, s.site.idle, l.idlers = []*session{s}, []*session{s}, 1
+		g := &group{key: "g", host: "mx0.big.example", at: at, found: now.Add(-siteLife), places: 1}
+		g.queued[bulk] = 1
+		l.groups["g"] = g
+		l.call(g, bulk)
+		require.False(t, l.lend(g, bulk, now))
+		require.Nil(t, l.next(s, now))
+		require.True(t, g.finding, "it is looked up")
+		g = &group{key: "fresh", host: "mx0.big.example", at: at, found: now, places: 1}
+		g.queued[bulk] = 1
+		l.groups["fresh"] = g
+		l.call(g, bulk)
+		require.Equal(t, g, s.group, "it was lent at once")
+		require.Zero(t, l.idlers)
+		clear(l.groups)
+		clear(l.sites)
+	})
+}
+
+// TestWhoHasFailed: that others are answered at an address speaks for a host there whose connection fails, not for one that answers no
+// recipient, nor for one that cannot be found.
+func TestWhoHasFailed(t *testing.T) {
+	const name = "mx0.big.example"
+	for what, tt := range map[string]struct {
+		dialled bool
+		fail    func(h *hearing)
+		down    bool
+	}{
+		"connection refused": {true, (*hearing).refusedConnection, false},
+		"name not found":     {false, (*hearing).refusedConnection, true},
+		"silence":            {true, (*hearing).threeSilences, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newTower(".big.example", 1, &host{rcpt: knowsAnn})
+			inLab(t, labTable, nil, w.hosts, func(b *lab) {
+				now := time.Now()
+				l := b.prober.laneOf(b.route(name), b.prober.egress.list[0], now)
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				s := newSession(l, &group{key: name, host: name}, bulk)
+				l.arrive(s, netip.MustParseAddr("10.2.2.9"))
+				s.site.healthy, s.dialled = 1, tt.dialled
+				tt.fail(&hearing{s: s, l: l, o: &smtp.Outcome{}, now: now})
+				_, down := l.down[name]
+				require.Equal(t, tt.down, down)
+				require.Equal(t, tt.down, l.noConnect.IsZero())
+				clear(l.sites)
+			})
+		})
+	}
+}
+
+func (h *hearing) refusedConnection() {
+	f := smtp.Fault{Event: engine.EventTimeout}
+	h.l.failed(h.s, f, engine.Sighting{Event: f.Event, Host: h.s.group.host, At: h.now}, h.now, nil)
+}
+
+func (h *hearing) threeSilences() {
+	for range maxMute {
+		h.mute()
+	}
 }

@@ -23,8 +23,8 @@ type lane struct {
 	places   map[placeKey]*place
 	sites    map[netip.Addr]*site     // nil where hosts keep their connections apart
 	sought   ring[*group]             // whose host is to be found
+	finders  int                      // goroutines that look for those hosts
 	joined   ring[joined]             // who left it to others to come, in the order of time
-	finders  int                      // goroutines that look for them
 	ready    [priorities]ring[*group] // groups that may need a session
 	down     map[string]failure
 	unproven map[string]refusals      // hosts that may have failed: see confirms

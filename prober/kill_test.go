@@ -45,7 +45,7 @@ func killEachMinute(t *testing.T, table string, budget int, refused string) {
 	disk, used := vfs.NewCrashableMem(), 0
 	for minute := range 120 {
 		var err error
-		b.cache, err = cache.Open(cache.Config{FS: disk, Dir: "cache"})
+		b.cache, err = cache.Open(cache.Config{FS: disk, Dir: "cache", Sieve: 1 << 16})
 		require.NoError(t, err)
 		var dead atomic.Bool
 		b.start(func(c *Config) { c.Dial = mortal(c.Dial, &dead) })

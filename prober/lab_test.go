@@ -117,7 +117,7 @@ func newLab(t testing.TB, table string, hosts map[string]*host) *lab {
 	if b.table, err = engine.DefaultTable().Override([]byte(table)); err != nil {
 		t.Fatal(err)
 	}
-	b.cache, err = cache.Open(cache.Config{FS: vfs.NewMem(), Dir: "cache"})
+	b.cache, err = cache.Open(cache.Config{FS: vfs.NewMem(), Dir: "cache", Sieve: 1 << 16})
 	require.NoError(t, err)
 	return b
 }

@@ -52,10 +52,16 @@ func (p *Prober) tend(ctx context.Context) {
 	}
 }
 
+// sweep sweeps the cache when the node starts, as only that tells a cache which addresses it has not, and each hour.
 func (p *Prober) sweep(ctx context.Context) {
 	t := time.NewTicker(sweepEvery)
 	defer t.Stop()
 	for {
+		s, err := p.cfg.Cache.Sweep(ctx, time.Now())
+		if err != nil && !errors.Is(err, context.Canceled) {
+			p.cfg.Log.Error("the cache was not swept", "error", err)
+		}
+		p.cfg.Log.Debug("cache swept", "read", s.Read, "deleted", s.Deleted)
 		select {
 		case <-ctx.Done():
 			return
@@ -64,11 +70,6 @@ func (p *Prober) sweep(ctx context.Context) {
 		if p.warming(time.Now().Add(-sweepEvery)) {
 			p.SetTable(p.table.Load()) // gives lanes the budgets of their source's age
 		}
-		s, err := p.cfg.Cache.Sweep(ctx, time.Now())
-		if err != nil && !errors.Is(err, context.Canceled) {
-			p.cfg.Log.Error("the cache was not swept", "error", err)
-		}
-		p.cfg.Log.Debug("cache swept", "read", s.Read, "deleted", s.Deleted)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestANewSourceDoublesDaily(t *testing.T) {
 func TestFirstUseSurvivesARestart(t *testing.T) {
 	fs, now := vfs.NewMem(), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for restart := range 3 {
-		c, err := cache.Open(cache.Config{FS: fs, Dir: "cache"})
+		c, err := cache.Open(cache.Config{FS: fs, Dir: "cache", Sieve: 1 << 16})
 		require.NoError(t, err)
 		since, err := firstUse(c, "192.0.2.1", now.Add(time.Duration(restart)*24*time.Hour))
 		require.NoError(t, err)

@@ -164,7 +164,7 @@ func (f *fleetLab) newSpoke(n, identities int) *spoke {
 func (s *spoke) start() {
 	f := s.f
 	var err error
-	s.cache, err = cache.Open(cache.Config{FS: s.disk, Dir: "cache"})
+	s.cache, err = cache.Open(cache.Config{FS: s.disk, Dir: "cache", Sieve: 1 << 16})
 	require.NoError(f.t, err)
 	resolver := f.resolver()
 	p, err := prober.New(prober.Config{Node: s.name, Table: f.table, Resolver: resolver, Cache: s.cache, AllowPrivate: true, MailFrom: "probe@prober.example",

@@ -180,7 +180,7 @@ func (m memParts) node(t *testing.T) *node {
 	require.NoError(t, err)
 	n.store, err = store.Open(m.fs, filepath.Join("node", "state"))
 	require.NoError(t, err)
-	n.cache, err = cache.Open(cache.Config{FS: m.fs, Dir: filepath.Join("node", "cache")})
+	n.cache, err = cache.Open(cache.Config{FS: m.fs, Dir: filepath.Join("node", "cache"), Sieve: 1 << 16})
 	require.NoError(t, err)
 	n.resolver, err = dns.New(dns.Config{Servers: m.servers, Dial: m.network.Dial,
 		ListenPacket: func(context.Context, string, string) (net.PacketConn, error) {

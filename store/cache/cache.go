@@ -22,6 +22,7 @@ type Config struct {
 	Dir        string
 	BlockCache int64        // bytes of blocks in memory, less those of memtables: filters must find room; default 32 MiB
 	MemTable   uint64       // bytes of one memtable, of which there are two under load; default 8 MiB
+	Sieve      int64        // bytes of keys in memory that spare look-ups the database, twice that while a sweep runs; default 16 MiB
 	MaxBytes   uint64       // size on disk above which the sweep shortens lifetimes; default 8 GiB
 	Log        *slog.Logger // default: none
 }
@@ -37,6 +38,7 @@ type Cache struct {
 	recent  *recent[engine.Verdict]
 	facts   *recent[known]
 	manners *manners
+	sieves  sieves
 }
 
 // Open opens the cache in c.Dir, and makes it if there is none.
@@ -52,8 +54,9 @@ func Open(c Config) (*Cache, error) {
 		return nil, fmt.Errorf("cache %s: %w", c.Dir, err)
 	}
 	cache := &Cache{db: db, max: or(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](recentEach), facts: newRecent[known](recentFacts), manners: m}
+	cache.sieves.words = int(max(1, or(c.Sieve, 16<<20)/8))
 	m.behind = cache.behind
-	if err := cache.prepare(); err != nil {
+	if err := errors.Join(cache.prepare(), cache.sieveNothing()); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	cache.keyers.New = func() any { return cache.Keyer() }
@@ -149,6 +152,9 @@ func (c *Cache) Get(key Key, now time.Time) (engine.Verdict, bool) {
 
 // find reads a verdict from the database, nil when there is none.
 func (c *Cache) find(key *Key) *engine.Verdict {
+	if !c.sieves.mayHold(key) {
+		return nil
+	}
 	var buf [1 + len(key)]byte
 	buf[0] = tableResult
 	copy(buf[1:], key[:])
@@ -169,8 +175,8 @@ func (c *Cache) expired(v *engine.Verdict, now time.Time) bool {
 }
 
 // GetBatch calls found for every key that has a verdict which may be served at now. The keys must ascend: one iterator then
-// passes over them, at a third of what Get costs. Most rows of a list are new, so the filters of the lowest level, which hold
-// most keys, are worth their room: without them each row read a block in vain.
+// passes over them, at a third of what Get costs. Most rows of a list are new: the sieve spares them the database, and where there is
+// none yet, the filters of the lowest level, which hold most keys, are worth their room: without them each row read a block in vain.
 func (c *Cache) GetBatch(keys []Key, now time.Time, found func(i int, v engine.Verdict)) error {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableResult}, UpperBound: []byte{tableResult + 1}, UseL6Filters: true})
 	if err != nil {
@@ -179,6 +185,9 @@ func (c *Cache) GetBatch(keys []Key, now time.Time, found func(i int, v engine.V
 	var buf [1 + len(Key{})]byte
 	buf[0] = tableResult
 	for i := range keys {
+		if !c.sieves.mayHold(&keys[i]) {
+			continue
+		}
 		copy(buf[1:], keys[i][:])
 		if !it.SeekPrefixGE(buf[:]) || !bytes.Equal(it.Key(), buf[:]) {
 			continue
@@ -216,7 +225,7 @@ func (c *Cache) Put(entries []Entry) error {
 			return fmt.Errorf("cache batch: %w", err)
 		}
 	}
-	if err := commit(b, pebble.NoSync); err != nil {
+	if err := c.sieves.writing(entries, func() error { return commit(b, pebble.NoSync) }); err != nil {
 		return fmt.Errorf("cache write: %w", err)
 	}
 	for i := range entries {

@@ -16,7 +16,7 @@ import (
 )
 
 func open(t testing.TB, fs vfs.FS) *Cache {
-	c, err := Open(Config{FS: fs, Dir: "cache"})
+	c, err := Open(Config{FS: fs, Dir: "cache", Sieve: 1 << 16})
 	require.NoError(t, err)
 	return c
 }
@@ -103,7 +103,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	c := open(t, fs)
 	require.NoError(t, c.db.Set([]byte{tableMeta, 'f'}, []byte{Format + 1}, pebble.Sync))
 	require.NoError(t, c.Close())
-	_, err := Open(Config{FS: fs, Dir: "cache"})
+	_, err := Open(Config{FS: fs, Dir: "cache", Sieve: 1 << 16})
 	require.ErrorContains(t, err, "newer program")
 }
 

@@ -52,16 +52,14 @@ func (p *Prober) tend(ctx context.Context) {
 	}
 }
 
-// sweep sweeps the cache when the node starts, as only that tells a cache which addresses it has not, and each hour.
+// sweep sweeps the cache each hour; at the start as well if only that tells which addresses the cache has not.
 func (p *Prober) sweep(ctx context.Context) {
 	t := time.NewTicker(sweepEvery)
 	defer t.Stop()
+	if !p.cfg.Cache.Sieved() {
+		p.sweepOnce(ctx)
+	}
 	for {
-		s, err := p.cfg.Cache.Sweep(ctx, time.Now())
-		if err != nil && !errors.Is(err, context.Canceled) {
-			p.cfg.Log.Error("the cache was not swept", "error", err)
-		}
-		p.cfg.Log.Debug("cache swept", "read", s.Read, "deleted", s.Deleted)
 		select {
 		case <-ctx.Done():
 			return
@@ -70,7 +68,16 @@ func (p *Prober) sweep(ctx context.Context) {
 		if p.warming(time.Now().Add(-sweepEvery)) {
 			p.SetTable(p.table.Load()) // gives lanes the budgets of their source's age
 		}
+		p.sweepOnce(ctx)
 	}
+}
+
+func (p *Prober) sweepOnce(ctx context.Context) {
+	s, err := p.cfg.Cache.Sweep(ctx, time.Now())
+	if err != nil && !errors.Is(err, context.Canceled) {
+		p.cfg.Log.Error("the cache was not swept", "error", err)
+	}
+	p.cfg.Log.Debug("cache swept", "read", s.Read, "deleted", s.Deleted)
 }
 
 // dropIdle forgets lanes and destinations that hold nothing but full budgets; when lanes are many, also those whose hour is on

@@ -101,7 +101,7 @@ func (c *serveCmd) Run(ctx context.Context, con *console, root *cli) (err error)
 }
 
 // serveMemory is where the garbage collector begins to work harder; a GOMEMLIMIT in the environment is obeyed instead. What is alive
-// beside one long list is half of it, the cache's sieve among that: with a limit that was 80 MiB lower the collector ran twice as often.
+// beside one long list is half of it, the cache's sieve among that: with a limit that was 64 MiB lower the collector ran twice as often.
 const serveMemory = 272 << 20
 
 // listMemory is added for each list more, moreLists of them at the most: of ten at once more is alive than of one, and the collector

@@ -22,7 +22,7 @@ type Config struct {
 	Dir        string
 	BlockCache int64        // bytes of blocks in memory, less those of memtables: filters must find room; default 32 MiB
 	MemTable   uint64       // bytes of one memtable, of which there are two under load; default 8 MiB
-	Sieve      int64        // bytes of keys in memory that spare look-ups the database, twice that while a sweep runs; default 16 MiB
+	Sieve      int64        // bytes of a filter of keys, which spares look-ups the database; twice that while a sweep runs; default 16 MiB
 	MaxBytes   uint64       // size on disk above which the sweep shortens lifetimes; default 8 GiB
 	Log        *slog.Logger // default: none
 }
@@ -65,15 +65,15 @@ func Open(c Config) (*Cache, error) {
 
 // Of what a database of five million verdicts costs, most is that they are written again and again on their way down: keys are as
 // good as chance, so each compaction of the upper levels rewrites all of the next. Hence some 64 MiB gather there first: filters keep
-// a look-up from reading more than one table (BenchmarkLists). They gather as many small tables, for a memtable is memory that the
-// collector has not: with two of 16 MiB, and some smaller things that were larger, it ran half as often again under a list (probity
-// bench bulk). The smaller tables cost a row 0.3 to 0.6 us (BenchmarkLists).
+// a look-up that the sieve lets through from reading more than one table. They gather as many small tables, for a memtable is memory
+// that the collector has not: with two of 16 MiB, and some smaller things that were larger, it ran half as often again under a list
+// (probity bench bulk). The smaller tables cost a row 0.3 to 0.6 us (BenchmarkLists, without the sieve).
 const (
 	upperTables = 16 // that overlap; they are compacted from half of that on, and more and more so
 	mostTables  = 48 // before writers wait
 	// Bits of a filter for each key. A look-up asks the filters of some eight tables above the lowest level, which have few of the keys:
-	// at 10 bits each of them sends one look-up of a hundred to a block in vain. The lowest level's have nearly all, and are asked once: at 10 bits those of
-	// 13,000,000 keys find room in the usual block cache.
+	// at 10 bits each of them sends one look-up of a hundred to a block in vain. The lowest level's have nearly all, and are asked
+	// once: at 10 bits those of 13,000,000 keys find room in the usual block cache.
 	upperBits  = 16
 	lowestBits = 10
 )

@@ -16,8 +16,8 @@
 //     Budgets are written with a sync, because losing them would cost politeness.
 //  5. What Get and Fact give from memory is what they would have found in the database: who writes a key empties its place in
 //     memory before Put, PutFact or Delete returns.
-//  6. A look-up is spared the database only for a key that is not in it: every key is in memory before it is written, and memory is
-//     not asked before it has them all. It has those of an empty database at once, those of another after the first sweep.
+//  6. The look-up of a verdict is spared the database only for a key that is not in it: every key is in the sieve before it is written,
+//     and a sieve is not asked before it has them all. That of an empty database has them at once, that of another after a sweep.
 //  7. A database written by a newer program is refused, with words, and not touched. A value that does not decode is
 //     a miss.
 //  8. While those press whom it gives way to, tables are written with rests; no rest begins while a writer waits.

@@ -41,8 +41,10 @@ type sieves struct {
 	words int
 	whole atomic.Pointer[sieve] // has every key; nil until an empty database or the first sweep has given it
 
-	mu   sync.RWMutex // for reading while keys are added and written; for writing while next is exchanged
-	next *sieve       // has every key that was written since a sweep began, and those that the sweep has read; nil between sweeps
+	// For reading while keys are added and written: a sieve that begins waits for writes under way, as long as a stalled one takes, and
+	// the next writes wait with it. Look-ups never take it. For writing while next is exchanged.
+	mu   sync.RWMutex
+	next *sieve // has every key that was written since a sweep began, and those that the sweep has read; nil between sweeps
 }
 
 // mayHold reports that a look-up in the database is not in vain, as far as is known.
@@ -93,9 +95,8 @@ func (s *sieves) end(next *sieve, whole bool) {
 	}
 }
 
-// sieveNothing gives a database without verdicts, as on the first start, its sieve at once.
+// sieveNothing gives a database without verdicts, as on the first start, its sieve at once. Nobody writes yet.
 func (c *Cache) sieveNothing() error {
-	next := c.sieves.begin()
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableResult}, UpperBound: []byte{tableResult + 1}})
 	if err != nil {
 		return fmt.Errorf("cache read: %w", err)
@@ -104,6 +105,11 @@ func (c *Cache) sieveNothing() error {
 	if err := it.Close(); err != nil {
 		return fmt.Errorf("cache read: %w", err)
 	}
-	c.sieves.end(next, empty)
+	if empty {
+		c.sieves.end(c.sieves.begin(), true)
+	}
 	return nil
 }
+
+// Sieved reports that new addresses are told without the database. Until the first sweep of a cache that was not empty, they are not.
+func (c *Cache) Sieved() bool { return c.sieves.whole.Load() != nil }

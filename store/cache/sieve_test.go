@@ -121,19 +121,21 @@ func TestSieveHasWhatIsWrittenDuringSweeps(t *testing.T) {
 		c, r := open(t, vfs.NewMem()), chance{rand.New(rand.NewPCG(1, 3))}
 		defer c.Close()
 		keys := putNew(t, c, r, 4*sweepStep, time.Now())
-		for i := range 3 {
+		ended := make(chan error, 3)
+		for i := range cap(ended) {
 			go func() {
 				time.Sleep(time.Duration(i) * 3 * sweepPause / 2)
 				_, err := c.Sweep(t.Context(), time.Now())
-				require.NoError(t, err)
+				ended <- err
 			}()
 		}
 		for range 40 {
 			time.Sleep(sweepPause / 3)
 			keys = append(keys, putNew(t, c, r, 5, time.Now())...)
 		}
-		synctest.Wait()
-		time.Sleep(time.Second)
+		for range cap(ended) {
+			require.NoError(t, <-ended)
+		}
 		require.True(t, sieved(c, r))
 		requireAll(t, c, keys)
 	})

@@ -25,8 +25,8 @@ type Swept struct{ Read, Deleted int }
 // a cache that had something when it was opened is as fast as an empty one after the first sweep.
 func (c *Cache) Sweep(ctx context.Context, now time.Time) (s Swept, err error) {
 	c.adapt()
-	next := c.sieves.begin()
-	defer func() { c.sieves.end(next, err == nil) }()
+	next, whole := c.sieves.begin(), false
+	defer func() { c.sieves.end(next, whole) }()
 	for _, table := range [...]byte{tableResult, tableFact, tableBudget} {
 		from, upto := []byte{table}, []byte{table + 1}
 		for from != nil {
@@ -40,6 +40,7 @@ func (c *Cache) Sweep(ctx context.Context, now time.Time) (s Swept, err error) {
 			}
 		}
 	}
+	whole = true
 	return s, nil
 }
 

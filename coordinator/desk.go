@@ -31,6 +31,7 @@ type desk struct {
 	open    int  // rows of chunks under way
 	room    room // for those of them that are not answered
 	turned  bool // nothing was sent for want of it
+	idle    bool // no job had anything to send, though there was room
 	flights int
 }
 
@@ -118,6 +119,7 @@ type picked struct {
 func (d *desk) pick(now time.Time) (picked, time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.idle = false
 	full, wait := d.room.full(now)
 	if d.turned = full; full || d.open >= maxOpenRows || d.flights >= maxFlights {
 		return picked{}, wait
@@ -147,6 +149,7 @@ func (d *desk) pick(now time.Time) (picked, time.Duration) {
 			}
 		}
 	}
+	d.idle = true
 	return picked{}, wait
 }
 

@@ -20,11 +20,11 @@ const (
 	stockReady              // chunks that wait
 )
 
-// stocks is what the desk has of a job's classes; none of those that are not named.
-func (d *desk) stocks(l *live) map[string]stock {
+// stocks is what the desk has of a job's classes; none of those that are not named. It is idle when it has nothing of any job.
+func (d *desk) stocks(l *live) (has map[string]stock, idle bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	has := make(map[string]stock, len(l.queues))
+	has = make(map[string]stock, len(l.queues))
 	for class, q := range l.queues {
 		switch {
 		case len(q.ready) > 0:
@@ -33,7 +33,7 @@ func (d *desk) stocks(l *live) map[string]stock {
 			has[class] = stockAsked
 		}
 	}
-	return has
+	return has, d.idle
 }
 
 // gathered is the open chunk of a class.
@@ -52,9 +52,9 @@ func (s *splitter) feed() error {
 	if s.ending {
 		return s.flush()
 	}
-	has := s.l.c.desk.stocks(s.l)
+	has, idle := s.l.c.desk.stocks(s.l)
 	for class, g := range s.open {
-		if !g.ripe(has[class], now) {
+		if !g.ripe(has[class], idle, now) {
 			continue
 		}
 		if err := s.seal(class); err != nil {
@@ -64,14 +64,17 @@ func (s *splitter) feed() error {
 	return s.handOver()
 }
 
-// ripe reports rows that are better sent now than gathered further, beside what the desk has of their class.
-func (g *gathered) ripe(has stock, now time.Time) bool {
-	switch age := now.Sub(g.since); has {
-	case stockReady:
+// ripe reports rows that are better sent now than gathered further, beside what the desk has of their class. While it has work of
+// other jobs they may be gathered for longer: nobody waits for them but their own.
+func (g *gathered) ripe(has stock, idle bool, now time.Time) bool {
+	var least time.Duration
+	switch {
+	case has == stockReady:
 		return false
-	case stockAsked:
-		return age >= fedWait
-	default:
-		return age >= gatherWait || !g.scattered()
+	case has == stockAsked || g.scattered() && !idle:
+		least = fedWait
+	case g.scattered() || !idle:
+		least = gatherWait
 	}
+	return now.Sub(g.since) >= least
 }

@@ -39,6 +39,7 @@ func (t *Trial) measureAtOnce(ctx context.Context, in *internet, g growth) error
 	whole := mean(g.large.elapsed.Seconds(), again.elapsed.Seconds())
 	t.metric("cpu_of_ten_jobs_to_whole", ratio(ten.cpu.Seconds(), mean(g.large.cpu.Seconds(), again.cpu.Seconds())), "ratio")
 	t.metric("connections_of_ten_jobs_to_whole", ratio(float64(ten.traffic.connections), mean(float64(g.large.traffic.connections), float64(again.traffic.connections))), "ratio")
+	t.reportPeak("peak_memory_of_ten_jobs", ten.peak)
 	t.metric("seconds_again", again.elapsed.Seconds(), "s")
 	t.metric("seconds_of_ten_jobs", ten.elapsed.Seconds(), "s")
 	t.metric("seconds_of_whole", whole, "s")
@@ -68,7 +69,7 @@ func (t *Trial) atOnce(ctx context.Context, in *internet, lists []string) (r run
 			jobs.Go(func() { errs[i] = s.wholeJob(ctx, s.keys[i], list, list+".result.zst") })
 		}
 		jobs.Wait()
-		r.elapsed, r.cpu = time.Since(began), s.cpu()-cpu
+		r.elapsed, r.cpu, r.peak = time.Since(began), s.cpu()-cpu, s.peak()
 		return errors.Join(errs...)
 	})
 	if err != nil {

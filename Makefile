@@ -1,5 +1,6 @@
 # make demo    the main job: a pretend mail internet, a sample list, its verdicts
-# make test    the whole test suite
+# make test    the whole test suite; without the race detector where there is no C compiler, and its last line says so
+# make nightly every long target and make test, one after another, with a table of times and verdicts at the end; as root
 # make bench   every scenario of probity bench, or SCENARIOS="bulk single"; make bench-peers: Probity beside other libraries
 # make check   format, vet, staticcheck, import law, generated code
 # make fleet   kills, and cuts of CUT of gossip, of streams and of both, against a cluster in network namespaces; as root;
@@ -7,31 +8,38 @@
 # make kills   SIGKILL of each prober each minute of an hour, processes in namespaces, at that pace (EACH); as root
 # make fair    single calls and small lists while one of FAIR rows is under way, in virtual time
 # make torture  faults from a seed against processes of every part: make torture SEED=7 TIME=15m
-# make makespan  the time that a list of MAKESPAN rows takes with the shipped budgets, beside the least that it can
+# make makespan  the time that a list of MAKESPAN rows takes with the shipped budgets, after the least that it can
+# make versions  the version before this one, built from the history, with this one in a cluster of processes; as root
+# make tenants   how a list of 20,000 domains behind two gateways scales with egress identities, in virtual time
 # make web     the dashboard anew, into the tree from where the next build embeds it; needs Node. make build does it when
 #              its sources changed; without Node the program is built all the same, and says how to get the page
 # make charts    renders deploy/helm anew; make deploycheck: Helm's linter, Kubernetes' types, Prometheus' parsers over deploy
+# make mta     verdicts on the mailboxes of real mail servers, each in a system and a network namespace of its own; as root, with
+#              debootstrap; the servers are kept in MTA_CACHE
 # make rehearse  the runbook in three network namespaces: break a prober, mend it, back up, restore; as root
 # make licences  docs/licences.md anew; make vulncheck: known holes in what is linked, where their database can be reached
-# make test-web  the tests of the dashboard alone; make test-race, make test-calm: two more parts of make test
+# make test-web  the tests of the dashboard alone; make test-race, test-calm, test-rest and fuzz: the other parts of make test
 GO ?= go
+# The race detector, where it builds: it needs a C compiler. DETECTOR=-race insists on it.
+DETECTOR = $(shell $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race)
 # The longest first.
 RACE := ./cmd/... ./prober/... ./coordinator/... ./store/... ./bench/sim ./engine/dns ./engine/smtp
 # What is tried without the race detector: paces that are not its own; fleets and kills of processes, whose rooms it watches in
 # virtual time; and those fleets in bubbles that take half a minute and more with it, where others of their kind are watched.
-CALM := ^(TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetSurvives|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestSystemOfProcesses)$$
+CALM := ^(TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetSurvives|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestSystemOfProcesses|TestScoresVaryInsideTheirBucket)$$
 FUZZTIME ?= 500x
 ROWS ?= 20000
 CUT ?= 3m
 EACH ?= 1m
 FAIR ?= 5000000
 MAKESPAN ?= 1000000
+MTA_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/probity-mta
 SCENARIOS ?=
 PEERS ?=
 
 PAGE := api/web/dist/.built
 
-.PHONY: demo fair fleet kills makespan test test-race test-calm check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck
+.PHONY: demo fair fleet kills versions makespan tenants test test-race test-calm test-rest check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta
 
 build: $(PAGE)
 	CGO_ENABLED=0 $(GO) build -o bin/probity ./cmd/probity
@@ -43,40 +51,59 @@ web:
 	sh api/web/build.sh
 
 test-web: build
-	sh api/web/test.sh $(CURDIR)/bin/probity
+	sh api/web/test.sh "$(CURDIR)/bin/probity"
 
-demo: build
+# Without the dashboard, which takes longer to build than the rest.
+demo:
+	@echo "Building the program; the first time this takes a minute or two. Each package is named, and some seconds of linking end it."
+	CGO_ENABLED=0 $(GO) build -v -o bin/probity ./cmd/probity
 	./bin/probity demo --rows $(ROWS) --exit --listen 127.0.0.1:0
 
-fleet:
+root:
+	@[ "$$(id -u)" = 0 ] || { echo "make $(MAKECMDGOALS): network namespaces are made here, which needs root" >&2; exit 1; }
+
+fleet: root
 	PROBITY_FLEET_CUT=$(CUT) $(GO) test -v -count=1 -timeout 90m -run '^(TestFleetSurvives|TestFleetCutsOneByOne)$$' ./cmd/probity
 
-kills:
+kills: root
 	PROBITY_KILLS_EACH=$(EACH) $(GO) test -v -count=1 -timeout 90m -run '^TestKilledProbersKeepTheHour$$' ./cmd/probity
 
 fair:
 	PROBITY_FAIR_ROWS=$(FAIR) $(GO) test -v -count=1 -timeout 1h -run '^TestFleetIsFair$$' ./cmd/probity
 
-# What waits runs beside what computes; the output of each is printed whole when it ends. It names every test: one
-# binary ended with FAIL and named none.
+# The race detector's part is the longest, and has one processor a package: the others run at the same time, one after another. The
+# output of each is printed whole when it ends. It names every test: one binary ended with FAIL and named none.
 test: build
-	sh api/web/test.sh $(CURDIR)/bin/probity
-	$(GO) test $$($(GO) list ./... | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/)
-	$(MAKE) --no-print-directory --output-sync=target -j2 test-race test-calm
-	sh tools/fuzz.sh $(FUZZTIME)
+	sh api/web/test.sh "$(CURDIR)/bin/probity"
+	$(MAKE) --no-print-directory --output-sync=target -j2 test-race test-calm test-rest fuzz
+	@echo "make test: all passed, $(if $(DETECTOR),with the race detector,WITHOUT THE RACE DETECTOR: it does not build here. Install a C compiler (Debian: gcc and libc6-dev), or see what go build -race runtime/cgo says)"
 
 # With one processor a package: a bubble in virtual time fires its timers from any of its goroutines, two at once where there are two
 # processors, with one state of the race detector for both, which then dies of it (golang/go#78156). The detector looks for what is not
 # ordered, not for what happens at once: it sees fewer interleavings so, and still tells the races in them.
 test-race:
-	$(GO) test -v -race -cpu 1 -timeout 40m -skip '$(CALM)' $(RACE)
+	$(GO) test -v $(DETECTOR) -cpu 1 -timeout 40m -skip '$(CALM)' $(RACE)
 
 test-calm:
 	$(GO) test -v -timeout 40m -run '$(CALM)' ./cmd/probity
 
+test-rest:
+	packages="$$($(GO) list ./...)" && $(GO) test -v $$(echo "$$packages" | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/)
+
+# Goes on after a target that failed, and fails at the end.
+nightly:
+	@MAKE="$(MAKE)" sh tools/nightly.sh test deploycheck versions makespan tenants fair bench torture rehearse mta fleet kills
+
+versions: root
+	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./cmd/probity
+
 # In virtual time: a million rows take days of that and minutes of ours.
 makespan:
 	PROBITY_MAKESPAN_ROWS=$(MAKESPAN) $(GO) test -count=1 -v -timeout 2h -run '^TestMakespan$$' ./cmd/probity
+
+# In virtual time too: 14 days of it for one source, and five minutes of a processor.
+tenants:
+	PROBITY_TENANTS_ROWS=20000 $(GO) test -count=1 -v -timeout 2h -run '^TestTenantsScale$$' ./cmd/probity
 
 check:
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
@@ -117,8 +144,15 @@ charts:
 deploycheck:
 	cd tools/deploy && $(GO) run . ../../deploy
 
-rehearse: build
-	sh deploy/rehearse.sh $(CURDIR)/bin/probity
+rehearse: root build
+	sh deploy/rehearse.sh "$(CURDIR)/bin/probity"
+
+# The first run takes some ten minutes: Debian's packages are fetched, and maddy is compiled.
+mta: root
+	sh tests/mta/chroots.sh "$(MTA_CACHE)"
+	CGO_ENABLED=0 $(GO) -C tools/mta build -o "$(MTA_CACHE)/bin/maddy" github.com/foxcpp/maddy/cmd/maddy
+	CGO_ENABLED=0 $(GO) build -o "$(MTA_CACHE)/bin/probity" ./cmd/probity
+	PROBITY_MTA="$(MTA_CACHE)" $(GO) test -v -count=1 -parallel 32 -timeout 15m ./tests/mta
 
 licences:
 	cd tools && $(GO) run ./licences ..

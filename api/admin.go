@@ -15,11 +15,12 @@ type userJSON struct {
 	Disabled bool         `json:"disabled"`
 	Created  stamp        `json:"created_at"`
 	Limits   store.Limits `json:"limits"`
+	TOTP     bool         `json:"totp"`
 	Password string       `json:"password,omitempty"`
 }
 
 func showUser(u store.User, password string) userJSON {
-	return userJSON{u.ID, u.Email, u.Role, u.Disabled, stamp(u.Created), u.Limits, password}
+	return userJSON{u.ID, u.Email, u.Role, u.Disabled, stamp(u.Created), u.Limits, u.TOTP, password}
 }
 
 // user is the account of an e-mail address or an id.
@@ -45,11 +46,15 @@ func (x *exchange) userOfQuery() (store.User, error) {
 
 // by is who acts and from where, for the audit log.
 func (x *exchange) by() string {
-	from := ""
+	return store.Actor(x.who.User.ID, x.clientText())
+}
+
+// clientText is the client's address, empty where it is not known.
+func (x *exchange) clientText() string {
 	if a := x.client(); a.IsValid() {
-		from = a.String()
+		return a.String()
 	}
-	return store.Actor(x.who.User.ID, from)
+	return ""
 }
 
 func (x *exchange) listUsers() error {
@@ -61,7 +66,7 @@ func (x *exchange) listUsers() error {
 }
 
 func (x *exchange) addUser() error {
-	d, err := x.document()
+	d, err := x.documentOf("email", "password", "role", "credits", "limits")
 	if err != nil {
 		return err
 	}
@@ -100,6 +105,9 @@ func readUser(d *document) (n store.NewUser, err error) {
 }
 
 func readLimits(d *document) (l store.Limits, err error) {
+	if err := d.only("single_per_minute", "bulk_per_hour"); err != nil {
+		return l, err
+	}
 	single, err := d.number("single_per_minute", 0, 0, store.MaxLimit)
 	if err != nil {
 		return l, err
@@ -114,6 +122,22 @@ func (x *exchange) disableUser() error {
 
 func (x *exchange) enableUser() error {
 	return x.changeUser(func(id string) error { return x.srv.rooms.Store.EnableUser(id, x.by(), x.srv.now()) })
+}
+
+// ResetPage is the dashboard's page that a reset link leads to. The token stands behind the #, which browsers do not send.
+const ResetPage = "/app/reset#"
+
+// makeReset makes a link that gives the account of the path a new password.
+func (x *exchange) makeReset() error {
+	u, err := x.user(x.param)
+	if err != nil {
+		return err
+	}
+	token, expires, err := x.srv.rooms.Store.NewReset(u.ID, x.by(), x.srv.now())
+	if err != nil {
+		return err
+	}
+	return x.sendAs(statusCreated, map[string]any{"url": x.srv.cfg.PublicURL + ResetPage + token, "expires_at": stamp(expires)})
 }
 
 func (x *exchange) setLimits() error {

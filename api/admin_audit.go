@@ -30,7 +30,7 @@ func (x *exchange) listActs() error {
 	}
 	by, act := strings.ToLower(x.query("by")), x.query("act")
 	acts, next, err := x.srv.acts(x.query("cursor"), int(limit), func(a actJSON) bool {
-		return (act == "" || a.Act == act) && strings.Contains(strings.ToLower(a.By), by)
+		return WantedAct(a.Act, act) && strings.Contains(strings.ToLower(a.By), by)
 	})
 	if errors.Is(err, store.ErrBadCursor) {
 		return refuse(unacceptable, "cursor is none of ours: send the next_cursor of the page before.")
@@ -39,6 +39,11 @@ func (x *exchange) listActs() error {
 		return err
 	}
 	return x.sendAs(statusOK, map[string]any{"acts": acts, "next_cursor": textOrNil(next)})
+}
+
+// WantedAct tells whether a list of the log shows an act: the one that was asked for, or any but downloads, which would hide the rest.
+func WantedAct(act, asked string) bool {
+	return act == asked || asked == "" && act != store.ActDownload
 }
 
 // acts reads the log from below cursor until limit acts are wanted ones, and says where to go on; "" at its end.
@@ -71,9 +76,9 @@ func (s *Server) acts(cursor string, limit int, wanted func(actJSON) bool) ([]ac
 	return acts, cursor, nil
 }
 
-// Subject is the account that an act was done to: that of a key stands before its name.
+// Subject is the account that an act was done to: that of a key, or of the job of a download, begins the note.
 func Subject(a store.Act) string {
-	if strings.HasPrefix(a.Act, "key ") {
+	if strings.HasPrefix(a.Act, "key ") || a.Act == store.ActDownload {
 		owner, _, _ := strings.Cut(a.Note, " ")
 		return owner
 	}

@@ -1,6 +1,11 @@
 package api
 
-import "probity/store"
+import (
+	"net/netip"
+	"time"
+
+	"probity/store"
+)
 
 // keyJSON is an API key as admins see it; the secret is there once, when it is made.
 type keyJSON struct {
@@ -11,7 +16,12 @@ type keyJSON struct {
 	Last4    string `json:"last4"`
 	Created  stamp  `json:"created_at"`
 	LastUsed *stamp `json:"last_used_at"`
-	Secret   string `json:"key,omitempty"`
+
+	Scopes   store.Scopes   `json:"scopes"`
+	Expires  *stamp         `json:"expires_at"`
+	Networks []netip.Prefix `json:"networks"`
+
+	Secret string `json:"key,omitempty"`
 }
 
 func (x *exchange) showKey(k store.APIKey, secret string) keyJSON {
@@ -19,7 +29,10 @@ func (x *exchange) showKey(k store.APIKey, secret string) keyJSON {
 	if u, err := x.srv.rooms.Store.User(k.Account); err == nil {
 		owner = u.Email
 	}
-	return keyJSON{k.ID, owner, k.Name, k.Test, k.Last4, stamp(k.Created), stampOf(k.LastUsed), secret}
+	if k.Networks == nil {
+		k.Networks = []netip.Prefix{} // a list in JSON, not null
+	}
+	return keyJSON{k.ID, owner, k.Name, k.Test, k.Last4, stamp(k.Created), stampOf(k.LastUsed), k.Scopes, stampOf(k.Expires), k.Networks, secret}
 }
 
 func (x *exchange) listKeys() error {
@@ -50,7 +63,7 @@ func (x *exchange) sendKeys(account string) error {
 }
 
 func (x *exchange) createKey() error {
-	d, err := x.document()
+	d, err := x.documentOf("user", "name", "test", "scopes", "expires_at", "networks")
 	if err != nil {
 		return err
 	}
@@ -62,7 +75,7 @@ func (x *exchange) createKey() error {
 }
 
 func (x *exchange) createOwnKey() error {
-	d, err := x.document()
+	d, err := x.documentOf("name", "test", "scopes", "expires_at", "networks")
 	if err != nil {
 		return err
 	}
@@ -71,19 +84,46 @@ func (x *exchange) createOwnKey() error {
 
 // makeKey makes an account the key that a body describes, and shows it this once.
 func (x *exchange) makeKey(d *document, account string) error {
-	name, err := d.needText("name")
+	n, err := readNewKey(d)
 	if err != nil {
 		return err
 	}
-	test, err := d.flag("test", false)
-	if err != nil {
-		return err
-	}
-	secret, k, err := x.srv.rooms.Store.CreateKey(account, name, test, x.by(), x.srv.now())
+	secret, k, err := x.srv.rooms.Store.CreateKey(account, n, x.by(), x.srv.now())
 	if err != nil {
 		return err
 	}
 	return x.sendAs(statusCreated, x.showKey(k, secret))
+}
+
+func readNewKey(d *document) (n store.NewKey, err error) {
+	if n.Name, err = d.needText("name"); err != nil {
+		return n, err
+	}
+	if n.Test, err = d.flag("test", false); err != nil {
+		return n, err
+	}
+	scopes, err := d.texts("scopes")
+	if err != nil {
+		return n, err
+	}
+	if n.Scopes, err = store.ParseScopes(scopes); err != nil {
+		return n, err
+	}
+	expires, given, err := d.text("expires_at")
+	if err != nil {
+		return n, err
+	}
+	if given {
+		if n.Expires, err = time.Parse(time.RFC3339, expires); err != nil {
+			return n, refuse(unacceptable, "expires_at must be a time such as 2027-01-31T12:00:00Z.")
+		}
+	}
+	networks, err := d.texts("networks")
+	if err != nil {
+		return n, err
+	}
+	n.Networks, err = store.ParseNetworks(networks)
+	return n, err
 }
 
 // userOf is the account that the body's member user names.

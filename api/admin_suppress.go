@@ -7,12 +7,6 @@ import (
 	"probity/store"
 )
 
-// Erased is what the erasure of an address removed.
-type Erased struct {
-	Cached int `json:"cached"` // cached verdicts and kept answers
-	Jobs   int `json:"jobs"`   // jobs whose list or results held it
-}
-
 // suppressionJSON is a wish never to be probed.
 type suppressionJSON struct {
 	Kind  store.StopKind `json:"kind"`
@@ -104,30 +98,4 @@ func (x *exchange) unsuppress() error {
 	}
 	x.ctx.Response.SetStatusCode(statusNoContent)
 	return nil
-}
-
-// erase forgets an address. It is written into the audit log without the address.
-func (x *exchange) erase() error {
-	d, err := x.document()
-	if err != nil {
-		return err
-	}
-	text, err := d.needText("address")
-	if err != nil {
-		return err
-	}
-	a, err := engine.ParseTrimmed(text)
-	if err != nil {
-		return refuse(unacceptable, "address must be an e-mail address.")
-	}
-	var removed Erased
-	if x.srv.rooms.Erase != nil {
-		if removed, err = x.srv.rooms.Erase(x.srv.ending, a.Folded()); err != nil {
-			return err
-		}
-	}
-	if err := x.srv.rooms.Store.Audit(store.Act{At: x.srv.now(), By: x.by(), Act: "erase", Target: "an address"}); err != nil {
-		return err
-	}
-	return x.sendAs(statusOK, removed)
 }

@@ -12,7 +12,10 @@ import (
 // admit decides about a request by all that can be known without its body. A request to a limited path counts from here
 // on, whatever its answer.
 func (x *exchange) admit() error {
-	var err error
+	err := checkFraming(&x.ctx.Request.Header)
+	if err != nil {
+		return err
+	}
 	method, path := x.ctx.Method(), x.ctx.Request.URI().PathOriginal()
 	if x.route = x.srv.findFixed(method, path); x.route == nil {
 		if x.route, x.param, err = x.srv.find(string(method), string(path)); err != nil {
@@ -53,7 +56,10 @@ func (x *exchange) authorize() error {
 	if err != nil {
 		return err
 	}
-	return x.refuseCustomer()
+	if err := x.refuseCustomer(); err != nil {
+		return err
+	}
+	return x.holdKey()
 }
 
 // unlock lets the bearer of a key in.
@@ -64,6 +70,20 @@ func (x *exchange) unlock(headers [][]byte) error {
 	}
 	if x.who, err = x.srv.rooms.Store.Authenticate(secret, x.at); err != nil {
 		return noKey()
+	}
+	return nil
+}
+
+// holdKey holds a key to its scopes and networks; a session has neither.
+func (x *exchange) holdKey() error {
+	if x.visit != nil {
+		return nil
+	}
+	if !x.who.MayUse(x.route.scopes) {
+		return refuse(forbidden, "This key may not do this: use one with the scope %s.", strings.Join(x.route.scopes.Names(), " or "))
+	}
+	if x.who.Networks != nil && !x.who.MayComeFrom(x.client()) {
+		return refuse(forbidden, "This key may not be used from %s: use it from one of its networks, or make one for yours.", x.client())
 	}
 	return nil
 }
@@ -154,4 +174,13 @@ func (x *exchange) document() (*document, error) {
 		return nil, err
 	}
 	return x.members.parse(b)
+}
+
+// documentOf is a document that may have these members only.
+func (x *exchange) documentOf(members ...string) (*document, error) {
+	d, err := x.document()
+	if err != nil {
+		return nil, err
+	}
+	return d, d.only(members...)
 }

@@ -2,9 +2,14 @@ package api
 
 import (
 	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/pprof"
+	"os"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -17,14 +22,21 @@ type Backstage struct {
 	Config  func() any   // the configuration in force, secrets masked; nil: none
 	Probes  http.Handler // recent probes; nil: none
 	Server  *Server      // for health; nil is always ready
+	Log     *slog.Logger // of metrics that cannot be told; nil: none
 }
 
 // Handler is the admin listener's: metrics, pprof, debug pages and health.
 func (b Backstage) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(b.Metrics, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	metrics := promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorHandling: promhttp.ContinueOnError} // what cannot be told hides nothing else
+	if b.Log != nil {
+		metrics.ErrorLog = slog.NewLogLogger(b.Log.Handler(), slog.LevelError)
+	}
+	mux.Handle("GET /metrics", promhttp.HandlerFor(b.Metrics, metrics))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/cmdline", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, os.Args[0]) // the arguments may hold a proxy's password
+	})
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
@@ -40,6 +52,22 @@ func (b Backstage) Handler() http.Handler {
 		answerRefusal(w, refuse(notFound, "There is nothing here: see /metrics, /debug/pprof/, /debug/config, /debug/probes, /healthz, /readyz."))
 	})
 	return mux
+}
+
+// OwnHosts refuses requests that name a host other than localhost or an address. A page in a browser on this machine may have any name
+// resolve to loopback, and then read what its own name answers (DNS rebinding); it cannot do so by these.
+func OwnHosts(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		if _, err := parseHop(host); err != nil && !strings.EqualFold(host, "localhost") {
+			answerRefusal(w, refuse(forbidden, "This listener is for this machine: ask it as localhost, or by its address."))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func (b Backstage) readiness(w http.ResponseWriter, _ *http.Request) {

@@ -68,8 +68,11 @@ func TestPartsInAnyOrder(t *testing.T) {
 		require.Equal(t, "n", job["name"], name)
 		w.wait(w.key, job["job_id"].(string))
 	}
-	job := w.finished(w.key, part{"file", "l.csv", "email\na@shop.test\n"}, part{"callback_url", "", "http://127.0.0.1:9/x"}, part{"max_hours", "", "3"}, part{"callback_content", "", "link"})
+	job := w.finished(w.key, part{"file", "l.csv", "email\na@shop.test\n"}, part{"callback_url", "", "http://127.0.0.1:9/x"}, part{"max_hours", "", "3"}, part{"callback_content", "", "link"}, part{"callback_input", "", "true"})
 	require.Equal(t, "http://127.0.0.1:9/x", job["callback_url"])
+	kept, err := w.store.Job(job["job_id"].(string))
+	require.NoError(t, err)
+	require.True(t, kept.CallbackInput)
 	w.leftNothing()
 }
 
@@ -116,8 +119,9 @@ func TestBadUploads(t *testing.T) {
 		{"column that is not there", []part{{"file", "a.csv", "email\na@b.c\n"}, {"email_column", "", "mail"}}, 422, ""},
 		{"has_header", []part{{"has_header", "", "perhaps"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "has_header"},
 		{"max_age", []part{{"max_age", "", "-1"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "max_age"},
-		{"max_hours behind", []part{{"file", "a.csv", "email\na@b.c\n"}, {"max_hours", "", "73"}}, 422, "max_hours"},
+		{"max_hours behind", []part{{"file", "a.csv", "email\na@b.c\n"}, {"max_hours", "", "721"}}, 422, "max_hours must be auto, or a whole number from 1 to 720."},
 		{"callback_content", []part{{"file", "a.csv", "email\na@b.c\n"}, {"callback_content", "", "some"}}, 422, "callback_content"},
+		{"callback_input", []part{{"file", "a.csv", "email\na@b.c\n"}, {"callback_input", "", "some"}}, 422, "callback_input"},
 		{"callback that is none", []part{{"file", "a.csv", "email\na@b.c\n"}, {"callback_url", "", "ftp://example.com/"}}, 422, "callback_url"},
 		{"callback to a private address", []part{{"callback_url", "", "http://10.0.0.1/"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "callback_url"},
 		{"callback with a password", []part{{"callback_url", "", "http://a:hunter2@example.com/"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "callback_url"},
@@ -319,6 +323,7 @@ func TestResultForms(t *testing.T) {
 		lines := w.get(path+"?format=jsonl&status=INVALID,UNKNOWN", w.key)
 		require.Equal(t, "application/x-ndjson", lines.header.Get("Content-Type"))
 		require.Equal(t, 2, strings.Count(string(lines.body), "\n"))
+		require.Equal(t, 2, strings.Count(string(lines.body), `,"input":{`), "%s", lines.body)
 		for _, bad := range []string{"status=valid", "status=", "status=VALID,", "format=xml", "compress=br", "partial=maybe"} {
 			require.Equal(t, 422, w.get(path+"?"+bad, w.key).status, bad)
 		}

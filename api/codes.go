@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -55,14 +56,15 @@ var kindStatus = [...]int{failed: 500, malformed: 400, unauthorized: 401, paymen
 
 // refusal is an answer that is an error. It is made by whoever knows what to do about it.
 type refusal struct {
-	kind   refusalKind
-	detail string
-	retry  time.Duration // Retry-After, in whole seconds, at least one; 0: no such header
-	allow  string        // of wrongMethod: the methods that are allowed
-	length int64         // of badRange: the length of the file
-	hangUp bool          // the connection is out of step or not worth keeping
-	asked  bool          // a test key asked for it: nothing is wrong
-	cause  error         // for the log
+	kind      refusalKind
+	detail    string
+	retry     time.Duration // Retry-After, in whole seconds, at least one; 0: no such header
+	allow     string        // of wrongMethod: the methods that are allowed
+	length    int64         // of badRange: the length of the file
+	challenge string        // of unauthorized: what proves who asks; empty: a key
+	hangUp    bool          // the connection is out of step or not worth keeping
+	asked     bool          // a test key asked for it: nothing is wrong
+	cause     error         // for the log
 }
 
 func (r *refusal) Error() string { return r.detail }
@@ -79,7 +81,7 @@ func refuse(kind refusalKind, format string, args ...any) *refusal {
 
 const (
 	failedDetail = "The server failed and nothing was charged: try again, and report the X-Request-Id if it happens again."
-	badKeyDetail = "The API key is missing, wrong or revoked: send Authorization: Bearer <API key>."
+	badKeyDetail = "The API key is missing, wrong, revoked or expired: send Authorization: Bearer <API key>."
 	retryLater   = 5 * time.Second
 )
 
@@ -148,6 +150,10 @@ var storeRefusals = []struct {
 	kind   refusalKind
 	advice string
 }{
+	{store.ErrNoReset, gone, "ask an admin for another."},
+	{store.ErrTOTPOn, conflict, "use those of its app, or switch TOTP off first."},
+	{store.ErrTOTPOff, conflict, "look at the account, there is nothing to switch off."},
+	{store.ErrNoTOTP, conflict, "ask for one first."},
 	{store.ErrBadKey, unauthorized, "send Authorization: Bearer <API key>."},
 	{store.ErrNotFound, notFound, "check the id."},
 	{store.ErrNoCallback, notFound, "only a job that was uploaded with a callback_url has one."},
@@ -160,8 +166,9 @@ var storeRefusals = []struct {
 	{store.ErrBadEmail, unacceptable, "email must be an address such as ann@example.com."},
 	{store.ErrBadRole, unacceptable, "change role."},
 	{store.ErrBadLimit, unacceptable, "change limits."},
-	{store.ErrPasswordLength, unacceptable, "change password."},
+	{store.ErrPasswordLength, unacceptable, fmt.Sprintf("send a password of %d to %d bytes.", store.MinPassword, store.MaxPassword)},
 	{store.ErrBadName, unacceptable, "change name."},
+	{store.ErrBadExpiry, unacceptable, "send a time such as 2027-01-31T12:00:00Z, or none for a key that does not expire."},
 	{store.ErrCreditsRange, unacceptable, "change the amount of credits."},
 	{store.ErrBadSuppression, unacceptable, "change kind or name."},
 }
@@ -175,8 +182,14 @@ func refusalOfStore(err error) *refusal {
 		r.retry = time.Second
 		return r
 	}
+	if errors.Is(err, store.ErrPasswordsBusy) {
+		return busy("Too many passwords are being checked")
+	}
 	if errors.Is(err, store.ErrTooManyInFlight) || errors.Is(err, context.Canceled) {
 		return busy("The server is busy or shutting down")
+	}
+	if errors.Is(err, store.ErrBadScopes) || errors.Is(err, store.ErrBadNetwork) {
+		return refuse(unacceptable, "%s.", err)
 	}
 	for _, s := range storeRefusals {
 		if errors.Is(err, s.err) {
@@ -235,7 +248,7 @@ func (r *refusal) headers() map[string]string {
 	}
 	switch r.kind {
 	case unauthorized:
-		h["WWW-Authenticate"] = "Bearer"
+		h["WWW-Authenticate"] = cmp.Or(r.challenge, "Bearer")
 	case wrongMethod:
 		h["Allow"] = r.allow
 	case badRange:

@@ -21,7 +21,7 @@ type Config struct {
 	PublicPerDay int // anonymous verifications of all clients together; default 1,000
 
 	MaxConns      int           // open connections; default 16,384
-	MaxConnsPerIP int           // of one client address that is no trusted proxy; default 1,024
+	MaxConnsPerIP int           // of one client address, or IPv6 /64, that is no trusted proxy, and four times that of a /48; default 1,024
 	MaxHeader     int           // bytes of request line and header; default 16 KiB
 	MaxUpload     int64         // bytes of an upload as it is sent; default 9 GiB
 	DiskFloor     int64         // free bytes below which uploads are refused; default 1 GiB

@@ -264,7 +264,7 @@ func TestSpecifiedLimits(t *testing.T) {
 	w := newWorld(t, nil)
 	u, _, err := w.store.AddUser(t.Context(), store.NewUser{Email: "plain@probity.test", Credits: 100}, "test", time.Now())
 	require.NoError(t, err)
-	key, _, err := w.store.CreateKey(u.ID, "live", false, "test", time.Now())
+	key, _, err := w.store.CreateKey(u.ID, store.NewKey{Name: "live"}, "test", time.Now())
 	require.NoError(t, err)
 	t.Run("8 /verify/single: 30 requests per minute per user", func(t *testing.T) {
 		for i := range 30 {
@@ -309,7 +309,7 @@ func TestSpecifiedLimits(t *testing.T) {
 	})
 	t.Run("8 limits are per user, not per key", func(t *testing.T) {
 		w.ahead.Store(0)
-		another, _, err := w.store.CreateKey(u.ID, "another", false, "test", time.Now())
+		another, _, err := w.store.CreateKey(u.ID, store.NewKey{Name: "another"}, "test", time.Now())
 		require.NoError(t, err)
 		limited(t, w.post("/v1/verify/single", another, `{"email":"ann@shop.test"}`), 60)
 		require.Equal(t, 200, w.single(`{"email":"ann@shop.test"}`).status, "another user's")
@@ -341,6 +341,6 @@ func TestKeysOfTheResultAreExactlyFifteen(t *testing.T) {
 		keys = append(keys, k)
 	}
 	sort.Strings(keys)
-	require.Equal(t, strings.Fields("attempts checked_by did_you_mean duration_ms enhanced_code is_catch_all mailbox_disabled mailbox_full mx_host "+
-		"normalized_email retry_after rule smtp_code smtp_message stage"), keys)
+	require.Equal(t, strings.Fields("attempts checked_by did_you_mean duration_ms enhanced_code is_alias is_catch_all mailbox_disabled mailbox_full mx_host "+
+		"normalized_email retry_after rule score_parts smtp_code smtp_message stage"), keys)
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -17,7 +18,7 @@ const (
 	lingerBytes = 32 << 20
 )
 
-// door counts connections by client address and turns away those over a limit.
+// door counts connections by client address, or by network where one client has many addresses, and turns away those over a limit.
 type door struct {
 	net.Listener
 	max, maxPerIP int
@@ -27,12 +28,29 @@ type door struct {
 
 	mu    sync.Mutex // guards all below
 	conns map[*clientConn]struct{}
-	from  map[netip.Addr]int
+	from  map[netip.Prefix]int
+}
+
+// A client with IPv6 has a /64 to itself, and many a /48, which may have this many times as much: a quarter of all connections.
+const (
+	clientBits   = 64
+	siteBits     = 48
+	siteMultiple = 4
+)
+
+// clientNets are the networks that the connections of an address count for, the narrowest first.
+func clientNets(a netip.Addr) []netip.Prefix {
+	if !a.Is6() {
+		return []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}
+	}
+	client, _ := a.Prefix(clientBits) // an IPv6 address has that many bits
+	site, _ := a.Prefix(siteBits)
+	return []netip.Prefix{client, site}
 }
 
 func newDoor(ln net.Listener, c Config) *door {
 	return &door{Listener: ln, max: c.MaxConns, maxPerIP: c.MaxConnsPerIP, stall: c.StallTimeout, tls: c.TLS,
-		trusted: func(a netip.Addr) bool { return isTrusted(c.TrustedProxies, a) }, conns: make(map[*clientConn]struct{}), from: make(map[netip.Addr]int)}
+		trusted: func(a netip.Addr) bool { return isTrusted(c.TrustedProxies, a) }, conns: make(map[*clientConn]struct{}), from: make(map[netip.Prefix]int)}
 }
 
 // Accept gives the next connection that is let in.
@@ -42,11 +60,11 @@ func (d *door) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		cc := &clientConn{Conn: c, raw: c, door: d, from: addrOf(c.RemoteAddr())}
+		cc := &clientConn{Conn: c, raw: c, door: d}
 		if d.tls != nil {
 			cc.Conn = tls.Server(c, d.tls) // it shakes hands at the first read, under the deadline of a header
 		}
-		if why := d.enter(cc); why != nil {
+		if why := d.enter(cc, addrOf(c.RemoteAddr())); why != nil {
 			d.turnAway(c, why)
 			continue
 		}
@@ -54,20 +72,27 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-func (d *door) enter(c *clientConn) *refusal {
+func (d *door) enter(c *clientConn, from netip.Addr) *refusal {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	from := c.from
 	if len(d.conns) >= d.max {
 		return busy("The server has too many connections")
 	}
 	if from.IsValid() && !d.trusted(from) {
-		if d.from[from] >= d.maxPerIP {
-			r := refuse(tooMany, "This client address has %d connections open: close some, or use them again.", d.maxPerIP)
-			r.retry = time.Second
-			return r
+		nets := clientNets(from)
+		limit := d.maxPerIP
+		for _, n := range nets {
+			if d.from[n] >= limit {
+				r := refuse(tooMany, "This client address, or its network %s, has %d connections open: close some, or use them again.", n, limit)
+				r.retry = time.Second
+				return r
+			}
+			limit *= siteMultiple
 		}
-		d.from[from]++
+		for _, n := range nets {
+			d.from[n]++
+		}
+		c.nets = nets
 	}
 	d.conns[c] = struct{}{}
 	return nil
@@ -77,10 +102,10 @@ func (d *door) leave(c *clientConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.conns, c)
-	if n := d.from[c.from]; n > 1 {
-		d.from[c.from] = n - 1
-	} else {
-		delete(d.from, c.from)
+	for _, n := range c.nets {
+		if d.from[n]--; d.from[n] == 0 {
+			delete(d.from, n)
+		}
 	}
 }
 
@@ -118,7 +143,7 @@ type clientConn struct {
 	net.Conn
 	raw    net.Conn // the same, or what is below its TLS
 	door   *door
-	from   netip.Addr
+	nets   []netip.Prefix // what it counts for; none of a trusted proxy
 	linger atomic.Bool
 	closed atomic.Bool
 	// heard tells that the client has ended its side. A stream of chunks that the client breaks off between two of them
@@ -126,6 +151,8 @@ type clientConn struct {
 	heard atomic.Bool
 	// spoke tells that the client has sent something.
 	spoke atomic.Bool
+	// early is a byte that came before its request was read. Reads do not overlap.
+	early []byte
 	// until is the deadline of writes. Writes do not overlap.
 	until time.Time
 	// late is the deadline of reads, and watched the one that the connection has: never after it. Reads do not overlap.
@@ -164,6 +191,11 @@ func (c *clientConn) readInTime(b []byte) (int, error) {
 }
 
 func (c *clientConn) Read(b []byte) (int, error) {
+	if len(c.early) > 0 && len(b) > 0 {
+		n := copy(b, c.early)
+		c.early = nil
+		return n, nil
+	}
 	n, err := c.readInTime(b)
 	if err == io.EOF {
 		c.heard.Store(true)
@@ -230,6 +262,44 @@ func hangUpSilent(c net.Conn) bool {
 	}
 	_ = cc.Close()
 	return true
+}
+
+// whileConnected is a context that ends when the client hangs up or the server's patience is over. Until stop returns, nothing
+// else may read from the connection; the request's body was read to its end.
+func (x *exchange) whileConnected() (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(x.srv.ending)
+	cc, ok := x.ctx.Conn().(*clientConn)
+	if !ok {
+		return ctx, cancel
+	}
+	quit := cc.listen(cancel)
+	return ctx, func() { quit(); cancel() }
+}
+
+// listen reads from the connection while its request is worked on, and calls gone when the client has ended its side. A byte of
+// the next request that comes early is kept for Read. net/http does the same for each of its requests.
+func (c *clientConn) listen(gone func()) (quit func()) {
+	if c.early != nil {
+		return func() {}
+	}
+	_ = c.Conn.SetReadDeadline(time.Time{}) // a connection that takes no deadline ends at its next read
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		var b [1]byte
+		n, err := c.Conn.Read(b[:])
+		if n > 0 {
+			c.early = b[:n]
+		}
+		if err != nil && !isTimeout(err) {
+			c.heard.Store(true)
+			gone()
+		}
+	})
+	return func() {
+		_ = c.Conn.SetReadDeadline(time.Unix(1, 0)) // long over: ends the read
+		listening.Wait()
+		_ = c.watchReads()
+	}
 }
 
 // isTimeout reports that a deadline passed.

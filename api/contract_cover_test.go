@@ -30,6 +30,7 @@ func TestEveryDescribedAnswerIsMet(t *testing.T) {
 	c.jobs()
 	c.public()
 	c.without()
+	c.outOfScope()
 	c.draining()
 	hidden := newWorld(t, func(c *Config) { c.HideDocs = true })
 	hidden.contract = w.contract
@@ -75,6 +76,16 @@ func (c *cover) pages() {
 	for _, path := range []string{"/docs", "/openapi.json", "/widget.js"} {
 		tag := c.w.get(path, "").header.Get("ETag")
 		c.is(304, c.w.do(request{method: "GET", path: path, header: map[string]string{"If-None-Match": tag}}))
+	}
+}
+
+// outOfScope uses keys for what they do not open.
+func (c *cover) outOfScope() {
+	none := c.w.keyWith(c.w.admin.ID, store.NewKey{Scopes: store.ScopeAdmin})
+	for _, r := range c.w.server.table {
+		if r.access == keyOnly || r.access == keyOrSig {
+			c.is(403, c.w.do(request{method: r.method, path: strings.Replace(r.name, "{job_id}", "x", 1), key: none}))
+		}
 	}
 }
 
@@ -141,6 +152,8 @@ func (c *cover) jobs() {
 	path := c.is(202, w.upload(c.key, nil, part{"file", "l.csv", "email\na@shop.test\n"}, part{"callback_url", "", "http://127.0.0.1:9/"})).header.Get("Location")
 	c.is(200, w.get(path, c.key))
 	c.is(422, w.get(path+"?wait=x", c.key))
+	c.is(200, w.get(path+"/plan?sources=3&refused=50", c.key))
+	c.is(422, w.get(path+"/plan?sources=0", c.key))
 	c.is(409, w.get(path+"/results", c.key))
 	c.is(409, c.post(path+"/callback", c.key))
 	c.is(409, w.do(request{method: "DELETE", path: path, key: c.key}))
@@ -152,6 +165,7 @@ func (c *cover) jobs() {
 	for _, act := range []string{"/pause", "/resume"} {
 		c.is(409, c.post(path+act, c.key))
 	}
+	c.is(409, w.get(path+"/plan", c.key))
 	finished := w.finished(c.key, part{"file", "l.csv", "email\na@shop.test\n"}, part{"callback_url", "", "http://127.0.0.1:9/"})
 	c.job = "/v1/verify/bulk/" + finished["job_id"].(string)
 	c.is(409, c.post(c.job+"/cancel", c.key))
@@ -201,7 +215,7 @@ func (c *cover) public() {
 // keyed are the operations that want a key.
 func (c *cover) keyed(job string) (list []request) {
 	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/credits", "GET " + job, "DELETE " + job,
-		"POST " + job + "/pause", "POST " + job + "/resume", "POST " + job + "/cancel", "GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
+		"POST " + job + "/pause", "POST " + job + "/resume", "POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
 		method, path, _ := strings.Cut(what, " ")
 		list = append(list, request{method: method, path: path})
 	}

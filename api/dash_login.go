@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -28,23 +29,24 @@ type serviceJSON struct {
 	URL       string `json:"public_url"`
 	Docs      bool   `json:"docs"`
 	MaxUpload int64  `json:"max_upload_bytes"`
+	Retained  int64  `json:"results_kept_seconds"`
 }
 
 func (x *exchange) sendVisit(status int, u store.User, v visit) error {
 	return x.sendAs(status, visitorJSON{User: showUser(u, ""), Limits: ownLimits{u.SinglePerMinute(), u.BulkPerHour()},
 		Session: v.ID, Expires: stamp(v.Expires), CSRF: store.CSRFToken(v.token),
-		Service: serviceJSON{x.srv.cfg.PublicURL, !x.srv.cfg.HideDocs, x.srv.cfg.MaxUpload}})
+		Service: serviceJSON{x.srv.cfg.PublicURL, !x.srv.cfg.HideDocs, x.srv.cfg.MaxUpload, int64(x.srv.rooms.Coordinator.Retained().Seconds())}})
 }
 
 func (x *exchange) getVisit() error { return x.sendVisit(statusOK, x.who.User, *x.visit) }
 
-// logIn takes e-mail address and password for a session. A page of another origin cannot send JSON here unasked; one of
+// logIn takes e-mail address and password, and a code where the account asks for one, for a session. A page of another origin cannot send JSON here unasked; one of
 // ours that was made to do so is refused all the same.
 func (x *exchange) logIn() error {
 	if err := x.refuseForeignPage(); err != nil {
 		return err
 	}
-	d, err := x.document()
+	d, err := x.documentOf("email", "password", "code")
 	if err != nil {
 		return err
 	}
@@ -56,7 +58,11 @@ func (x *exchange) logIn() error {
 	if err != nil {
 		return err
 	}
-	u, err := x.checkPassword(email, password)
+	code, _, err := d.text("code")
+	if err != nil {
+		return err
+	}
+	u, err := x.prove(x.srv.rooms.Store.LogIn, store.Login{Email: email, Password: password, Code: code})
 	if err != nil {
 		return err
 	}
@@ -71,25 +77,97 @@ func (x *exchange) logIn() error {
 	return x.sendVisit(statusOK, u, visit{token, session})
 }
 
-func (x *exchange) checkPassword(email, password string) (store.User, error) {
-	u, err := x.srv.rooms.Store.CheckPassword(x.srv.ending, email, password, x.srv.now())
+// resetPassword gives an account a new password for the token of a reset link.
+func (x *exchange) resetPassword() error {
+	if err := x.refuseForeignPage(); err != nil {
+		return err
+	}
+	d, err := x.documentOf("token", "password")
+	if err != nil {
+		return err
+	}
+	token, err := d.needText("token")
+	if err != nil {
+		return err
+	}
+	next, err := d.needText("password")
+	if err != nil {
+		return err
+	}
+	if d := x.srv.rooms.Store.AllowLogin(x.client(), x.srv.now()); !d.OK {
+		return overLimit(d)
+	}
+	ctx, stop := x.whileConnected()
+	defer stop()
+	if err := x.srv.rooms.Store.ResetPassword(ctx, token, next, x.client().String(), x.srv.now()); err != nil {
+		return err
+	}
+	x.ctx.Response.SetStatusCode(statusNoContent)
+	return nil
+}
+
+// prover is how the store is convinced that somebody owns an account.
+type prover func(context.Context, store.Login, time.Time) (store.User, error)
+
+// prove waits for its turn for as long as the client does. Every attempt counts in the window of the client's network.
+func (x *exchange) prove(by prover, l store.Login) (store.User, error) {
+	if d := x.srv.rooms.Store.AllowLogin(x.client(), x.srv.now()); !d.OK {
+		return store.User{}, overLimit(d)
+	}
+	ctx, stop := x.whileConnected()
+	defer stop()
+	l.From = x.client()
+	u, err := by(ctx, l, x.srv.now())
 	return u, refusalOfLogin(err, x.srv.now())
 }
+
+// proveAgain is prove for the account of the session, which goes on if it fails.
+func (x *exchange) proveAgain(by prover, l store.Login) error {
+	l.Email = x.who.User.Email
+	_, err := x.prove(by, l)
+	switch {
+	case errors.Is(err, store.ErrBadCredentials):
+		return refuse(unacceptable, "This is not the account's password: try again.")
+	case errors.Is(err, store.ErrBadCode), errors.Is(err, store.ErrCodeNeeded):
+		return refuse(unacceptable, badCodeDetail)
+	}
+	return err
+}
+
+const badCodeDetail = "The code is wrong or was used before: wait for the next one of your app, or send a recovery code."
 
 // refusalOfLogin is the answer to a login that failed.
 func refusalOfLogin(err error, now time.Time) error {
 	if e, ok := errors.AsType[*store.ErrLockedOut](err); ok {
-		r := refuse(tooMany, "There were too many failed attempts for this account: wait, then try again.")
+		what := "address"
+		if e.Codes {
+			what = "account"
+		}
+		r := refuse(tooMany, "There were too many failed attempts for this %s: wait, then try again.", what)
 		r.retry, r.cause = max(time.Second, e.Until.Sub(now)), err
 		return r
 	}
 	switch {
 	case errors.Is(err, store.ErrBadCredentials):
-		return refuse(unauthorized, "The e-mail address or the password is wrong: try again.")
+		return refusalFor(err, "", "The e-mail address or the password is wrong: try again.")
+	case errors.Is(err, store.ErrCodeNeeded):
+		return refusalFor(err, codeChallenge, "This account asks for a code: send code as well, from your authenticator app, or a recovery code.")
+	case errors.Is(err, store.ErrBadCode):
+		return refusalFor(err, codeChallenge, badCodeDetail)
 	case errors.Is(err, store.ErrDisabled):
 		return refuse(forbidden, "This account is disabled: ask whoever runs the service.")
 	}
 	return err
+}
+
+// codeChallenge is what WWW-Authenticate says when the password was right and a code is missing or wrong.
+const codeChallenge = "TOTP"
+
+// refusalFor is a 401 that still knows its cause.
+func refusalFor(cause error, challenge, detail string) error {
+	r := refuse(unauthorized, "%s", detail)
+	r.challenge, r.cause = challenge, cause
+	return r
 }
 
 func (x *exchange) logOut() error {
@@ -145,7 +223,7 @@ func (x *exchange) endOtherSessions() error {
 
 // changePassword asks for the present password again, and ends all other sessions.
 func (x *exchange) changePassword() error {
-	d, err := x.document()
+	d, err := x.documentOf("current", "password")
 	if err != nil {
 		return err
 	}
@@ -157,11 +235,7 @@ func (x *exchange) changePassword() error {
 	if err != nil {
 		return err
 	}
-	_, err = x.checkPassword(x.who.User.Email, present)
-	if r, ok := errors.AsType[*refusal](err); ok && r.kind == unauthorized {
-		return refuse(unacceptable, "current is not this account's password: try again.")
-	}
-	if err != nil {
+	if err := x.proveAgain(x.srv.rooms.Store.CheckPassword, store.Login{Password: present}); err != nil {
 		return err
 	}
 	if err := x.srv.rooms.Store.SetPassword(x.srv.ending, x.who.User.ID, store.NewPassword{Password: next, Keep: x.visit.ID, By: x.by()}, x.srv.now()); err != nil {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"reflect"
 	"runtime"
@@ -46,9 +47,13 @@ type operatorJob struct {
 	*record
 }
 
-// listAllJobs serves the newest jobs of all accounts.
+// listAllJobs serves a page of the jobs of all accounts, newest first.
 func (x *exchange) listAllJobs() error {
 	limit, err := x.queryNumber("limit", maxPage, 1, maxPage)
+	if err != nil {
+		return err
+	}
+	cursor, err := x.cursor()
 	if err != nil {
 		return err
 	}
@@ -58,20 +63,29 @@ func (x *exchange) listAllJobs() error {
 	}
 	var jobs []*store.Job
 	total := 0
+	keep := int(limit) + 1 // one more than a page: it tells whether there is a next one, and where that begins
 	err = x.srv.rooms.Store.AllJobs(func(j *store.Job) error {
 		if state != "" && j.State != state {
 			return nil
 		}
 		total++
-		if jobs = append(jobs, j); len(jobs) >= 2*maxPage {
-			jobs = newest(jobs, int(limit))
+		if cursor != "" && placeOf(j) < cursor {
+			return nil
+		}
+		if jobs = append(jobs, j); len(jobs) >= 2*maxPage+2 {
+			jobs = newest(jobs, keep)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	records, err := x.srv.recordsOf(newest(jobs, int(limit)))
+	jobs = newest(jobs, keep)
+	next := ""
+	if len(jobs) == keep {
+		next, jobs = placeOf(jobs[limit]), jobs[:limit]
+	}
+	records, err := x.srv.recordsOf(jobs)
 	if err != nil {
 		return err
 	}
@@ -83,12 +97,17 @@ func (x *exchange) listAllJobs() error {
 	for _, r := range records {
 		list = append(list, operatorJob{x.srv.accountOf(owners[r.ID]), r})
 	}
-	return x.sendAs(statusOK, map[string]any{"jobs": list, "total": total})
+	return x.sendAs(statusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
 }
 
-// newest keeps the n jobs that were made last.
+// placeOf is where a job stands among all, the newest first, as a cursor.
+func placeOf(j *store.Job) string {
+	return string(binary.BigEndian.AppendUint64(nil, ^uint64(j.CreatedAt.UnixNano()))) + j.ID
+}
+
+// newest keeps the n jobs that were made last, in the order of their places.
 func newest(jobs []*store.Job, n int) []*store.Job {
-	slices.SortStableFunc(jobs, func(a, b *store.Job) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	slices.SortFunc(jobs, func(a, b *store.Job) int { return strings.Compare(placeOf(a), placeOf(b)) })
 	return jobs[:min(n, len(jobs))]
 }
 
@@ -192,6 +211,7 @@ type providerJSON struct {
 	Name      string         `json:"name"`
 	MX        []string       `json:"mx"`
 	Wide      bool           `json:"wide"`
+	Kind      string         `json:"kind"`
 	AcceptAll bool           `json:"accept_all"`
 	Probe     bool           `json:"probe"`
 	TLS       string         `json:"tls"`
@@ -200,6 +220,8 @@ type providerJSON struct {
 	Source    string         `json:"source"`
 	Date      string         `json:"date"`
 	Terms     string         `json:"terms"`
+	Forbid    bool           `json:"terms_forbid"`
+	TermsFrom string         `json:"terms_source"`
 	Changed   []string       `json:"overridden"`
 }
 
@@ -220,14 +242,15 @@ func (x *exchange) listProviders() error {
 
 // showProvider shows a provider beside the one that was shipped, nil where none was.
 func showProvider(p, was *engine.Provider) providerJSON {
-	v := providerJSON{ID: p.ID, Name: p.Name, MX: append([]string{}, p.MX...), Wide: p.Wide, AcceptAll: p.AcceptAll, Probe: p.Probe,
-		TLS: p.TLS.String(), Limits: showLimits(p.Limits), Rules: len(p.Rules), Source: p.Source, Date: p.Date, Terms: p.Terms, Changed: []string{}}
+	v := providerJSON{ID: p.ID, Name: p.Name, MX: append([]string{}, p.MX...), Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(), AcceptAll: p.AcceptAll, Probe: p.Probe,
+		TLS: p.TLS.String(), Limits: showLimits(p.Limits), Rules: len(p.Rules), Source: p.Source, Date: p.Date, Terms: p.Terms, Forbid: p.TermsForbid,
+		TermsFrom: p.TermsSource, Changed: []string{}}
 	if was == nil {
 		v.Changed = append(v.Changed, "added")
 		return v
 	}
 	for name, same := range map[string]bool{"limits": p.Limits == was.Limits, "probe": p.Probe == was.Probe, "accept_all": p.AcceptAll == was.AcceptAll,
-		"wide": p.Wide == was.Wide, "tls": p.TLS == was.TLS, "mx": slices.Equal(p.MX, was.MX), "rules": sameRules(p.Rules, was.Rules)} {
+		"kind": p.Kind == was.Kind && p.FleetSources == was.FleetSources, "tls": p.TLS == was.TLS, "mx": slices.Equal(p.MX, was.MX), "rules": sameRules(p.Rules, was.Rules)} {
 		if !same {
 			v.Changed = append(v.Changed, name)
 		}

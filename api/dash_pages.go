@@ -38,6 +38,12 @@ type site struct {
 	assets map[string]asset // by name below /assets/
 }
 
+// HasDashboard tells whether this program was built with the dashboard.
+func HasDashboard() bool {
+	_, err := fs.Stat(webFiles, "web/dist/index.html")
+	return err == nil
+}
+
 func newSite() (*site, error) {
 	s := &site{assets: make(map[string]asset)}
 	var err error

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +40,12 @@ func (w *world) logIn(email, password string) reply {
 	body, err := json.Marshal(map[string]string{"email": email, "password": password})
 	require.NoError(w.t, err)
 	return w.post("/v1/dash/login", "", string(body))
+}
+
+// logInFrom is logIn through a proxy that is trusted.
+func (w *world) logInFrom(addr, email, password string) reply {
+	return w.do(request{method: "POST", path: "/v1/dash/login", body: strings.NewReader(`{"email":"` + email + `","password":"` + password + `"}`),
+		header: map[string]string{"Content-Type": "application/json", "X-Forwarded-For": addr}})
 }
 
 func (b *browser) do(method, path, body string) reply {
@@ -88,13 +96,29 @@ func TestCookieOverTLS(t *testing.T) {
 func TestLockOut(t *testing.T) {
 	w := newWorld(t, nil)
 	w.signIn("cleo@probity.test", store.Customer)
-	for range 5 {
-		require.Equal(t, 401, w.logIn("cleo@probity.test", "wrong wrong wrong").status)
+	answers := map[string][]string{}
+	for _, email := range []string{"cleo@probity.test", "nobody@probity.test"} {
+		for range 6 {
+			r := w.logIn(email, "wrong wrong wrong")
+			answers[email] = append(answers[email], fmt.Sprint(r.status, r.detail(t), r.header.Get("Retry-After") != ""))
+		}
+		require.Contains(t, answers[email][4], "401")
+		require.Contains(t, answers[email][5], "429")
 	}
+	require.Equal(t, answers["cleo@probity.test"], answers["nobody@probity.test"], "nothing tells which has an account")
 	r := w.logIn("cleo@probity.test", password)
 	require.Equal(t, 429, r.status, "right password or not")
 	require.NotEmpty(t, r.header.Get("Retry-After"))
-	require.Equal(t, 401, w.logIn("nobody@probity.test", password).status)
+}
+
+func TestALockOutHoldsForItsNetworkOnly(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+	w.signIn("cleo@probity.test", store.Customer)
+	for range 5 {
+		require.Equal(t, 401, w.logInFrom("203.0.113.9", "cleo@probity.test", "wrong wrong wrong").status)
+	}
+	require.Equal(t, 429, w.logInFrom("203.0.113.77", "cleo@probity.test", password).status)
+	require.Equal(t, 200, w.logInFrom("198.51.100.7", "cleo@probity.test", password).status, "its owner is not locked out")
 }
 
 // TestForeignPages: a page of another site can send requests with a browser's cookies, but can change nothing.
@@ -260,6 +284,26 @@ func TestCallbackSettings(t *testing.T) {
 	require.Equal(t, false, b.get("/v1/dash/callbacks").json(t)["signed"])
 }
 
+// Each test of a callback makes a job that is kept for days: it counts as an upload, and needs room on the disk like one.
+func TestCallbackTestsAreLimited(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.DiskFloor = 1000 })
+	b := w.signIn("cleo@probity.test", store.Customer)
+	const ask = `{"url":"http://127.0.0.1:9/"}`
+	for range store.DefaultBulkPerHour - 1 {
+		require.Equal(t, 202, b.do("POST", "/v1/dash/callbacks/test", ask).status)
+	}
+	made := w.jobFolders()
+	w.server.rooms.FS = lowDisk{w.fs}
+	full := b.do("POST", "/v1/dash/callbacks/test", ask)
+	require.Equal(t, 503, full.status, "%s", full.body)
+	require.NotEmpty(t, full.header.Get("Retry-After"))
+	w.server.rooms.FS = w.fs
+	over := b.do("POST", "/v1/dash/callbacks/test", ask)
+	require.Equal(t, 429, over.status, "%s", over.body)
+	require.NotEmpty(t, over.header.Get("Retry-After"))
+	require.Equal(t, made, w.jobFolders())
+}
+
 func TestEvents(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.signIn("cleo@probity.test", store.Customer)
@@ -321,6 +365,31 @@ func TestEventsAreBounded(t *testing.T) {
 	require.Len(t, all.mine, 1)
 }
 
+func TestAllJobsAreListedPageByPage(t *testing.T) {
+	w := newWorld(t, nil)
+	b := w.signIn("root2@probity.test", store.Admin)
+	var want []any
+	for range 5 {
+		want = append([]any{w.finished(w.key, part{"file", "l.csv", "email\nann@shop.test\n"})["job_id"]}, want...)
+	}
+	var got []any
+	at, pages := "/v1/dash/admin/jobs?limit=2", 0
+	for cursor := ""; ; pages++ {
+		page := b.get(at + "&cursor=" + cursor).json(t)
+		require.EqualValues(t, 5, page["total"])
+		for _, j := range page["jobs"].([]any) {
+			got = append(got, j.(map[string]any)["job_id"])
+		}
+		if page["next_cursor"] == nil {
+			break
+		}
+		cursor = page["next_cursor"].(string)
+	}
+	require.Equal(t, want, got)
+	require.Equal(t, 2, pages, "the last page names no next one")
+	require.Equal(t, 422, b.get(at+"&cursor=x").status)
+}
+
 func TestOperatorPages(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.signIn("root2@probity.test", store.Admin)
@@ -375,4 +444,22 @@ func TestTextBehind(t *testing.T) {
 	require.Equal(t, "INVALID", textBehind(line, `,"status":"`))
 	require.Equal(t, "GMX / WEB.DE", textBehind(line, `,"smtp_provider":"`))
 	require.Empty(t, textBehind(line, `,"none":"`))
+}
+
+func TestLoginsAreHeldToAWindowOfTheirNetwork(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+	w.signIn("cleo@probity.test", store.Customer)
+	for i := range store.LoginsPerMinute {
+		require.Equal(t, 401, w.logInFrom(fmt.Sprintf("192.0.2.%d", i), fmt.Sprintf("stranger%d@probity.test", i), "a guess of many").status)
+	}
+	r := w.logInFrom("192.0.2.250", "cleo@probity.test", password)
+	require.Equal(t, 429, r.status)
+	require.NotEmpty(t, r.header.Get("Retry-After"))
+	require.Equal(t, 200, w.logInFrom("198.51.100.7", "cleo@probity.test", password).status, "strangers fill their own window only")
+}
+
+func TestACrowdOfLoginsIsToldToComeLater(t *testing.T) {
+	r := refusalOf(store.ErrPasswordsBusy)
+	require.Equal(t, 503, r.status())
+	require.NotEmpty(t, r.headers()["Retry-After"])
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -174,6 +175,38 @@ func plainText(raw []byte) (text []byte, plain bool) {
 		return nil, false
 	}
 	return raw[1 : len(raw)-1], true
+}
+
+// only refuses a body with a member of another name. Requests that decide about access are strict, since a member that is ignored
+// there is a restriction that does not hold.
+func (d *document) only(known ...string) error {
+	for _, m := range d.members {
+		if !slices.Contains(known, string(m.name)) {
+			return refuse(unacceptable, "%s is not known here: send only %s.", shown(string(m.name)), strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// texts is the member's list of strings; nil when it was not sent.
+func (d *document) texts(name string) (list []string, err error) {
+	raw := d.get(name)
+	if raw == nil {
+		return nil, nil
+	}
+	var items []json.RawMessage
+	if raw[0] != '[' || json.Unmarshal(raw, &items) != nil {
+		return nil, refuse(unacceptable, "%s must be a list of strings.", name)
+	}
+	list = []string{} // not nil: it was sent
+	for _, item := range items {
+		text, err := escapedText(item, name+": each of the list")
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, text)
+	}
+	return list, nil
 }
 
 // text is the member's string; given tells whether it was sent.

@@ -22,7 +22,6 @@ const (
 	maxPartText = 4 << 10  // bytes of a part that is no file
 	maxPartHead = 16 << 10 // bytes between two parts: what is left of one, the boundary, and the header of the next
 	maxName     = 200      // bytes of a job's name
-	maxHours    = 72
 )
 
 // form reads the parts of an upload one after another, in whatever order they come.
@@ -39,16 +38,17 @@ type form struct {
 // bulkOptions are the parts that are no file.
 type bulkOptions struct {
 	callbackURL, callbackContent string
+	callbackInput                bool
 	name, column                 string
 	noHeader                     bool
 	maxAge                       time.Duration
-	hours                        int
+	hours                        int // 0: chosen by the plan
 }
 
 func newForm(body io.Reader, contentType string) *form {
 	_, params, _ := mime.ParseMediaType(contentType) // admit has seen that it is whole
 	f := &form{body: tailReader{r: body}, end: []byte("--" + params["boundary"] + "--"),
-		bulkOptions: bulkOptions{callbackContent: "full", maxAge: coordinator.DefaultMaxAge, hours: 24}}
+		bulkOptions: bulkOptions{callbackContent: "full", maxAge: coordinator.DefaultMaxAge}}
 	f.mr = multipart.NewReader(&f.body, params["boundary"])
 	return f
 }
@@ -166,7 +166,7 @@ func checkEncoding(h textproto.MIMEHeader) error {
 }
 
 // optionNames are the parts that are no file.
-var optionNames = []string{"callback_url", "name", "email_column", "has_header", "max_age", "max_hours", "callback_content"}
+var optionNames = []string{"callback_url", "name", "email_column", "has_header", "max_age", "max_hours", "callback_content", "callback_input"}
 
 // option reads one part that is no file. What we do not know is passed over, save a name that we know misspelt: a
 // callback that never comes, for want of a letter, would be noticed too late.
@@ -213,13 +213,22 @@ func (f *form) set(name, s string) error {
 		f.maxAge = time.Duration(seconds) * time.Second
 		return err
 	case "max_hours":
-		hours, err := readNumber(name, s, 1, maxHours)
+		if f.hours = 0; s == "auto" {
+			return nil
+		}
+		hours, err := readNumber(name, s, 1, coordinator.MaxHours)
+		if err != nil {
+			return refuse(unacceptable, "max_hours must be auto, or a whole number from 1 to %d.", coordinator.MaxHours)
+		}
 		f.hours = int(hours)
-		return err
 	case "callback_content":
 		if f.callbackContent = s; s != "full" && s != "auto" && s != "link" {
 			return refuse(unacceptable, "callback_content must be full, auto or link.")
 		}
+	case "callback_input":
+		input, err := readFlag(name, s)
+		f.callbackInput = input
+		return err
 	}
 	return nil
 }

@@ -74,15 +74,15 @@ func (x *exchange) listJobs() error {
 	if err != nil {
 		return err
 	}
-	cursor, err := base64.RawURLEncoding.DecodeString(x.query("cursor"))
-	if err != nil || len(cursor) != 0 && len(cursor) != cursorSize {
-		return refuse(unacceptable, "cursor must be the next_cursor of the page before.")
+	cursor, err := x.cursor()
+	if err != nil {
+		return err
 	}
 	state := store.JobState(x.query("status"))
 	if state != "" && !knownState(state) {
 		return refuse(unacceptable, "status must be one of queued, running, paused, finalizing, completed, cancelling, cancelled, failed, expired.")
 	}
-	jobs, next, err := x.srv.rooms.Coordinator.Jobs(x.who.User.ID, state, int(limit), string(cursor))
+	jobs, next, err := x.srv.rooms.Coordinator.Jobs(x.who.User.ID, state, int(limit), cursor)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (x *exchange) listJobs() error {
 	if err != nil {
 		return err
 	}
-	return x.sendAs(statusOK, map[string]any{"jobs": records, "next_cursor": textOrNil(base64.RawURLEncoding.EncodeToString([]byte(next)))})
+	return x.sendAs(statusOK, map[string]any{"jobs": records, "next_cursor": nextCursor(next)})
 }
 
 func knownState(s store.JobState) bool {
@@ -209,3 +209,17 @@ func (x *exchange) queryFlag(name string) (bool, error) {
 
 // cursorSize is the length of a cursor: the time of a job in eight bytes, and its id.
 const cursorSize = 8 + 32
+
+// cursor is where a page of jobs begins, "" for the first.
+func (x *exchange) cursor() (string, error) {
+	cursor, err := base64.RawURLEncoding.DecodeString(x.query("cursor"))
+	if err != nil || len(cursor) != 0 && len(cursor) != cursorSize {
+		return "", refuse(unacceptable, "cursor must be the next_cursor of the page before.")
+	}
+	return string(cursor), nil
+}
+
+// nextCursor shows where the next page begins; nil where there is none.
+func nextCursor(next string) *string {
+	return textOrNil(base64.RawURLEncoding.EncodeToString([]byte(next)))
+}

@@ -26,6 +26,20 @@ func TestDescriptionIsValid(t *testing.T) {
 	require.NoError(t, loadDescription(t).Validate(context.Background()))
 }
 
+// The licence that is told is the one that is shipped.
+func TestDescriptionNamesTheLicence(t *testing.T) {
+	text, err := os.ReadFile("../LICENSE")
+	require.NoError(t, err)
+	require.Contains(t, string(text), "Version 2.0, January 2004")
+	require.Contains(t, string(text), "END OF TERMS AND CONDITIONS")
+	_, err = os.Stat("../NOTICE")
+	require.NoError(t, err)
+	l := loadDescription(t).Info.License
+	require.Equal(t, "Apache-2.0", l.Name)
+	require.Equal(t, "https://www.apache.org/licenses/LICENSE-2.0", l.URL)
+	require.Contains(t, string(text), "http://www.apache.org/licenses/LICENSE-2.0")
+}
+
 func TestDescriptionInBothForms(t *testing.T) {
 	b, err := json.Marshal(loadDescription(t))
 	require.NoError(t, err)

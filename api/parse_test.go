@@ -79,3 +79,14 @@ func FuzzBearer(f *testing.F) {
 		}
 	})
 }
+
+// What a file name shows is what it is: characters that turn it round, hide in it or end its line are dropped.
+func TestFilenamesHideNothing(t *testing.T) {
+	for sent, want := range map[string]string{
+		"list.csv": "list.csv", "Kunden – März (2).csv": "Kunden – März (2).csv", "名簿.csv": "名簿.csv",
+		"list\u202evsc.exe": "listvsc.exe", "a\u200bb\u200e\u2066\ufeff\u00ad.csv": "ab.csv", "a\u2028b\u2029\x00\x1b[2J\r\n.csv": "ab[2J.csv",
+		`C:\Users\ann\list.csv`: "list.csv", "../../etc/passwd": "passwd", "\u202e": "",
+	} {
+		require.Equal(t, want, cleanFilename(sent), "%q", sent)
+	}
+}

@@ -25,9 +25,11 @@ func Pretend(a engine.Address) engine.Verdict {
 	v := engine.Sure(reason, "test/key", 0, time.Now())
 	switch reason {
 	case engine.ReasonNone, engine.ReasonPossibleTypo, engine.ReasonRoleAccount:
-		v.SMTPValid, v.Details.CatchAll = true, engine.No
+		v.SMTPValid, v.Details.CatchAll, v.Basis = true, engine.No, checkedNow
+	case engine.ReasonLowQuality:
+		v.Basis = checkedNow
 	case engine.ReasonCatchAll:
-		v.Details.CatchAll = engine.Yes
+		v.Details.CatchAll, v.Basis = engine.Yes, checkedNow
 	case engine.ReasonMailboxFull:
 		v.Details.Full = true
 	case engine.ReasonMailboxDisabled:
@@ -41,8 +43,12 @@ func Pretend(a engine.Address) engine.Verdict {
 	case engine.ReasonRoleAccount:
 		v.Flags = engine.FlagRole
 	}
+	v.Score = engine.Score(&v, v.VerifiedAt)
 	return v
 }
+
+// checkedNow is the basis of a catch-all check together with the answer: a test key gets the figures of the table of reasons.
+var checkedNow = engine.Basis{Check: engine.CheckSameConnection, CheckAge: 1}
 
 // reasonNamed is the reason that a test address names.
 func reasonNamed(local string) engine.Reason {

@@ -4,7 +4,6 @@ import (
 	"iter"
 	"slices"
 	"strconv"
-	"time"
 
 	"probity/coordinator"
 	"probity/engine"
@@ -19,7 +18,7 @@ var meanings = map[engine.Reason]string{
 	engine.ReasonAcceptedUnconfirmed: "The server accepts the mailbox, but it is not known whether it would refuse another.",
 	engine.ReasonMailboxFull:         "The mailbox exists and is over its quota.",
 	engine.ReasonRoleAccount:         "The mailbox exists and is a role's, such as info or sales.",
-	engine.ReasonPossibleTypo:        "The mailbox exists, but its domain is one letter away from a great provider's.",
+	engine.ReasonPossibleTypo:        "The domain is one slip away from a great provider's: the mailbox exists there, or the domain is in the list of throw-away ones.",
 	engine.ReasonLowQuality:          "The domain's mail goes to a parking service.",
 	engine.ReasonInvalidSyntax:       "This is not an e-mail address.",
 	engine.ReasonDomainNotFound:      "The domain does not exist.",
@@ -41,6 +40,8 @@ var meanings = map[engine.Reason]string{
 	engine.ReasonDNSError:            "The domain's name servers did not answer.",
 	engine.ReasonProtocolError:       "The mail server answered in a way that means nothing certain.",
 	engine.ReasonInternalError:       "Something failed on our side.",
+	engine.ReasonUnclearRefusal:      "The server refuses the address in words that do not say why.",
+	engine.ReasonRelayDenied:         "The server does not take mail for this domain, or not from us.",
 }
 
 // allReasons are the reasons in the order of their numbers.
@@ -63,10 +64,12 @@ func reasonsJSON() []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		v := engine.Sure(r, "", 0, time.Time{})
+		band := r.Band()
 		b = coordinator.AppendTextOrNull(append(b, `{"reason":`...), r.String())
-		b = coordinator.AppendText(append(b, `,"status":`...), v.Status.String())
-		b = strconv.AppendUint(append(b, `,"score":`...), uint64(v.Score), 10)
+		b = coordinator.AppendText(append(b, `,"status":`...), r.Bucket().String())
+		b = strconv.AppendUint(append(b, `,"score":`...), uint64(r.Figure()), 10)
+		b = strconv.AppendUint(append(b, `,"score_min":`...), uint64(band.Low), 10)
+		b = strconv.AppendUint(append(b, `,"score_max":`...), uint64(band.High), 10)
 		b = append(coordinator.AppendText(append(b, `,"meaning":`...), meanings[r]), '}')
 	}
 	return append(b, `]}`...)

@@ -17,9 +17,6 @@ import (
 	"probity/store"
 )
 
-// keepResults is how long results can be downloaded.
-const keepResults = 7 * 24 * time.Hour
-
 const bulkPath = "/v1/verify/bulk"
 
 // record is a bulk job as the interface shows it.
@@ -54,6 +51,7 @@ type record struct {
 	Refunded    int64            `json:"credits_refunded"`
 	CallbackURL *string          `json:"callback_url"`
 	Callback    *string          `json:"callback_status"`
+	MaxHours    int              `json:"max_hours"`
 	Attempts    int              `json:"callback_attempts"`
 	ResultsURL  *string          `json:"results_url"`
 	ResultsSHA  *string          `json:"results_sha256"`
@@ -73,6 +71,9 @@ type stamp time.Time
 // MarshalJSON writes whole seconds in UTC.
 func (t stamp) MarshalJSON() ([]byte, error) { return coordinator.AppendTime(nil, time.Time(t)), nil }
 
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (t *stamp) UnmarshalJSON(b []byte) error { return (*time.Time)(t).UnmarshalJSON(b) }
+
 func stampOf(t time.Time) *stamp {
 	if t.IsZero() {
 		return nil
@@ -88,9 +89,10 @@ func textOrNil(s string) *string {
 	return &s
 }
 
-// Record is the record of a finished job as its callback bears it; publicURL begins its links.
-func Record(publicURL string, j *store.Job, c store.Callback) ([]byte, error) {
-	r, err := newRecord(strings.TrimSuffix(publicURL, "/"), coordinator.FinishedSnapshot(j), &c)
+// Record is the record of a finished job as its callback bears it; publicURL begins its links, and its results
+// are kept for so long after its end.
+func Record(publicURL string, kept time.Duration, j *store.Job, c store.Callback) ([]byte, error) {
+	r, err := newRecord(strings.TrimSuffix(publicURL, "/"), kept, coordinator.FinishedSnapshot(j), &c)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +103,7 @@ func (s *Server) jobPath(id string) string { return bulkPath + "/" + id }
 
 // recordOf is the record of a job at this moment.
 func (s *Server) recordOf(snap coordinator.Snapshot, c *store.Callback) ([]byte, error) {
-	r, err := newRecord(s.cfg.PublicURL, snap, c)
+	r, err := newRecord(s.cfg.PublicURL, s.rooms.Coordinator.Retained(), snap, c)
 	if err != nil {
 		return nil, err
 	}
@@ -121,10 +123,10 @@ func (s *Server) lookUp(id string) (*record, error) {
 	} else if !errors.Is(err, store.ErrNoCallback) {
 		return nil, err
 	}
-	return newRecord(s.cfg.PublicURL, snap, callback)
+	return newRecord(s.cfg.PublicURL, s.rooms.Coordinator.Retained(), snap, callback)
 }
 
-func newRecord(base string, s coordinator.Snapshot, c *store.Callback) (*record, error) {
+func newRecord(base string, kept time.Duration, s coordinator.Snapshot, c *store.Callback) (*record, error) {
 	var d sheet.Dialect
 	if err := json.Unmarshal(s.Sheet, &d); err != nil {
 		return nil, err
@@ -135,13 +137,14 @@ func newRecord(base string, s coordinator.Snapshot, c *store.Callback) (*record,
 		Started: stampOf(s.StartedAt), Rows: s.Rows, Unique: s.Unique, Duplicates: s.Duplicates, Blank: s.Blank, Processed: s.Processed,
 		Percent: percent(s.Processed, s.Rows), Rate: math.Round(s.Rate*10) / 10, Pending: s.PendingRetry, Waiting: s.WaitingBudget, Slow: []slowRoute{},
 		Counts: countsOf(s), Reasons: s.ByReason, CallbackURL: textOrNil(s.CallbackURL), Error: textOrNil(s.Error),
+		MaxHours: s.MaxHours,
 	}
 	if r.Reasons == nil {
 		r.Reasons = map[string]int64{}
 	}
 	r.setWaiting(s)
 	r.setCredits(&s.Job)
-	r.setResults(base, &s.Job)
+	r.setResults(base, kept, &s.Job)
 	switch {
 	case s.CallbackURL == "":
 	case c != nil && c.State != "":
@@ -182,8 +185,8 @@ func (r *record) setWaiting(s coordinator.Snapshot) {
 	}
 	for _, w := range s.Waiting {
 		slow := slowRoute{Provider: w.Class, Waiting: w.Rows}
-		if !w.Until.IsZero() {
-			eta := int64(max(0, math.Ceil(max(w.ETA, time.Until(w.Until)).Seconds())))
+		if w.ETA > 0 {
+			eta := int64(math.Ceil(max(w.ETA, time.Until(w.Until)).Seconds()))
 			slow.ETA = &eta
 		}
 		r.Slow = append(r.Slow, slow)
@@ -198,18 +201,22 @@ func (r *record) setCredits(j *store.Job) {
 	r.Used, r.Refunded = j.Charged, costOf(j)-j.Charged
 }
 
-func (r *record) setResults(base string, j *store.Job) {
+func (r *record) setResults(base string, kept time.Duration, j *store.Job) {
 	if !j.State.Finished() {
 		return
 	}
-	r.Finished, r.Expires = stampOf(j.FinishedAt), stampOf(j.FinishedAt.Add(keepResults))
+	r.Finished, r.Expires = stampOf(j.FinishedAt), stampOf(j.FinishedAt.Add(kept))
+	if !j.ExpiredAt.IsZero() {
+		r.Expires = stampOf(j.ExpiredAt)
+	}
 	if j.State == store.JobCompleted || j.State == store.JobCancelled {
 		r.ResultsURL = textOrNil(base + bulkPath + "/" + j.ID + "/results")
 		r.ResultsSHA, r.ResultBytes = textOrNil(j.ResultSHA), &j.ResultBytes
 	}
 }
 
-// cleanFilename is the last element of a file name as a browser sends it, without control characters.
+// cleanFilename is the last element of a file name as a browser sends it, without control characters, and without characters that are
+// not seen and change how others are (U+202E lets exe.csv pass for vsc.exe).
 func cleanFilename(s string) string {
 	if i := strings.LastIndexByte(s, '\\'); i >= 0 {
 		s = s[i+1:]
@@ -218,7 +225,7 @@ func cleanFilename(s string) string {
 		return ""
 	}
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == utf8.RuneError {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || r == utf8.RuneError {
 			return -1
 		}
 		return r

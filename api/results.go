@@ -63,7 +63,7 @@ func (x *exchange) getResults() error {
 	}
 	if f.Form == x.srv.rooms.Coordinator.StoredForm() && len(f.Status) == 0 {
 		h.Set("Accept-Ranges", "bytes")
-		return x.sendStored(j, tag)
+		return x.sendStored(j, f, tag)
 	}
 	h.Set("Accept-Ranges", "none")
 	return x.streamResults(j, f)
@@ -203,12 +203,15 @@ func sameTag(header, tag string) bool {
 }
 
 // sendStored serves the stored file, or the range of it that is asked for.
-func (x *exchange) sendStored(j *store.Job, tag string) error {
+func (x *exchange) sendStored(j *store.Job, filter coordinator.Filter, tag string) error {
 	f, err := x.srv.rooms.Coordinator.OpenStored(j.ID)
 	if err != nil {
 		return fmt.Errorf("stored results: %w", err)
 	}
 	part, err := x.rangeOf(j.ResultBytes, tag)
+	if err == nil && !x.ctx.IsHead() {
+		err = x.auditDownload(j, filter, part)
+	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
@@ -289,6 +292,9 @@ func (x *exchange) streamResults(j *store.Job, f coordinator.Filter) error {
 	})
 	ahead := bufio.NewReaderSize(r, 64<<10)
 	if _, err := ahead.Peek(1); err != nil && err != io.EOF {
+		return errors.Join(err, r.Close())
+	}
+	if err := x.auditDownload(j, f, span{}); err != nil {
 		return errors.Join(err, r.Close())
 	}
 	x.ctx.Response.SetBodyStream(struct {

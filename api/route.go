@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"probity/store"
 )
 
 // access is who may use a route.
@@ -14,7 +16,7 @@ type access uint8
 const (
 	anyone       access = iota
 	keyOnly             // a key of any account, or a session
-	adminKey            // a live key of an account with the role admin, or a session of one
+	adminKey            // a live key with the scope admin of an account with the role admin, or a session of one
 	keyOrSig            // a key, or the signature of a link
 	sessionOnly         // a session of the dashboard, never a key
 	adminSession        // a session of an account with the role admin
@@ -46,8 +48,9 @@ type route struct {
 	access  access
 	counted counted
 	payload payload
-	always  bool // also while the server drains
-	cross   bool // pages of other origins may use it
+	scopes  store.Scopes // a key needs one of them; a route that names none is opened by no key
+	always  bool         // also while the server drains
+	cross   bool         // pages of other origins may use it
 	serve   func(*exchange) error
 
 	usual   prometheus.Counter // of answers with 200
@@ -57,18 +60,19 @@ type route struct {
 // routes is the whole interface on one page.
 func (s *Server) routes() []*route {
 	list := []*route{
-		s.on("POST /v1/verify/single", (*exchange).verifySingle, keyOnly, asSingle, jsonPayload),
-		s.on("POST /v1/verify/bulk", (*exchange).createJob, keyOnly, asBulk, formPayload),
-		s.on("GET /v1/verify/bulk", (*exchange).listJobs, keyOnly),
-		s.on("GET /v1/verify/bulk/{job_id}", (*exchange).getJob, keyOnly),
-		s.on("DELETE /v1/verify/bulk/{job_id}", (*exchange).deleteJob, keyOnly),
-		s.on("POST /v1/verify/bulk/{job_id}/pause", (*exchange).pauseJob, keyOnly),
-		s.on("POST /v1/verify/bulk/{job_id}/resume", (*exchange).resumeJob, keyOnly),
-		s.on("POST /v1/verify/bulk/{job_id}/cancel", (*exchange).cancelJob, keyOnly),
-		s.on("GET /v1/verify/bulk/{job_id}/results", (*exchange).getResults, keyOrSig),
-		s.on("GET /v1/verify/bulk/{job_id}/callback", (*exchange).getCallback, keyOnly),
-		s.on("POST /v1/verify/bulk/{job_id}/callback", (*exchange).resendCallback, keyOnly),
-		s.on("GET /v1/credits", (*exchange).getCredits, keyOnly),
+		s.on("POST /v1/verify/single", (*exchange).verifySingle, keyOnly, store.ScopeVerify, asSingle, jsonPayload),
+		s.on("POST /v1/verify/bulk", (*exchange).createJob, keyOnly, store.ScopeJobs, asBulk, formPayload),
+		s.on("GET /v1/verify/bulk", (*exchange).listJobs, keyOnly, store.ScopeJobs),
+		s.on("GET /v1/verify/bulk/{job_id}", (*exchange).getJob, keyOnly, store.ScopeJobs),
+		s.on("DELETE /v1/verify/bulk/{job_id}", (*exchange).deleteJob, keyOnly, store.ScopeJobs),
+		s.on("POST /v1/verify/bulk/{job_id}/pause", (*exchange).pauseJob, keyOnly, store.ScopeJobs),
+		s.on("POST /v1/verify/bulk/{job_id}/resume", (*exchange).resumeJob, keyOnly, store.ScopeJobs),
+		s.on("POST /v1/verify/bulk/{job_id}/cancel", (*exchange).cancelJob, keyOnly, store.ScopeJobs),
+		s.on("GET /v1/verify/bulk/{job_id}/plan", (*exchange).getPlan, keyOnly, store.ScopeJobs),
+		s.on("GET /v1/verify/bulk/{job_id}/results", (*exchange).getResults, keyOrSig, store.ScopeJobs),
+		s.on("GET /v1/verify/bulk/{job_id}/callback", (*exchange).getCallback, keyOnly, store.ScopeJobs),
+		s.on("POST /v1/verify/bulk/{job_id}/callback", (*exchange).resendCallback, keyOnly, store.ScopeJobs),
+		s.on("GET /v1/credits", (*exchange).getCredits, keyOnly, store.ScopeVerify|store.ScopeJobs|store.ScopeAccount),
 		s.on("GET /v1/reasons", (*exchange).getReasons, anyone),
 		s.on("GET /v1/callback-origins", (*exchange).getOrigins, anyone),
 		s.on("POST /v1/verify/public", (*exchange).verifyPublic, anyone, jsonPayload, crossOrigin),
@@ -87,24 +91,28 @@ func (s *Server) routes() []*route {
 
 func (s *Server) adminRoutes() []*route {
 	return []*route{
-		s.on("GET /v1/admin/users", (*exchange).listUsers, adminKey),
-		s.on("POST /v1/admin/users", (*exchange).addUser, adminKey, jsonPayload),
-		s.on("POST /v1/admin/users/{user}/disable", (*exchange).disableUser, adminKey),
-		s.on("POST /v1/admin/users/{user}/enable", (*exchange).enableUser, adminKey),
-		s.on("PUT /v1/admin/users/{user}/limits", (*exchange).setLimits, adminKey, jsonPayload),
-		s.on("GET /v1/admin/keys", (*exchange).listKeys, adminKey),
-		s.on("POST /v1/admin/keys", (*exchange).createKey, adminKey, jsonPayload),
-		s.on("DELETE /v1/admin/keys/{key_id}", (*exchange).revokeKey, adminKey),
-		s.on("GET /v1/admin/credits", (*exchange).getCreditsOf, adminKey),
-		s.on("POST /v1/admin/credits", (*exchange).grantCredits, adminKey, jsonPayload),
-		s.on("GET /v1/admin/ledger", (*exchange).getLedger, adminKey),
-		s.on("GET /v1/admin/suppressions", (*exchange).listSuppressions, adminKey),
-		s.on("POST /v1/admin/suppressions", (*exchange).suppress, adminKey, jsonPayload),
-		s.on("DELETE /v1/admin/suppressions", (*exchange).unsuppress, adminKey),
-		s.on("POST /v1/admin/erase", (*exchange).erase, adminKey, jsonPayload),
-		s.on("POST /v1/admin/backup", (*exchange).sendBackup, adminKey),
-		s.on("GET /v1/admin/audit", (*exchange).listActs, adminKey),
-		s.on("GET /v1/admin/cluster", (*exchange).getCluster, adminKey),
+		s.on("GET /v1/admin/users", (*exchange).listUsers, adminKey, store.ScopeAdmin),
+		s.on("POST /v1/admin/users", (*exchange).addUser, adminKey, store.ScopeAdmin, jsonPayload),
+		s.on("POST /v1/admin/users/{user}/disable", (*exchange).disableUser, adminKey, store.ScopeAdmin),
+		s.on("POST /v1/admin/users/{user}/enable", (*exchange).enableUser, adminKey, store.ScopeAdmin),
+		s.on("PUT /v1/admin/users/{user}/limits", (*exchange).setLimits, adminKey, store.ScopeAdmin, jsonPayload),
+		s.on("POST /v1/admin/users/{user}/reset", (*exchange).makeReset, adminKey, store.ScopeAdmin),
+		s.on("POST /v1/admin/users/{user}/totp-off", (*exchange).switchTOTPOffFor, adminKey, store.ScopeAdmin),
+		s.on("GET /v1/admin/keys", (*exchange).listKeys, adminKey, store.ScopeAdmin),
+		s.on("POST /v1/admin/keys", (*exchange).createKey, adminKey, store.ScopeAdmin, jsonPayload),
+		s.on("DELETE /v1/admin/keys/{key_id}", (*exchange).revokeKey, adminKey, store.ScopeAdmin),
+		s.on("GET /v1/admin/credits", (*exchange).getCreditsOf, adminKey, store.ScopeAdmin),
+		s.on("POST /v1/admin/credits", (*exchange).grantCredits, adminKey, store.ScopeAdmin, jsonPayload),
+		s.on("GET /v1/admin/ledger", (*exchange).getLedger, adminKey, store.ScopeAdmin),
+		s.on("GET /v1/admin/suppressions", (*exchange).listSuppressions, adminKey, store.ScopeAdmin),
+		s.on("POST /v1/admin/suppressions", (*exchange).suppress, adminKey, store.ScopeAdmin, jsonPayload),
+		s.on("DELETE /v1/admin/suppressions", (*exchange).unsuppress, adminKey, store.ScopeAdmin),
+		s.on("POST /v1/admin/erase", (*exchange).erase, adminKey, store.ScopeAdmin, jsonPayload),
+		s.on("GET /v1/admin/erasures", (*exchange).listErasures, adminKey, store.ScopeAdmin),
+		s.on("GET /v1/admin/erasures/{erasure_id}", (*exchange).getErasure, adminKey, store.ScopeAdmin),
+		s.on("POST /v1/admin/backup", (*exchange).sendBackup, adminKey, store.ScopeAdmin),
+		s.on("GET /v1/admin/audit", (*exchange).listActs, adminKey, store.ScopeAdmin),
+		s.on("GET /v1/admin/cluster", (*exchange).getCluster, adminKey, store.ScopeAdmin),
 	}
 }
 
@@ -128,6 +136,8 @@ func (s *Server) on(what string, serve func(*exchange) error, properties ...any)
 			r.counted = p
 		case payload:
 			r.payload = p
+		case store.Scopes:
+			r.scopes |= p
 		case option:
 			r.always = r.always || p == whileDraining
 			r.cross = r.cross || p == crossOrigin

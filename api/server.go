@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	lru "github.com/hashicorp/golang-lru"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
@@ -26,8 +27,8 @@ type Rooms struct {
 	// FS and Scratch are where an upload is kept until its last part is read, if that can change how the file is read.
 	FS      vfs.FS
 	Scratch string
-	// Erase forgets an address in caches and stored results; nil where there is nothing to forget.
-	Erase func(ctx context.Context, folded string) (Erased, error)
+	// Eraser forgets addresses. Its Run is its owner's.
+	Eraser *coordinator.Eraser
 	// Operator is what the dashboard shows to operators.
 	Operator Operator
 	// Ready tells why no request should come; nil is always ready.
@@ -57,6 +58,7 @@ type Server struct {
 	secure   bool      // clients reach us with TLS, here or at a proxy
 	draining atomic.Bool
 	streams  sync.WaitGroup // goroutines that write bodies
+	recorded *lru.Cache     // downloads that auditDownload recorded (job and note, a string) to when, a time.Time
 	backing  atomic.Bool    // a backup is under way: there is one at a time
 	// leaving ends when the server begins to drain, ending when its patience is over.
 	leaving, ending context.Context
@@ -81,6 +83,9 @@ func New(cfg Config, rooms Rooms) (*Server, error) {
 	s.ending, s.end = context.WithCancel(context.Background())
 	var err error
 	if s.meters, err = newMeters(rooms.Metrics); err != nil {
+		return nil, err
+	}
+	if s.recorded, err = lru.New(maxDownloads); err != nil {
 		return nil, err
 	}
 	s.widget, s.reasons = newPage(widgetScript, "text/javascript; charset=utf-8"), reasonsJSON()

@@ -162,7 +162,7 @@ func TestTestKeys(t *testing.T) {
 	require.Equal(t, [2]any{"UNKNOWN", "smtp_not_checked"}, [2]any{other["status"], other["reason"]})
 
 	job := w.finished(w.testKey, part{"file", "l.csv", list + "DISPOSABLE@example.com\n"})
-	require.Equal(t, map[string]any{"VALID": 1.0, "RISKY": 9.0, "INVALID": 8.0, "UNKNOWN": 14.0}, job["counts"])
+	require.Equal(t, map[string]any{"VALID": 1.0, "RISKY": 9.0, "INVALID": 8.0, "UNKNOWN": 16.0}, job["counts"])
 	require.EqualValues(t, 0, job["credits_used"])
 	rows := strings.Split(strings.TrimSpace(string(w.get(job["results_url"].(string)+"?format=jsonl", w.testKey).body)), "\n")
 	require.Len(t, rows, len(cases)+1)
@@ -183,7 +183,7 @@ func requirePretended(t *testing.T, reason engine.Reason, got map[string]any) {
 		name = reason.String()
 	}
 	accepted := reason == engine.ReasonNone || reason == engine.ReasonRoleAccount || reason == engine.ReasonPossibleTypo
-	want := map[string]any{"status": reason.Bucket().String(), "reason": name, "credits_used": 0.0, "smtp_valid": accepted,
+	want := map[string]any{"status": reason.Bucket().String(), "score": float64(reason.Figure()), "reason": name, "credits_used": 0.0, "smtp_valid": accepted,
 		"syntax_valid": reason != engine.ReasonInvalidSyntax, "domain_exists": reason != engine.ReasonInvalidSyntax && reason != engine.ReasonDomainNotFound,
 		"is_disposable": reason == engine.ReasonDisposable, "is_role_based": reason == engine.ReasonRoleAccount, "from_cache": false}
 	for k, v := range want {

@@ -225,9 +225,12 @@ func (u *upload) parts(j *store.Job, with bulkOptions) ([]store.Part, error) {
 		}
 		return nil, errReadAgain
 	}
-	j.Name, j.MaxAge, j.MaxHours, j.CallbackURL = o.name, o.maxAge, o.hours, o.callbackURL
+	j.Name, j.MaxAge, j.CallbackURL = o.name, o.maxAge, o.callbackURL
+	if o.hours > 0 {
+		j.MaxHours = o.hours
+	}
 	if o.callbackURL != "" {
-		j.CallbackContent = o.callbackContent
+		j.CallbackContent, j.CallbackInput = o.callbackContent, o.callbackInput
 	}
 	var err error
 	if u.body, err = u.x.srv.recordOf(coordinator.Snapshot{Job: *j}, nil); err != nil {

@@ -33,6 +33,7 @@ type world struct {
 	store    *store.Store
 	coord    *coordinator.Coordinator
 	prober   *pretendProber
+	nodes    pretendNodes
 	server   *Server
 	fs       vfs.FS
 	registry *prometheus.Registry
@@ -50,6 +51,35 @@ type world struct {
 	key      string // of user, with creditsAtFirst
 	testKey  string
 }
+
+// pretendNodes are two nodes with a cached verdict each, of which one can be away.
+type pretendNodes struct {
+	away atomic.Bool
+	busy atomic.Pointer[chan struct{}] // they answer when it is closed; nil: at once
+}
+
+func (n *pretendNodes) Forget(ctx context.Context, _ string, done func(string) bool) (map[string]int, []string, error) {
+	if busy := n.busy.Load(); busy != nil {
+		select {
+		case <-*busy:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+	reached, away := map[string]int{}, []string(nil)
+	for _, node := range []string{"p1", "p2"} {
+		switch {
+		case done(node):
+		case node == "p2" && n.away.Load():
+			away = append(away, node)
+		default:
+			reached[node] = 1
+		}
+	}
+	return reached, away, nil
+}
+
+func (n *pretendNodes) Reachable(string) bool { return !n.away.Load() }
 
 const creditsAtFirst = 1000
 
@@ -89,7 +119,9 @@ func newWorld(t testing.TB, change func(*Config)) *world {
 		}})
 	dialer := &net.Dialer{}
 	callbacks, err := coordinator.NewCallbacks(coordinator.CallbackConfig{Store: w.store, Results: w.coord,
-		Record:    func(j *store.Job, c store.Callback) ([]byte, error) { return Record("http://probity.test", j, c) },
+		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
+			return Record("http://probity.test", w.coord.Retained(), j, c)
+		},
 		PublicURL: "http://probity.test", Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Dial: func(ctx context.Context, _ netip.Addr, network, address string) (net.Conn, error) {
 			return dialer.DialContext(ctx, network, address)
@@ -101,22 +133,28 @@ func newWorld(t testing.TB, change func(*Config)) *world {
 		change(&cfg)
 	}
 	w.server, err = New(cfg, Rooms{Store: w.store, Coordinator: w.coord, Callbacks: callbacks, FS: w.fs, Scratch: "data/scratch", Log: log,
-		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }, Erase: func(context.Context, string) (Erased, error) { return Erased{Cached: 1, Jobs: 2}, nil }})
+		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }, Eraser: coordinator.NewEraser(coordinator.EraserConfig{Store: w.store, Jobs: w.coord, Caches: &w.nodes,
+			Answers: func(folded string) (int, error) {
+				return w.store.EraseAnswers(func(b []byte) bool { return IsAbout(b, folded) })
+			}})})
 	require.NoError(t, err)
 	w.people()
 	w.run(callbacks)
 	return w
 }
 
+// everything is all that the key of an admin can have.
+const everything = store.ScopeVerify | store.ScopeJobs | store.ScopeAccount | store.ScopeAdmin
+
 func (w *world) people() {
 	ctx, now := context.Background(), time.Now()
 	var err error
 	w.admin, _, err = w.store.AddUser(ctx, store.NewUser{Email: "root@probity.test", Role: store.Admin, Credits: 1000}, "test", now)
 	require.NoError(w.t, err)
-	w.adminKey, _, err = w.store.CreateKey(w.admin.ID, "admin", false, "test", now)
+	w.adminKey, _, err = w.store.CreateKey(w.admin.ID, store.NewKey{Name: "admin", Scopes: everything}, "test", now)
 	require.NoError(w.t, err)
 	w.user, w.key = w.customer("ann@probity.test", creditsAtFirst)
-	w.testKey, _, err = w.store.CreateKey(w.user.ID, "test", true, "test", now)
+	w.testKey, _, err = w.store.CreateKey(w.user.ID, store.NewKey{Name: "test", Test: true}, "test", now)
 	require.NoError(w.t, err)
 }
 
@@ -125,7 +163,7 @@ func (w *world) customer(email string, credits int64) (store.User, string) {
 	u, _, err := w.store.AddUser(context.Background(), store.NewUser{Email: email, Credits: credits,
 		Limits: store.Limits{SinglePerMinute: 100000, BulkPerHour: 100000}}, "test", time.Now())
 	require.NoError(w.t, err)
-	key, _, err := w.store.CreateKey(u.ID, "live", false, "test", time.Now())
+	key, _, err := w.store.CreateKey(u.ID, store.NewKey{Name: "live"}, "test", time.Now())
 	require.NoError(w.t, err)
 	return u, key
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 )
 
@@ -63,14 +62,9 @@ func (t *Trial) atOnce(ctx context.Context, in *internet, lists []string) (r run
 	err = t.withService(ctx, in, serviceConfig{name: "together", accounts: len(lists)}, func(s *service) error {
 		t.say("%d jobs at once", len(lists))
 		began, cpu := time.Now(), s.cpu()
-		var jobs sync.WaitGroup
-		errs := make([]error, len(lists))
-		for i, list := range lists {
-			jobs.Go(func() { errs[i] = s.wholeJob(ctx, s.keys[i], list, list+".result.zst") })
-		}
-		jobs.Wait()
+		err := s.wholeJobs(ctx, lists)
 		r.elapsed, r.cpu, r.peak = time.Since(began), s.cpu()-cpu, s.peak()
-		return errors.Join(errs...)
+		return err
 	})
 	if err != nil {
 		return r, err

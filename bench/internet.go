@@ -56,11 +56,11 @@ func (t *Trial) tryInternet(ctx context.Context, speedup float64) (*internet, er
 			}
 		}
 	}, args: []string{"sim", "serve", "--dns=127.0.0.1:0", "--smtp-port=-1", "--http=127.0.0.1:0", "--latency=" + t.latencyAt(speedup),
-		"--seed=" + strconv.FormatUint(t.Options.Seed, 10), "--speedup=" + strconv.FormatFloat(speedup, 'g', -1, 64)}})
+		"--homes=" + strconv.Itoa(t.homes), "--seed=" + strconv.FormatUint(t.Options.Seed, 10), "--speedup=" + strconv.FormatFloat(speedup, 'g', -1, 64)}})
 	if err != nil {
 		return nil, err
 	}
-	in := &internet{process: p, world: sim.NewWorld(sim.Config{Seed: t.Options.Seed})}
+	in := &internet{process: p, world: sim.NewWorld(sim.Config{Seed: t.Options.Seed, Homes: t.homes})}
 	select {
 	case line := <-ready:
 		return in, in.read(line)

@@ -11,6 +11,7 @@ import (
 // run is what one list took, from its first byte in to the last byte of its result.
 type run struct {
 	result  string // path
+	rows    int    // of growth only
 	elapsed time.Duration
 	cpu     time.Duration // of what is measured
 	simCPU  time.Duration // of the pretend internet

@@ -42,7 +42,8 @@ type Scenario struct {
 type Trial struct {
 	Options
 	*Report
-	rows int
+	rows  int
+	homes int // domains that the pretend internet has in addition to the usual ones, each with host names of its own
 }
 
 // errUnknownScenario means that no scenario has that name.
@@ -52,7 +53,7 @@ var errUnknownScenario = errors.New("no such scenario; bench --list names them")
 func Scenarios() []Scenario {
 	return []Scenario{
 		verifyScenario(), probeScenario(), dnsScenario(), politenessScenario(),
-		bulkScenario(), cacheScenario(), ingestScenario(), assembleScenario(), singleScenario(), clusterScenario(),
+		bulkScenario(), cacheScenario(), ingestScenario(), assembleScenario(), singleScenario(), clusterScenario(), growthScenario(),
 	}
 }
 

@@ -24,6 +24,7 @@ type service struct {
 type serviceConfig struct {
 	name     string // of its folder below the trial's
 	accounts int
+	sources  int  // egress identities of IPv4; 0 is one
 	test     bool // test keys, which probe nothing
 }
 
@@ -36,7 +37,11 @@ func (t *Trial) withService(ctx context.Context, in *internet, c serviceConfig, 
 	if err != nil {
 		return err
 	}
-	s, err := t.startServer(ctx, c, append([]string{"serve"}, probingFlags(in.dns, in.smtpPort, providers)...))
+	line := append([]string{"serve"}, probingFlags(in.dns, in.smtpPort, providers)...)
+	for i := 1; i < c.sources; i++ {
+		line = append(line, "--egress", fmt.Sprintf("127.0.1.%d=probe%d.bench.example", i, i))
+	}
+	s, err := t.startServer(ctx, c, line)
 	if err != nil {
 		return err
 	}

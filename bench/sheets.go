@@ -29,6 +29,11 @@ func (t *Trial) writeList(name string, w *sim.World, rows int) (string, error) {
 	return t.writeFile(name, func(out io.Writer) error { return sim.WriteList(out, w, rows, t.Options.Seed) })
 }
 
+// writeHomes makes a list with one address of each of the first rows of w's homes.
+func (t *Trial) writeHomes(name string, w *sim.World, rows int) (string, error) {
+	return t.writeFile(name, func(out io.Writer) error { return sim.WriteHomes(out, w, rows) })
+}
+
 // writeProviders makes the override file of a speed-up.
 func (t *Trial) writeProviders(speedup float64) (string, error) {
 	return t.writeFile("providers.toml", func(out io.Writer) error { return sim.WriteProviders(out, speedup) })

@@ -49,6 +49,7 @@ type standInCLI struct {
 	Sim struct {
 		Serve struct {
 			Seed    uint64
+			Homes   int
 			DNS     netip.AddrPort `name:"dns"`
 			Port    int            `name:"smtp-port"`
 			HTTP    netip.AddrPort `name:"http"`
@@ -122,7 +123,7 @@ func actAsProbity(args []string) error {
 		return ServeFloor(ctx, os.Stderr)
 	}
 	s := c.Sim.Serve
-	server, err := sim.Start(ctx, sim.Config{Seed: s.Seed, DNS: s.DNS, SMTPPort: s.Port, HTTP: s.HTTP, Latency: s.Latency, Speedup: s.Speedup}, sim.Loopback{})
+	server, err := sim.Start(ctx, sim.Config{Seed: s.Seed, Homes: s.Homes, DNS: s.DNS, SMTPPort: s.Port, HTTP: s.HTTP, Latency: s.Latency, Speedup: s.Speedup}, sim.Loopback{})
 	if err != nil {
 		return err
 	}
@@ -233,6 +234,26 @@ func TestScenariosRunAgainstTheStandIn(t *testing.T) {
 			require.Empty(t, left, "files of the run")
 		})
 	}
+}
+
+// TestGrowthRunsAgainstTheStandIn: every size of every axis is measured, and each but the first of an axis is held against the one before.
+func TestGrowthRunsAgainstTheStandIn(t *testing.T) {
+	chosen, err := Select([]string{"growth"})
+	require.NoError(t, err)
+	rep := Run(t.Context(), chosen[0], standInOptions(t, 50))
+	require.Empty(t, rep.Error)
+	for _, a := range growthAxes(50) {
+		for i, s := range a.sizes {
+			name := a.name + "_" + s.name
+			require.Positive(t, rep.Metrics[name+"_cpu_per_row"].Value, name)
+			require.Positive(t, rep.Metrics[name+"_seconds"].Value, name)
+			if i > 0 && a.name != "latency" {
+				require.Contains(t, rep.Metrics, name+"_growth")
+			}
+		}
+	}
+	require.Positive(t, rep.Metrics["latency_200ms_growth_of_time"].Value)
+	require.Len(t, rep.Bars, 8, "two for each axis but latency")
 }
 
 func TestSingleRunsAgainstTheStandIn(t *testing.T) {

@@ -7,12 +7,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2"
 
 	"probity/coordinator/sheet"
 	"probity/store"
@@ -20,8 +17,6 @@ import (
 
 // DefaultMaxAge is the oldest cached answer that will do where a caller does not say.
 const DefaultMaxAge = 7 * 24 * time.Hour
-
-const defaultMaxHours = 24
 
 // Upload is a list to verify.
 type Upload struct {
@@ -36,10 +31,11 @@ type Options struct {
 	Column                  string // see sheet.Options
 	NoHeader                bool
 	MaxAge                  time.Duration // 0 forces fresh probes
-	MaxHours                int           // 1 to 72; 0: 24
+	MaxHours                int           // 1 to 720; 0: 24, or 1.5 times what the budgets take at least where that is more
 	NoSMTP, Test            bool
 	CallbackURL             string
 	CallbackContent         string
+	CallbackInput           bool // the rows of the callback carry the other columns of the list
 	// Parts are what else its acceptance means: reservation, idempotency. They are asked for once all is counted, and
 	// an error of a part refuses the job and is returned as it is.
 	Parts func(*store.Job) []store.Part
@@ -55,10 +51,7 @@ func (c *Coordinator) Accept(ctx context.Context, u Upload) (*store.Job, error) 
 	defer func() { <-c.uploads }()
 	j := &store.Job{
 		ID: newID(), Account: u.Account, Key: u.Key, State: store.JobQueued, Name: u.Name, Filename: u.Filename, MaxAge: u.MaxAge, MaxHours: u.MaxHours,
-		NoSMTP: u.NoSMTP, Test: u.Test, CallbackURL: u.CallbackURL, CallbackContent: u.CallbackContent,
-	}
-	if j.MaxHours == 0 {
-		j.MaxHours = defaultMaxHours
+		NoSMTP: u.NoSMTP, Test: u.Test, CallbackURL: u.CallbackURL, CallbackContent: u.CallbackContent, CallbackInput: u.CallbackInput,
 	}
 	c.uploading(j.ID, true)
 	defer c.uploading(j.ID, false)
@@ -70,19 +63,10 @@ func (c *Coordinator) Accept(ctx context.Context, u Upload) (*store.Job, error) 
 	if u.Parts != nil {
 		parts = u.Parts(j)
 	}
-	refused := false
-	for i, part := range parts {
-		parts[i] = func(b *pebble.Batch) error {
-			err := part(b)
-			refused = refused || err != nil
-			return err
-		}
-	}
-	if err := c.cfg.Store.AcceptJob(j, parts...); err != nil {
-		if refused {
-			err = c.leaveNothing(j.ID, err)
-		}
-		return nil, err
+	if err := c.cfg.Store.AcceptJob(j, parts...); errors.Is(err, store.ErrBroken) {
+		return nil, err // whether the store has the job, the next start knows
+	} else if err != nil {
+		return nil, c.leaveNothing(j.ID, err)
 	}
 	c.began(j.ID)
 	return j, nil
@@ -148,20 +132,24 @@ func (c *Coordinator) receive(ctx context.Context, j *store.Job, u Upload) error
 type received struct {
 	block          sheet.Block
 	packed, hashes []byte
+	domains        []string // of its addresses
 }
 
-func (x *received) clean() bool { return max(cap(x.block.Buf), cap(x.packed)) <= keptBytes }
+func (x *received) clean() bool {
+	clear(x.domains[:cap(x.domains)]) // they are text of the list
+	return max(cap(x.block.Buf), cap(x.packed)) <= keptBytes
+}
 
 // fillSpool reads the file to its end; packing and hashing run side by side.
 func (c *Coordinator) fillSpool(r *sheet.Reader, w *spoolWriter, count *counter) error {
 	fill := func(x *received) error { return r.Next(&x.block) }
 	work := func(x *received) error {
 		x.packed = c.packer.EncodeAll(x.block.Buf, x.packed[:0])
-		x.hashes = count.appendHashes(x.hashes[:0], &x.block)
+		x.hashes, x.domains = count.appendHashes(x.hashes[:0], x.domains[:0], &x.block)
 		return nil
 	}
 	take := func(x *received) error {
-		if err := count.add(x.hashes, len(x.block.Rows)); err != nil {
+		if err := count.add(x.hashes, x.domains, len(x.block.Rows)); err != nil {
 			return err
 		}
 		return w.add(x.packed, &x.block)
@@ -185,7 +173,8 @@ func (c *Coordinator) recount(d sheet.Dialect, dir string, was *counter) (*count
 	var fr frameReader
 	for i := range s.frames {
 		if err = fr.read(s, &d, i); err == nil {
-			err = count.add(count.appendHashes(nil, &fr.block), len(fr.block.Rows))
+			hashes, domains := count.appendHashes(nil, nil, &fr.block)
+			err = count.add(hashes, domains, len(fr.block.Rows))
 		}
 		if err != nil {
 			break
@@ -200,6 +189,9 @@ func (c *Coordinator) setCounts(j *store.Job, d sheet.Dialect, count *counter) e
 		return err
 	}
 	j.Rows, j.Unique, j.Duplicates, j.Blank = t.rows, t.unique, t.duplicates, t.blank
+	if j.MaxHours == 0 {
+		j.MaxHours = c.autoHours(j, count.domains)
+	}
 	j.Sheet, err = json.Marshal(d)
 	return err
 }
@@ -231,7 +223,7 @@ func (c *Coordinator) isUploading(id string) bool {
 	return c.arriving[id]
 }
 
-// sweepFolders removes the folders of jobs that the store does not know: uploads that broke.
+// sweepFolders removes the folders of jobs that have expired or that the store does not know: uploads that broke.
 func (c *Coordinator) sweepFolders() error {
 	fs := c.cfg.FS
 	dir := fs.PathJoin(c.cfg.Dir, jobsFolder)
@@ -253,7 +245,8 @@ func (c *Coordinator) sweepFolders() error {
 			return err
 		}
 		if err := fs.RemoveAll(fs.PathJoin(dir, id)); err != nil {
-			return fmt.Errorf("folder of no job: %w", err)
+			c.meters.house.Add(1)
+			c.log.Error("the folder of a job that is no more cannot be removed: it is tried again in an hour", "job", id, "error", err)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/coordinator/jobfiles"
 	"probity/coordinator/sheet"
 	"probity/engine"
 	"probity/store"
@@ -30,15 +31,15 @@ type assembly struct {
 	spool   *spool
 	dups    *dups
 	log     vfs.File
-	names   vfs.File
-	held    string     // the beginning of names
+	inputs  []string   // what stands before each cell in input, empty for the e-mail column; nil: no input is written
 	groups  []logGroup // of the log; nil before the first window
+	damaged int        // groups of the log that cannot be read
 
-	from    uint32 // first row of the window
-	records []record
-	firsts  []uint32 // first row plus one of the window's rows, or zero
-	earlier []twin   // duplicates in the window of rows before it, by that row
-	sought  bitset   // the rows before the window that earlier names
+	from    uint32            // first row of the window
+	records []jobfiles.Record // the names of each are numbers of the whole log
+	firsts  []uint32          // first row plus one of the window's rows, or zero
+	earlier []twin            // duplicates in the window of rows before it, by that row
+	sought  bitset            // the rows before the window that earlier names
 	total   totals
 	wrote   bool
 	packing packing
@@ -75,17 +76,17 @@ func (c *Coordinator) openAssembly(j *store.Job, f Filter) (*assembly, error) {
 	if err == nil {
 		a.dups, err = openDups(fs, dir, j.Duplicates > 0)
 	}
-	if err == nil { // a job that was cancelled before it began has neither log nor names
-		a.log, err = fs.OpenReadWrite(fs.PathJoin(dir, fileLog), writeCategory)
-	}
 	if err == nil {
-		a.names, err = fs.OpenReadWrite(fs.PathJoin(dir, fileNames), writeCategory)
+		err = c.takeOverLog(dir)
 	}
-	if err == nil {
-		a.held, err = holdNames(a.names)
+	if err == nil { // a job that was cancelled before it began has none
+		a.log, err = fs.OpenReadWrite(fs.PathJoin(dir, fileRows), writeCategory)
 	}
 	if err != nil {
 		return nil, errors.Join(err, a.close())
+	}
+	if a.filter.Format == JSONL && !f.NoInput {
+		a.inputs = inputKeys(&a.dialect, a.spool.preamble)
 	}
 	return a, nil
 }
@@ -98,10 +99,8 @@ func (a *assembly) close() error {
 	if a.dups != nil {
 		errs = append(errs, a.dups.Close())
 	}
-	for _, f := range []vfs.File{a.log, a.names} {
-		if f != nil {
-			errs = append(errs, f.Close())
-		}
+	if a.log != nil {
+		errs = append(errs, a.log.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -150,7 +149,7 @@ func (a *assembly) put(w io.Writer, b []byte) error {
 func (a *assembly) load(from uint32, rows int) (err error) {
 	a.from = from
 	if cap(a.records) < rows {
-		a.records = make([]record, rows)
+		a.records = make([]jobfiles.Record, rows)
 	}
 	a.records = a.records[:rows]
 	clear(a.records)
@@ -159,7 +158,7 @@ func (a *assembly) load(from uint32, rows int) (err error) {
 	}
 	a.findEarlier()
 	if err := a.takeLog(); err != nil {
-		return fmt.Errorf("log: %w", err)
+		return err
 	}
 	for i, first := range a.firsts {
 		if first > from {
@@ -188,43 +187,37 @@ func (a *assembly) findEarlier() {
 	}
 }
 
-// logGroup is where the entries of a group of the log are, and the rows between which they lie.
+// logGroup is where a group of the log is, and the rows between which its answers lie.
 type logGroup struct {
 	at          int64
-	entries     int
 	first, last uint32
 }
 
-// takeLog takes what the log says of the window. The first time, all of it is read and its sums are held against it.
+// takeLog takes what the log says of the window. The first time, all of it is read.
 func (a *assembly) takeLog() error {
 	if a.groups == nil {
 		a.groups = []logGroup{}
-		_, _, err := readGroups(a.log, func(at int64, entries []byte) error {
-			a.groups = append(a.groups, groupOf(at, entries))
-			return a.take(entries)
+		end, err := jobfiles.ReadRows(a.log, func(g *jobfiles.Group) error {
+			a.groups = append(a.groups, groupOf(g))
+			return a.take(g)
 		})
+		a.damaged = end.Damaged
 		return err
 	}
-	buf := make([]byte, groupEntries*entryBytes)
 	for _, s := range a.groups {
 		if !a.concerns(s) {
 			continue
 		}
-		entries := buf[:s.entries*entryBytes]
-		if err := readFull(a.log, entries, s.at); err != nil {
-			return err
-		}
-		if err := a.take(entries); err != nil {
+		if err := jobfiles.ReadGroup(a.log, s.at, a.take); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func groupOf(at int64, entries []byte) logGroup {
-	s := logGroup{at: at, entries: len(entries) / entryBytes, first: math.MaxUint32}
-	for ; len(entries) > 0; entries = entries[entryBytes:] {
-		row := entryRow(entries)
+func groupOf(g *jobfiles.Group) logGroup {
+	s := logGroup{at: g.At, first: math.MaxUint32}
+	for row := range g.Answers() {
 		s.first, s.last = min(s.first, row), max(s.last, row)
 	}
 	return s
@@ -240,20 +233,33 @@ func (a *assembly) concerns(s logGroup) bool {
 }
 
 // take takes what a group of the log says of the window.
-func (a *assembly) take(entries []byte) error {
-	for ; len(entries) > 0; entries = entries[entryBytes:] {
-		row := entryRow(entries)
+func (a *assembly) take(g *jobfiles.Group) error {
+	for row, rec := range g.Answers() {
+		if err := checkRecord(a.job, row, rec); err != nil {
+			return err
+		}
 		switch i := row - a.from; {
 		case row >= a.from && int(i) < len(a.records):
-			a.records[i].set(entries)
+			a.records[i].Replace(global(g, rec))
 		case row < a.from && a.sought != nil && a.sought.has(row):
 			n, _ := slices.BinarySearchFunc(a.earlier, row, func(t twin, row uint32) int { return cmp.Compare(t.first, row) })
+			rec = global(g, rec)
 			for ; n < len(a.earlier) && a.earlier[n].first == row; n++ {
-				a.records[a.earlier[n].row-a.from].set(entries)
+				a.records[a.earlier[n].row-a.from].Replace(rec)
 			}
 		}
 	}
 	return nil
+}
+
+// global has a record of a group refer to its names by their numbers in the whole log.
+func global(g *jobfiles.Group, rec *jobfiles.Record) *jobfiles.Record {
+	refs := rec.Refs()
+	for i := range refs {
+		refs[i] = g.Global(refs[i])
+	}
+	rec.SetRefs(refs)
+	return rec
 }
 
 // render writes the rows of some frames; frames are worked on side by side, and each is packed by itself.
@@ -281,24 +287,24 @@ func (a *assembly) render(ctx context.Context, w io.Writer, next, end int) error
 // told is what the file shows of a row.
 type told struct {
 	engine.Verdict
-	refs
+	refs jobfiles.Refs
 	some bool // false for a row that is blank or not yet answered
 }
 
 // verdict is the answer of a row of the window as the file shows it.
-func (a *assembly) verdict(r *record) (told, error) {
+func (a *assembly) verdict(r *jobfiles.Record) (told, error) {
 	final := a.job.State.Finished() || a.job.State == store.JobFinalizing || a.job.State == store.JobCancelling
-	switch tag := r.tag(); {
-	case tag == tagFinal, tag == tagProvisional && final && !a.job.Cancelled:
-		v, refs, err := r.verdict()
+	switch k := r.Kind(); {
+	case k == jobfiles.Final, k == jobfiles.Provisional && final && !a.job.Cancelled:
+		v, err := r.Verdict()
 		if err != nil {
-			err = fmt.Errorf("log: %w: %w", errDamaged, err)
+			err = fmt.Errorf("rows log: %w: %w", errDamaged, err)
 		}
-		return told{v, refs, true}, err
+		return told{v, r.Refs(), true}, err
 	case !final:
 		return told{}, nil
 	case a.job.Cancelled:
-		return told{engine.Sure(engine.ReasonCancelled, "job/cancelled", 0, a.job.FinishedAt), refs{}, true}, nil
+		return told{Verdict: engine.Sure(engine.ReasonCancelled, "job/cancelled", 0, a.job.FinishedAt), some: true}, nil
 	}
-	return told{engine.Sure(engine.ReasonTimeout, "job/max-hours", 0, a.job.FinishedAt), refs{}, true}, nil
+	return told{Verdict: engine.Sure(engine.ReasonTimeout, "job/max-hours", 0, a.job.FinishedAt), some: true}, nil
 }

@@ -66,7 +66,7 @@ func (c *Coordinator) linkJob(id, to string) error {
 		if err != nil {
 			return err
 		}
-		if name == fileSpill || name == fileCallback || strings.HasSuffix(name, fileNew) {
+		if name == fileSpill || name == fileChunks || name == fileCallback || strings.HasSuffix(name, fileNew) {
 			continue // not whole, or made anew when it is missed
 		}
 		err = disk.Link(disk.PathJoin(c.dir(id), name), disk.PathJoin(to, name))

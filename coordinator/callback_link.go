@@ -72,7 +72,7 @@ func (c *Callbacks) VerifyLink(job, expires, signature string) (*store.Job, erro
 // linkAlive tells whether the job still has results and its account may still be served.
 func (c *Callbacks) linkAlive(j *store.Job) error {
 	if j.State == store.JobExpired {
-		return fmt.Errorf("%w: the job's results were deleted after seven days", ErrLinkDead)
+		return fmt.Errorf("%w: the job's results were deleted: their time was over, or its owner deleted them", ErrLinkDead)
 	}
 	u, err := c.cfg.Store.User(j.Account)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && u.Disabled) {

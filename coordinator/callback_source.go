@@ -44,7 +44,10 @@ func (c *Coordinator) renderCallback(ctx context.Context, job, path string) erro
 	if err != nil {
 		return err
 	}
-	err = c.Results(ctx, job, Filter{Form: Form{Format: JSONL, Compress: Zstd}}, f)
+	j, err := c.Job(job)
+	if err == nil {
+		err = c.Results(ctx, job, Filter{Form: Form{Format: JSONL, Compress: Zstd}, NoInput: !j.CallbackInput}, f)
+	}
 	if err == nil {
 		err = f.Sync()
 	}

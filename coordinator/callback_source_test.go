@@ -56,7 +56,7 @@ func TestCallbackOfARealJob(t *testing.T) {
 	var e hookEvent
 	require.NoError(t, json.Unmarshal(<-got, &e))
 	require.Len(t, e.Results, 3000)
-	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID, Filter{Form: Form{JSONL, None}})), "\n")
+	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID, Filter{Form: Form{JSONL, None}, NoInput: true})), "\n")
 	for i, row := range e.Results {
 		require.Len(t, row, 16, "row, and the 15 keys")
 		var want map[string]any
@@ -93,7 +93,7 @@ func TestCallbackRowsAreKept(t *testing.T) {
 	w := openWorld(t, vfs.NewMem())
 	w.run()
 	j := w.finish(t, w.accept(t, list(500, 3)).ID)
-	want := w.results(t, j.ID, Filter{Form: Form{JSONL, None}})
+	want := w.results(t, j.ID, Filter{Form: Form{JSONL, None}, NoInput: true})
 	path := w.fs.PathJoin(w.c.dir(j.ID), fileCallback)
 	half, err := w.fs.Create(path+fileNew, writeCategory)
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/zeebo/xxh3"
@@ -10,10 +11,10 @@ import (
 	"probity/prober/wire"
 )
 
-// via is a route with the offset of its MX set among the job's names; shared by the rows of a domain.
+// via is a route with its MX set as results show it; shared by the rows of a domain.
 type via struct {
 	engine.Route
-	mx uint32
+	mx string
 }
 
 // ask is one row that a prober must be asked about.
@@ -21,7 +22,7 @@ type ask struct {
 	Number     uint32
 	Attempt    uint8
 	Flags      engine.Flags
-	Suggestion uint32
+	Suggestion string
 	Via        *via
 	Mailbox    string
 }
@@ -29,14 +30,17 @@ type ask struct {
 const (
 	chunkMagic  = 0x31686370 // "pch1"
 	chunkHeader = 4 + 4 + 4 + 8
-	askFixed    = 4 + 1 + 1 + 2 + 4 + 2
+	mxMost      = 8 << 10 // bytes of an MX set; longer ones are cut, as in the log of rows
+	askFixed    = 4 + 1 + 1 + 2 + 2 + 2
 )
 
-var errChunkFile = fmt.Errorf("chunk file: %w", errDamaged)
+// errScratch means a chunk that does not read back as it was written. It is no truth: the next try of the step makes all chunks anew.
+var errScratch = errors.New("the scratch file of chunks is damaged")
 
 func appendVia(dst []byte, v *via) []byte {
 	dst = append(dst, byte(v.Fact), byte(len(v.Hosts)))
-	dst = binary.LittleEndian.AppendUint32(dst, v.mx)
+	mx := v.mx[:min(len(v.mx), mxMost)]
+	dst = append(binary.LittleEndian.AppendUint16(dst, uint16(len(mx))), mx...)
 	for _, h := range v.Hosts {
 		dst = append(dst, byte(min(len(h), 255)))
 		dst = append(dst, h[:min(len(h), 255)]...)
@@ -47,13 +51,14 @@ func appendVia(dst []byte, v *via) []byte {
 // chunkRows is a chunk as read back. It is alive until the last of its rows has an answer: beside ten lists that is a tenth of what
 // the collector looks through.
 type chunkRows struct {
-	batch []wire.Row // in the order they are asked
-	own   []askOwn   // of each row, what a prober is not told
-	vias  []*via
+	batch       []wire.Row // in the order they are asked
+	own         []askOwn   // of each row, what a prober is not told
+	vias        []*via
+	suggestions []string // of its rows; the first is none
 }
 
 type askOwn struct {
-	suggestion uint32
+	suggestion uint32 // its place among the chunk's
 	via        uint16
 }
 
@@ -62,18 +67,18 @@ func (r *chunkRows) len() int { return len(r.batch) }
 // ask is a row as it was gathered.
 func (r *chunkRows) ask(i int) ask {
 	row, own := &r.batch[i], r.own[i]
-	return ask{Number: row.Number, Attempt: row.Attempt, Flags: row.Flags, Suggestion: own.suggestion, Via: r.vias[own.via], Mailbox: row.Address.Mailbox()}
+	return ask{Number: row.Number, Attempt: row.Attempt, Flags: row.Flags, Suggestion: r.suggestions[own.suggestion], Via: r.vias[own.via], Mailbox: row.Address.Mailbox()}
 }
 
 // unpack reads a chunk. Rows that skip reports are left out: they were answered before. It breathes with rest, which may be nil.
 func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool, rest *breather) (*chunkRows, error) {
 	le := binary.LittleEndian
 	if len(b) < chunkHeader || le.Uint32(b) != chunkMagic || le.Uint64(b[12:]) != xxh3.Hash(b[chunkHeader:]) {
-		return nil, errChunkFile
+		return nil, errScratch
 	}
 	rows, routes := int(le.Uint32(b[4:])), int(le.Uint32(b[8:]))
 	if rows > wire.MaxRows || routes > rows {
-		return nil, errChunkFile
+		return nil, errScratch
 	}
 	b = b[chunkHeader:]
 	vias := make([]*via, routes)
@@ -81,22 +86,23 @@ func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool, rest *breath
 	for i := range vias {
 		rest.row(i)
 		if vias[i] = r.via(t); r.short {
-			return nil, errChunkFile
+			return nil, errScratch
 		}
 	}
-	out := &chunkRows{batch: make([]wire.Row, 0, rows), own: make([]askOwn, 0, rows), vias: vias}
+	out := &chunkRows{batch: make([]wire.Row, 0, rows), own: make([]askOwn, 0, rows), vias: vias, suggestions: []string{""}}
 	var group textGroup
 	for range rows {
 		f := r.next(askFixed)
 		mailbox := r.next(int(le.Uint16(f[mailboxAt:])))
+		suggestion := r.next(int(le.Uint16(f[suggestionAt:])))
 		if r.short || int(le.Uint16(f[viaAt:])) >= len(vias) {
-			return nil, errChunkFile
+			return nil, errScratch
 		}
 		if skip(le.Uint32(f)) {
 			continue
 		}
 		rest.row(out.len() + len(group.rows))
-		if group.add(f, mailbox); len(group.rows) < textRows {
+		if group.add(f, mailbox, out.suggestion(suggestion)); len(group.rows) < textRows {
 			continue
 		}
 		if err := out.take(&group); err != nil {
@@ -120,13 +126,23 @@ type textGroup struct {
 }
 
 type textRow struct {
-	fixed []byte
-	end   int // of its mailbox in the text
+	fixed      []byte
+	end        int // of its mailbox in the text
+	suggestion uint32
 }
 
-func (g *textGroup) add(fixed, mailbox []byte) {
+func (g *textGroup) add(fixed, mailbox []byte, suggestion uint32) {
 	g.text = append(g.text, mailbox...)
-	g.rows = append(g.rows, textRow{fixed, len(g.text)})
+	g.rows = append(g.rows, textRow{fixed, len(g.text), suggestion})
+}
+
+// suggestion is the place of a suggestion. Few rows have one, and neighbours rarely the same.
+func (r *chunkRows) suggestion(text []byte) uint32 {
+	if len(text) == 0 {
+		return 0
+	}
+	r.suggestions = append(r.suggestions, string(text))
+	return uint32(len(r.suggestions) - 1)
 }
 
 // take adds the rows of a group, and empties it.
@@ -138,20 +154,14 @@ func (r *chunkRows) take(g *textGroup) error {
 		number, route := le.Uint32(f), le.Uint16(f[viaAt:])
 		addr, err := engine.Parse(text[from:row.end])
 		if err != nil {
-			return fmt.Errorf("chunk row %d: %w: %w", number, errDamaged, err)
+			return fmt.Errorf("chunk row %d: %w: %w", number, errScratch, err)
 		}
 		from = row.end
 		r.batch = append(r.batch, wire.Row{Number: number, Attempt: f[4], Flags: engine.Flags(f[5]), Address: addr, Route: &r.vias[route].Route})
-		r.own = append(r.own, askOwn{le.Uint32(f[8:]), route})
+		r.own = append(r.own, askOwn{row.suggestion, route})
 	}
 	g.rows, g.text = g.rows[:0], g.text[:0]
 	return nil
-}
-
-// chunkNumbers calls visit with the numbers of a chunk's rows.
-func chunkNumbers(b []byte, t *engine.Table, visit func(uint32)) error {
-	_, err := unpackChunk(b, t, func(row uint32) bool { visit(row); return true }, nil)
-	return err
 }
 
 // chunkReader reads a chunk piece by piece. The checksum vouches for the pieces, but not for how many the header says there are.
@@ -173,9 +183,9 @@ func (r *chunkReader) next(n int) []byte {
 
 // via rebuilds a route from its hosts with the present table.
 func (r *chunkReader) via(t *engine.Table) *via {
-	f := r.next(2 + 4)
+	f := r.next(2 + 2)
 	fact, n := engine.Fact(f[0]), int(f[1])
-	v := &via{mx: binary.LittleEndian.Uint32(f[2:])}
+	v := &via{mx: string(r.next(int(binary.LittleEndian.Uint16(f[2:]))))}
 	records := make([]engine.MX, n)
 	for i := range records {
 		records[i] = engine.MX{Preference: uint16(i), Host: string(r.next(int(r.next(1)[0])))}

@@ -1,30 +1,47 @@
 package coordinator
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"probity/store"
 )
 
-// chunkFile is a job's append-only file of chunks.
-type chunkFile struct {
-	mu     sync.Mutex // guards the end of f and all below, over I/O: split and landing take turns
-	f      *tail
-	number uint64 // the highest that exists
-	broken error  // of a sync, which may have been of others' chunks too: the disk tells of them once
+// chunk is rows of a running job that wait to be asked. The rows are in the job's scratch file; this is what is known of them.
+// A chunk exists until all its rows are answered or in other chunks.
+type chunk struct {
+	number    uint64
+	offset    int64 // in the scratch file
+	length    uint32
+	rows      uint32
+	attempt   uint8     // the most attempts of any of its rows
+	notBefore time.Time // zero: at once
+	class     string    // wide provider, route or tail
+	source    string    // the egress source that must ask; empty for any
 }
 
-func openChunkFile(fs vfs.FS, path string) (*chunkFile, error) {
-	f, err := openTail(fs, path, -1)
+// chunkFile is the scratch file of a running job's chunks. It is made anew at each start of the job, from the upload and what is not
+// answered, is never synced, and goes when work on the job ends.
+type chunkFile struct {
+	disk vfs.FS
+	path string
+	f    vfs.File
+
+	mu     sync.Mutex // guards all below, over I/O: the split and returned rows take turns
+	end    int64
+	number uint64 // the highest that exists
+}
+
+func openChunkFile(disk vfs.FS, path string) (*chunkFile, error) {
+	f, err := disk.Create(path, writeCategory)
 	if err != nil {
 		return nil, err
 	}
-	return &chunkFile{f: f}, nil
+	return &chunkFile{disk: disk, path: path, f: f}, nil
 }
 
 // batchOf is rows that are to become one chunk.
@@ -32,16 +49,16 @@ type batchOf struct {
 	rows    *packer
 	cut     []uint32 // of them; nil: all
 	class   string
-	egress  string
+	source  string
 	attempt uint8
 	due     time.Time
 }
 
-// write makes the rows of chunks durable, and takes them over; the chunks exist once their records are committed. Each is put
-// together in room, where it breathes with rest, which may be nil; others write meanwhile.
-func (f *chunkFile) write(batches []batchOf, room *buffer, rest *breather) ([]store.Chunk, error) {
+// write writes the rows of chunks, and takes them over. Each is put together in room, where it breathes with rest, which may be nil;
+// others write meanwhile.
+func (f *chunkFile) write(batches []batchOf, room *buffer, rest *breather) ([]chunk, error) {
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	made := make([]store.Chunk, 0, len(batches))
+	made := make([]chunk, 0, len(batches))
 	for _, b := range batches {
 		cut := b.cut
 		if cut == nil {
@@ -52,44 +69,42 @@ func (f *chunkFile) write(batches []batchOf, room *buffer, rest *breather) ([]st
 		if err != nil {
 			return nil, err
 		}
-		made = append(made, store.Chunk{Number: number, Offset: at, Length: uint32(len(room.b)), Rows: uint32(len(cut)), Attempt: b.attempt,
-			NotBefore: b.due, Class: b.class, Egress: b.egress})
+		made = append(made, chunk{number: number, offset: at, length: uint32(len(room.b)), rows: uint32(len(cut)), attempt: b.attempt,
+			notBefore: b.due, class: b.class, source: b.source})
 	}
 	for _, b := range batches {
 		b.rows.release() // once, however many chunks are cut from it
 	}
-	return made, f.sync()
+	return made, nil
 }
 
-// add appends a chunk.
+// add appends a chunk. One that could not be written is overwritten by the next.
 func (f *chunkFile) add(b []byte) (number uint64, at int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.broken != nil {
-		return 0, 0, f.broken
+	at = f.end
+	if _, err = f.f.WriteAt(b, at); err != nil {
+		return 0, 0, fmt.Errorf("chunk file: %w", err)
 	}
-	if at, err = f.f.add(b); err != nil {
-		return 0, 0, err
-	}
+	f.end += int64(len(b))
 	f.number++
 	return f.number, at, nil
 }
 
-// sync makes what was added durable. Once it has failed nobody's chunks are, until the file is opened again.
-func (f *chunkFile) sync() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.broken == nil {
-		f.broken = f.f.sync()
-	}
-	return f.broken
-}
-
 // read reads the bytes of a chunk into a buffer.
-func (f *chunkFile) read(c store.Chunk, into *buffer) ([]byte, error) {
-	b := into.grown(int(c.Length))
-	if err := readFull(f.f.f, b, c.Offset); err != nil {
-		return nil, fmt.Errorf("chunk file: %w", err)
+func (f *chunkFile) read(c chunk, into *buffer) ([]byte, error) {
+	b := into.grown(int(c.length))
+	if n, err := f.f.ReadAt(b, c.offset); n < len(b) {
+		return nil, fmt.Errorf("chunk file: %d of %d bytes at %d: %w", n, len(b), c.offset, errors.Join(errScratch, err))
 	}
 	return b, nil
+}
+
+// Close closes and removes the file.
+func (f *chunkFile) Close() error {
+	err := f.f.Close()
+	if gone := f.disk.Remove(f.path); !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return err
 }

@@ -48,12 +48,14 @@ type Config struct {
 	Lately   int           // rows not answered that went out in the last 2 to 4 s, at most; default: 65,536, as many as may be asked in all
 	Stored   Form          // of the result file that is made at the end: CSV, zstd
 	Suppress func(engine.Address) bool
+
+	RetainResults time.Duration // how long a job's files are kept after its end: DefaultRetained
+	RetainHistory time.Duration // and its record, and those of downloads in the audit log; default: for ever
+
 	// Press counts singles, for whoever is to give way to them; default: one of its own.
 	Press *press.Meter
 	// OnFinish gives the parts of the commit that ends a job: its settlement.
 	OnFinish func(*store.Job) []store.Part
-	// OnRunning hears how many jobs are split, sent and collected, when that changes; not twice at one time. It must not wait.
-	OnRunning func(jobs int)
 	// Pretend answers the rows of jobs of test keys, which ask nobody.
 	Pretend func(engine.Address) engine.Verdict
 }
@@ -65,10 +67,11 @@ const (
 	maxHeavy     = 2      // of these, with more than lightRows rows, splitting at one time
 	maxLight     = 4      // and with fewer
 	lightRows    = 20_000 // what makes a job light
-	maxAssembled = 1      // result files made at one time
+	maxAssembled = 8      // result files made at one time: one for each two processors, at most so many
 	maxRendered  = 2      // and written in another form
 	maxErased    = 1      // addresses erased
-	maxWorkers   = 4      // of one piece of work, each on a processor of its own
+	maxPlans     = 1      // plans made
+	maxWorkers   = 16     // of one piece of work, each on a processor of its own
 	defaultHold  = 60 * time.Second
 )
 
@@ -77,18 +80,20 @@ type Coordinator struct {
 	cfg      Config
 	log      *slog.Logger
 	table    atomic.Pointer[engine.Table]
+	lists    atomic.Pointer[Lists]
 	packer   *zstd.Encoder
 	unpacker *zstd.Decoder
 	workers  int
 
-	uploads, running, heavy, light, assembling, rendering, erasing chan struct{} // counting semaphores
+	uploads, running, heavy, light, assembling, rendering, erasing, planning chan struct{} // counting semaphores
 
-	swapping chan struct{} // a place for one: who opens a spool and its index, or swaps them
-	telling  sync.Mutex    // held while OnRunning is told
+	takingOver sync.Mutex    // of files of an older program
+	swapping   chan struct{} // a place for one: who opens a spool and its index, or swaps them
 
 	desk   *desk
 	meters meters
 	press  *press.Meter // of singles
+	trust  trust
 	// Of those who read chunks of long lists, and of short ones.
 	breaths, shortBreaths press.Breaths
 
@@ -99,7 +104,6 @@ type Coordinator struct {
 	watch    map[string]chan struct{} // closed when the job's state changes; only for jobs somebody waits for
 	arriving map[string]bool          // uploads that are no jobs yet
 	turns    map[string]*turn         // of the jobs whose files somebody works on
-	halt     func(error)              // set while Run is on: ends it
 	start    func(id string)          // set while Run is on; called with mu held
 }
 
@@ -110,6 +114,9 @@ func New(cfg Config) *Coordinator {
 	}
 	if cfg.Hold == 0 {
 		cfg.Hold = defaultHold
+	}
+	if cfg.RetainResults == 0 {
+		cfg.RetainResults = DefaultRetained
 	}
 	if cfg.Press == nil {
 		cfg.Press = new(press.Meter)
@@ -123,23 +130,31 @@ func New(cfg Config) *Coordinator {
 	if cfg.Stored == (Form{}) {
 		cfg.Stored = Form{Format: CSV, Compress: Zstd}
 	}
-	workers := min(maxWorkers, runtime.GOMAXPROCS(0))
+	processors := runtime.GOMAXPROCS(0) // of the machine, or of what its container may use
+	workers, assembled := min(maxWorkers, processors), min(maxAssembled, max(1, processors/2))
 	sem := func(n int) chan struct{} { return make(chan struct{}, n) }
 	c := &Coordinator{
 		cfg: cfg, log: cfg.Log, packer: newPacker(workers), unpacker: newUnpacker(workers), workers: workers,
-		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(maxAssembled), rendering: sem(maxRendered), erasing: sem(maxErased),
+		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(assembled), rendering: sem(maxRendered), erasing: sem(maxErased), planning: sem(maxPlans),
 		swapping: sem(1), breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(), turns: map[string]*turn{},
 		desk: newDesk(cfg.Lately), press: cfg.Press, runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},
 	}
 	c.spares.init()
 	c.table.Store(cfg.Table)
+	c.lists.Store(&cfg.Lists)
 	return c
 }
 
 // SetTable makes a new provider table the one in force, for what is decided from now on.
 func (c *Coordinator) SetTable(t *engine.Table) { c.table.Store(t) }
 
-// Run runs the jobs until ctx ends or something durable fails; it returns when all its goroutines have.
+// SetLists makes other lists the ones in force, for addresses that are looked at from now on.
+func (c *Coordinator) SetLists(l Lists) { c.lists.Store(&l) }
+
+// known is the lists in force.
+func (c *Coordinator) known() Lists { return *c.lists.Load() }
+
+// Run runs the jobs until ctx ends or the state store fails; it returns when all its goroutines have.
 // Jobs that were not finished when the process died go on where they stopped.
 func (c *Coordinator) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
@@ -159,17 +174,17 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		})
 	}
 	all.Go(func() { c.desk.run(ctx) })
+	if err := c.beginAll(ctx, begin); err != nil {
+		stop(err)
+	}
 	all.Go(func() {
 		if err := c.keepHouse(ctx); err != nil && ctx.Err() == nil {
 			stop(err)
 		}
 	})
-	if err := c.beginAll(ctx, begin, stop); err != nil {
-		stop(err)
-	}
 	<-ctx.Done()
 	c.mu.Lock()
-	c.start, c.halt = nil, nil
+	c.start = nil
 	c.mu.Unlock()
 	all.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
@@ -179,7 +194,10 @@ func (c *Coordinator) Run(ctx context.Context) error {
 }
 
 // beginAll starts what the store has unfinished, and lets Accept start what comes.
-func (c *Coordinator) beginAll(ctx context.Context, begin func(id string), halt func(error)) error {
+func (c *Coordinator) beginAll(ctx context.Context, begin func(id string)) error {
+	if err := c.startClock(time.Now()); err != nil {
+		return err
+	}
 	if err := c.sweepFolders(); err != nil {
 		return err
 	}
@@ -194,7 +212,7 @@ func (c *Coordinator) beginAll(ctx context.Context, begin func(id string), halt 
 		}
 		return nil
 	})
-	c.start, c.halt = begin, halt
+	c.start = begin
 	return err
 }
 

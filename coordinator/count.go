@@ -34,16 +34,19 @@ type counter struct {
 	fs    vfs.FS
 	dir   string
 	spare *spare[countBuffer]
+
+	domains domainCounts
 }
 
 func newCounter(c *Coordinator, dir string, seed uint64) (*counter, error) {
 	fs, spare := c.cfg.FS, &c.spares.counts
 	s, err := createSpill(fs, fs.PathJoin(dir, fileSpill), countPartitions, spare)
-	return &counter{seed: seed, spill: s, fs: fs, dir: dir, spare: spare}, err
+	return &counter{seed: seed, spill: s, fs: fs, dir: dir, spare: spare, domains: newDomainCounts(c.table.Load())}, err
 }
 
-// appendHashes appends a record for each row of a block that has an address. It touches nothing shared.
-func (c *counter) appendHashes(dst []byte, b *sheet.Block) []byte {
+// appendHashes appends a record for each row of a block that has an address, and the domain of each that parses. It touches nothing
+// shared.
+func (c *counter) appendHashes(dst []byte, domains []string, b *sheet.Block) ([]byte, []string) {
 	for i := range b.Rows {
 		breathe(i)
 		if b.Rows[i].Blank {
@@ -52,17 +55,19 @@ func (c *counter) appendHashes(dst []byte, b *sheet.Block) []byte {
 		text := engine.Trim(string(b.Mail(i)))
 		if a, err := engine.Parse(text); err == nil {
 			text = a.Folded()
+			domains = append(domains, a.Domain())
 		}
 		h := xxh3.HashString128Seed(text, c.seed)
 		dst = binary.BigEndian.AppendUint64(dst, h.Hi)
 		dst = binary.BigEndian.AppendUint64(dst, h.Lo)
 		dst = binary.BigEndian.AppendUint32(dst, b.First+uint32(i))
 	}
-	return dst
+	return dst, domains
 }
 
-// add takes the records of a block; blocks come in row order.
-func (c *counter) add(recs []byte, rows int) error {
+// add takes the records and domains of a block; blocks come in row order.
+func (c *counter) add(recs []byte, domains []string, rows int) error {
+	c.domains.add(domains)
 	c.tally.rows += int64(rows)
 	c.tally.blank += int64(rows - len(recs)/countRecord)
 	for ; len(recs) > 0; recs = recs[countRecord:] {

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/jobfiles"
 	"probity/prober/wire"
 	"probity/store"
 )
@@ -80,21 +81,22 @@ func TestPowerLoss(t *testing.T) {
 // answeredRows is what the log on the disk knows.
 func answeredRows(t *testing.T, w *world, j *store.Job) map[uint32]bool {
 	known := map[uint32]bool{}
-	f, err := w.fs.Open(w.fs.PathJoin(w.c.dir(j.ID), fileLog))
+	f, err := w.fs.Open(w.fs.PathJoin(w.c.dir(j.ID), fileRows))
 	if err != nil {
 		return known
 	}
 	defer f.Close()
-	_, _, err = readLog(f, func(e []byte) error {
-		for ; len(e) > 0; e = e[entryBytes:] {
-			if entryTag(e) == tagFinal {
-				require.False(t, known[entryRow(e)], "answered twice")
-				known[entryRow(e)] = true
+	end, err := jobfiles.ReadRows(f, func(g *jobfiles.Group) error {
+		for row, rec := range g.Answers() {
+			if rec.Kind() == jobfiles.Final {
+				require.False(t, known[row], "answered twice")
+				known[row] = true
 			}
 		}
 		return nil
 	})
 	require.NoError(t, err)
+	require.Zero(t, end.Damaged)
 	return known
 }
 

@@ -143,7 +143,7 @@ func TestNoRowsOfAChunkWithABadOne(t *testing.T) {
 		}
 		p.add(&ask{Number: uint32(n), Via: v, Mailbox: "nobody"})
 		rows, err := unpackChunk(p.appendChunk(nil, p.rows, rand.New(rand.NewPCG(1, 2)), nil), table, func(uint32) bool { return false }, nil)
-		require.ErrorIs(t, err, errDamaged)
+		require.ErrorIs(t, err, errScratch)
 		require.Nil(t, rows)
 	}
 }

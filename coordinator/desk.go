@@ -3,10 +3,12 @@ package coordinator
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
-	"probity/store"
+	"probity/engine"
+	"probity/prober/wire"
 )
 
 // The bounds of what is under way at the prober, over all jobs.
@@ -15,7 +17,7 @@ const (
 	maxAsked    = 64 << 10  // rows asked and not answered; of one class, no more than its budgets take meanwhile
 	maxFlights  = 1024      // chunks under way
 	narrowDepth = 2         // chunks under way of one route of a job: one is asked while the next is ready
-	wideDepth   = 16        // of one wide provider, or of the tail
+	wideDepth   = 16        // of one provider that many sources ask, or of the tail
 )
 
 const classTail = "tail"
@@ -43,11 +45,12 @@ func newDesk(lately int) *desk {
 // queue is the chunks of one class of one job.
 type queue struct {
 	class string
-	ready []store.Chunk
-	rows  int // of these
-	out   int // chunks under way
-	sent  int // their rows
-	asked int // those that are not answered
+	ready []chunk
+	rows  int       // of these
+	out   int       // chunks under way
+	sent  int       // their rows
+	asked int       // those that are not answered
+	held  wire.Held // of these, as probers told last: rows that no budget lets them ask
 	depth int
 	until time.Time // a prober said that the class's budget allows nothing before
 	lined bool      // stands in the live's line
@@ -56,7 +59,7 @@ type queue struct {
 // due is a chunk, or a whole class, that waits for its time.
 type due struct {
 	at    time.Time
-	chunk store.Chunk
+	chunk chunk
 	queue *queue // set when the class waits
 }
 
@@ -86,15 +89,14 @@ func (d *desk) run(ctx context.Context) {
 }
 
 func (d *desk) sleep(ctx context.Context, wait time.Duration) {
-	var ring <-chan time.Time
-	if wait >= 0 {
-		t := time.NewTimer(wait)
-		defer t.Stop()
-		ring = t.C
+	if wait < 0 || wait > clockEvery { // whatever the clock does, or a lost word
+		wait = clockEvery
 	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
 	select {
 	case <-d.wake:
-	case <-ring:
+	case <-t.C:
 	case <-ctx.Done():
 	}
 }
@@ -110,7 +112,7 @@ func (d *desk) poke() {
 type picked struct {
 	l *live // nil for none
 	q *queue
-	c store.Chunk
+	c chunk
 
 	span int // of the room's, in which it goes
 }
@@ -131,16 +133,16 @@ func (d *desk) pick(now time.Time) (picked, time.Duration) {
 		if q := l.popLine(); q != nil {
 			c := q.ready[0]
 			q.ready = q.ready[1:]
-			q.rows -= int(c.Rows)
-			q.sent += int(c.Rows)
-			q.asked += int(c.Rows)
+			q.rows -= int(c.rows)
+			q.sent += int(c.rows)
+			q.asked += int(c.rows)
 			q.out++
 			l.enlist(q, now)
 			l.paceOf(q.class, now)
-			d.open += int(c.Rows)
+			d.open += int(c.rows)
 			d.flights++
 			l.out.Add(1)
-			return picked{l, q, c, d.room.send(int(c.Rows), now)}, 0
+			return picked{l, q, c, d.room.send(int(c.rows), now)}, 0
 		}
 		l.hungry.Store(true)
 		if len(l.dues) > 0 {
@@ -170,18 +172,32 @@ func (d *desk) answered(f *flight, n int) {
 	}
 }
 
+// hold takes the prober's word on rows of a chunk that wait for a budget.
+func (d *desk) hold(f *flight, held wire.Held) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f.q.held.Rows += held.Rows - f.held.Rows
+	if held.Rows > 0 {
+		f.q.held.Until = held.Until
+	}
+	f.held = held
+}
+
 // landed frees the room of a chunk. Its class pauses for as long as the prober says.
 func (d *desk) landed(f *flight) {
 	l, q, left, until := f.l, f.q, f.unasked(), f.pause()
 	d.mu.Lock()
 	l.paceOf(q.class, time.Now()).answered += f.answered
-	d.open -= int(f.chunk.Rows)
+	d.open -= int(f.chunk.rows)
 	d.room.answered(f.span, left)
 	d.flights--
-	q.sent -= int(f.chunk.Rows)
+	q.sent -= int(f.chunk.rows)
 	q.asked -= left
+	q.held.Rows -= f.held.Rows
+	f.held = wire.Held{}
 	q.out--
 	now := time.Now()
+	until = dueAt(until, longestWait(l.c.table.Load()), now)
 	if q.depth == narrowDepth && until.After(now) && until.After(q.until) {
 		q.until = until
 		heap.Push(&l.dues, due{at: until, queue: q})
@@ -192,12 +208,13 @@ func (d *desk) landed(f *flight) {
 }
 
 // add puts chunks of a job where they wait.
-func (d *desk) add(l *live, chunks []store.Chunk) {
+func (d *desk) add(l *live, chunks []chunk) {
 	d.mu.Lock()
 	now := time.Now()
+	most := longestWait(l.c.table.Load())
 	for _, c := range chunks {
-		if c.NotBefore.After(now) {
-			heap.Push(&l.dues, due{at: c.NotBefore, chunk: c})
+		if c.notBefore = dueAt(c.notBefore, most, now); c.notBefore.After(now) {
+			heap.Push(&l.dues, due{at: c.notBefore, chunk: c})
 		} else {
 			l.ready(c, now)
 		}
@@ -205,6 +222,20 @@ func (d *desk) add(l *live, chunks []store.Chunk) {
 	l.hungry.Store(false)
 	d.mu.Unlock()
 	d.poke()
+}
+
+// longestWait is the longest that a row may have to wait: for a try after it was deferred, or for an hour's budget.
+func longestWait(t *engine.Table) time.Duration {
+	return max(time.Hour, slices.Max(append([]time.Duration{0}, t.Schedule...))) + time.Minute
+}
+
+// dueAt is a time with a monotonic reading: where the wall clock is set, what waits does not wait longer. A clock that was set
+// while nothing ran shows as a wait longer than any.
+func dueAt(at time.Time, most time.Duration, now time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return now.Add(min(at.Sub(now), most))
 }
 
 // enter and leave say which jobs have a place at the desk.
@@ -239,17 +270,17 @@ func (l *live) ripen(now time.Time) {
 }
 
 // ready appends a chunk to its class. The desk is locked.
-func (l *live) ready(c store.Chunk, now time.Time) {
-	q := l.queues[c.Class]
+func (l *live) ready(c chunk, now time.Time) {
+	q := l.queues[c.class]
 	if q == nil {
-		q = &queue{class: c.Class, depth: narrowDepth}
-		if c.Class == classTail || l.wide(c.Class) {
+		q = &queue{class: c.class, depth: narrowDepth}
+		if c.class == classTail || l.shared(c.class) {
 			q.depth = wideDepth
 		}
-		l.queues[c.Class] = q
+		l.queues[c.class] = q
 	}
 	q.ready = append(q.ready, c)
-	q.rows += int(c.Rows)
+	q.rows += int(c.rows)
 	l.enlist(q, now)
 }
 

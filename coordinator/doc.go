@@ -31,8 +31,11 @@
 //     Of a job's classes, the one whose rows will take longest goes first; of each, no more is under way than its budgets take
 //     in about two minutes, so that no slow one has the room of others. Six jobs are split at one time, not counting those that
 //     only wait for the name servers of few rows.
-//  6. Any failure to make something durable stops the coordinator, except a full disk, which pauses the job: to go on
-//     after a failed sync is to guess what is on the disk. The next start knows.
+//  6. A failing state store stops the coordinator. Any other failure is one job's: its step is tried again on files that are opened
+//     anew, 100 ms to a minute later, for an hour, then the job fails; on a full disk for as long as it is full; a damaged or
+//     missing file fails it at once. Its state stays meanwhile, and its record says why it does not get on.
+//     Nothing expires in the hour after a start or a step of the wall clock, or in the day after where that is behind what was noted
+//     last or more than a day ahead: see clock.go. What waits does so by the monotonic clock.
 //  7. After Erase has returned nil, no file of a job names the address, no unfinished job asks for it, and rows, order,
 //     verdicts, counts and charges are what they were, save that what was not answered will not be.
 //  8. What Backup sets aside is a data folder of one moment: jobs restored from it go on as after a crash.

@@ -32,72 +32,82 @@ const erasedText = "<erased>"
 // ringEvery is how often a runner is asked for its turn again: a ring between two steps is lost.
 const ringEvery = 20 * time.Millisecond
 
-// Erase forgets an address, given in folded form, and tells in the files of how many jobs it stood. A job that cannot be
-// read fails alone: the others are done, and the error says which are not.
-func (c *Coordinator) Erase(ctx context.Context, folded string) (jobs int, err error) {
+// Erase forgets an address, given in folded form, in the files of some jobs, or of all where none are named. found hears of each job
+// that it stood in, and in how many rows, before that job is changed. A job that cannot be read fails alone: the others are done, and
+// left are those that are not, with the error.
+func (c *Coordinator) Erase(ctx context.Context, folded string, jobs []string, found func(job string, rows int64) error) (left []string, err error) {
 	a, err := engine.Parse(folded)
 	if err != nil {
-		return 0, fmt.Errorf("address to erase: %w", err)
+		return nil, fmt.Errorf("address to erase: %w", err)
 	}
 	if err := acquire(ctx, c.erasing); err != nil {
-		return 0, err
+		return jobs, err
 	}
 	defer func() { <-c.erasing }()
-	var ids []string
-	if err := c.cfg.Store.AllJobs(func(j *store.Job) error {
+	if len(jobs) == 0 {
+		if jobs, err = c.unexpired(); err != nil {
+			return nil, err
+		}
+	}
+	var errs []error
+	for i, id := range jobs {
+		err := c.eraseJob(ctx, id, a, found)
+		if err != nil && ctx.Err() != nil {
+			return append(left, jobs[i:]...), errors.Join(append(errs, err)...)
+		}
+		if err != nil {
+			left = append(left, id)
+			errs = append(errs, fmt.Errorf("job %s: %w", id, err))
+		}
+	}
+	return left, errors.Join(errs...)
+}
+
+// unexpired are the jobs that have files.
+func (c *Coordinator) unexpired() (ids []string, err error) {
+	return ids, c.cfg.Store.AllJobs(func(j *store.Job) error {
 		if j.State != store.JobExpired {
 			ids = append(ids, j.ID)
 		}
 		return nil
-	}); err != nil {
-		return 0, err
-	}
-	var errs []error
-	for _, id := range ids {
-		found, err := c.eraseJob(ctx, id, a)
-		if err != nil && ctx.Err() != nil {
-			return jobs, errors.Join(append(errs, err)...)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("job %s: %w", id, err))
-		}
-		if found {
-			jobs++
-		}
-	}
-	return jobs, errors.Join(errs...)
+	})
 }
 
 // eraseJob forgets an address in one job. A job that does not name it is only read, beside all that goes on.
-func (c *Coordinator) eraseJob(ctx context.Context, id string, a engine.Address) (found bool, err error) {
+func (c *Coordinator) eraseJob(ctx context.Context, id string, a engine.Address, found func(string, int64) error) error {
 	j, err := c.Job(id)
 	if err != nil {
-		return false, unlessGone(err)
+		return unlessGone(err)
 	}
 	e := &erasure{c: c, folded: a.Folded(), hints: map[string]bool{}}
 	if j.State != store.JobFailed {
 		if err := e.search(ctx, j); err != nil {
-			return false, c.unlessExpired(id, err)
+			return c.unlessExpired(id, err)
 		}
 		if !e.found() {
-			return false, nil
+			return nil
 		}
 	}
 	give, err := c.interrupt(ctx, id)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer give()
 	j, err = c.Job(id)
 	switch {
 	case err != nil:
-		return false, unlessGone(err)
+		return unlessGone(err)
 	case j.State == store.JobExpired:
-		return false, nil
+		return nil
 	case j.State == store.JobFailed:
-		return false, c.dropFailed(j)
+		return c.dropFailed(j)
 	}
-	return true, e.rewrite(ctx, j)
+	if e.sheet || e.names { // and not only the end of another erasure
+		if err := found(id, e.rows); err != nil {
+			return err
+		}
+	}
+	return e.rewrite(ctx, j)
 }
 
 // unlessGone passes over a job that was deleted meanwhile.
@@ -191,14 +201,5 @@ func (c *Coordinator) ring(id string) {
 	defer c.mu.Unlock()
 	if r := c.runners[id]; r != nil {
 		r.ring()
-	}
-}
-
-// halted ends Run for an error after which nobody knows what is on the disk.
-func (c *Coordinator) halted(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.halt != nil {
-		c.halt(err)
 	}
 }

@@ -3,15 +3,11 @@ package coordinator
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator/sheet"
 	"probity/engine"
@@ -26,6 +22,7 @@ type erasure struct {
 	dialect  sheet.Dialect
 	frames   []bool          // that name it
 	row      int64           // the first row of the address, -1 for none
+	rows     int64           // of the address
 	hints    map[string]bool // what was suggested instead of it
 	preamble bool
 	names    bool
@@ -63,15 +60,7 @@ func (e *erasure) search(ctx context.Context, j *store.Job) error {
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err
 	}
-	f, err := e.c.cfg.FS.Open(e.c.cfg.FS.PathJoin(dir, fileNames))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a job that was not begun
-	}
-	if err != nil {
-		return err
-	}
-	err = e.eachName(f, func(int64, int) error { e.names = true; return nil })
-	return errors.Join(err, f.Close())
+	return e.searchRows(j)
 }
 
 // searchedFrame is a frame of the sheet on its way through the search.
@@ -100,6 +89,7 @@ func (e *erasure) searchSheet(ctx context.Context, s *spool) error {
 			return nil
 		}
 		e.sheet, e.frames[f.index] = true, true
+		e.rows += int64(len(f.said.rows))
 		if len(f.said.rows) > 0 && e.row < 0 {
 			e.row = int64(s.frames[f.index].First + f.said.rows[0])
 		}
@@ -148,10 +138,10 @@ func (e *erasure) searchBlock(b *sheet.Block, m *mention) {
 
 // hint adds what is suggested instead of a spelling of the address: it is nearly the address.
 func (e *erasure) hint(dst []string, a engine.Address) []string {
-	if e.c.cfg.Lists == nil || len(dst) >= maxHints {
+	if e.c.known() == nil || len(dst) >= maxHints {
 		return dst
 	}
-	if s := e.c.cfg.Lists.Suggest(a); s != "" {
+	if s := e.c.known().Suggest(a); s != "" {
 		dst = append(dst, s)
 	}
 	return dst
@@ -216,42 +206,11 @@ func isAlnum(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
-const namesBlock = 1 << 20 // of names searched at one time
-
-// eachName calls visit with the place and length of every name that is the address, or was suggested instead of it.
-// Names begin at multiples of nameAlign; what a crash left between them is looked at like a name, to no harm.
-func (e *erasure) eachName(f vfs.File, visit func(at int64, n int) error) error {
-	buf := make([]byte, namesBlock+nameMax+binary.MaxVarintLen64)
-	for base := int64(0); ; base += namesBlock {
-		got, err := f.ReadAt(buf, base)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("names: %w", err)
-		}
-		for i := 0; i < min(got, namesBlock); i += nameAlign {
-			if n := e.nameAt(buf[i:got]); n > 0 {
-				if err := visit(base+int64(i), n); err != nil {
-					return err
-				}
-			}
-		}
-		if got < len(buf) {
-			return nil
-		}
+// isNamed reports that a name is the address, or was suggested instead of it.
+func (e *erasure) isNamed(name string) bool {
+	if strings.IndexByte(name, '@') < 0 {
+		return false
 	}
-}
-
-// nameAt is the length, with its head, of the name at the start of b if it is to go; else 0.
-func (e *erasure) nameAt(b []byte) int {
-	n, head := binary.Uvarint(b)
-	if head <= 0 || n < 3 || n > nameMax || uint64(len(b)-head) < n {
-		return 0
-	}
-	name := b[head : head+int(n)]
-	if bytes.IndexByte(name, '@') < 0 {
-		return 0
-	}
-	if a, err := engine.Parse(string(name)); e.hints[string(name)] || err == nil && a.Folded() == e.folded {
-		return head + int(n)
-	}
-	return 0
+	a, err := engine.Parse(name)
+	return e.hints[name] || err == nil && a.Folded() == e.folded
 }

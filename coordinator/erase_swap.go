@@ -3,17 +3,13 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/store"
 )
 
 // swapped are the files that an erasure writes anew, in the order they take their names.
-var swapped = [...]string{fileSpool, fileIndex, fileNames}
+var swapped = [...]string{fileSpool, fileIndex, fileRows}
 
 // rewrite takes the address out of a job whose turn is held.
 func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
@@ -30,9 +26,8 @@ func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
 		return err
 	}
 	if !j.State.Finished() {
-		if err := e.forgetAsks(ctx, j); err != nil {
-			e.haltUnless(ctx, err)
-			return err
+		if err := errors.Join(e.forgetAsks(j), removeAny(e.c.cfg.FS, e.c.cfg.FS.PathJoin(dir, fileChunks))); err != nil {
+			return err // the job's next step reads what is on the disk
 		}
 	}
 	if err := e.writeFiles(ctx, dir); err != nil {
@@ -42,14 +37,6 @@ func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
 		return err
 	}
 	return e.c.endErasure(ctx, j)
-}
-
-// haltUnless ends Run for a failure in an unfinished job's own files, as any other step of that job would, unless that
-// failure says all about what is on the disk.
-func (e *erasure) haltUnless(ctx context.Context, err error) {
-	if ctx.Err() == nil && !vfs.IsNoSpaceError(err) && !errors.Is(err, errDamaged) && !errors.Is(err, fs.ErrNotExist) {
-		e.c.halted(fmt.Errorf("erasure: %w", err))
-	}
 }
 
 // mark says that the new files are whole.
@@ -68,7 +55,7 @@ func (e *erasure) writeFiles(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	if err := e.writeNames(dir); err != nil {
+	if err := e.writeRows(dir); err != nil {
 		return err
 	}
 	return syncDir(e.c.cfg.FS, dir)
@@ -126,46 +113,6 @@ func cut(dst, text []byte, spans []span) []byte {
 		at = s.to
 	}
 	return append(dst, text[at:]...)
-}
-
-// writeNames writes the names anew if one has to go: that becomes the empty string, and the others stay where they are.
-func (e *erasure) writeNames(dir string) (err error) {
-	path := e.c.cfg.FS.PathJoin(dir, fileNames)
-	f, err := e.c.cfg.FS.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	var to vfs.File
-	err = e.eachName(f, func(at int64, n int) (err error) {
-		if to == nil {
-			to, err = e.copyNames(f, path+fileNew)
-		}
-		if err == nil {
-			_, err = to.WriteAt(make([]byte, n), at)
-		}
-		return err
-	})
-	if to == nil {
-		return err
-	}
-	if err == nil {
-		err = to.Sync()
-	}
-	return errors.Join(err, to.Close())
-}
-
-// copyNames copies the names to another file, open to be changed.
-func (e *erasure) copyNames(from vfs.File, path string) (vfs.File, error) {
-	to, err := e.c.cfg.FS.Create(path, writeCategory)
-	if err != nil {
-		return nil, err
-	}
-	_, err = io.CopyBuffer(struct{ io.Writer }{to}, io.NewSectionReader(from, 0, 1<<62), make([]byte, 1<<20))
-	return to, err
 }
 
 // openSheet opens the spool of a folder, after the swap that an erasure may have left undone.
@@ -246,7 +193,8 @@ func (c *Coordinator) remakeResults(ctx context.Context, j *store.Job) error {
 	return err
 }
 
-// endErasures finishes, at a start, what erasures a crash left undone. A damaged job is left as it is: it cannot be read.
+// endErasures finishes, at a start, what erasures a crash left undone. A job in which that fails is left as it is for the next start,
+// or for its own next step, which reads no old file where a new one is whole.
 func (c *Coordinator) endErasures(ctx context.Context) error {
 	var marked []*store.Job
 	disk := c.cfg.FS
@@ -257,13 +205,14 @@ func (c *Coordinator) endErasures(ctx context.Context) error {
 		return nil
 	})
 	for _, j := range marked {
-		if err != nil {
+		if err != nil || ctx.Err() != nil {
 			break
 		}
-		err = c.endErasureOf(ctx, j)
-		if errors.Is(err, errDamaged) {
+		if err := c.endErasureOf(ctx, j); errors.Is(err, store.ErrBroken) {
+			return err
+		} else if err != nil {
+			c.meters.house.Add(1)
 			c.log.Error("an erasure cannot be finished", "job", j.ID, "error", err)
-			err = nil
 		}
 	}
 	return err

@@ -92,6 +92,12 @@ func requireNowhere(t testing.TB, w *world, text string) {
 	}
 }
 
+// erase tells in how many jobs the address stood.
+func (w *world) erase(ctx context.Context, folded string) (jobs int, err error) {
+	_, err = w.c.Erase(ctx, folded, nil, func(string, int64) error { jobs++; return nil })
+	return jobs, err
+}
+
 func TestEraseInAFinishedJob(t *testing.T) {
 	w := openWorld(t, vfs.NewMem())
 	w.run()
@@ -101,7 +107,7 @@ func TestEraseInAFinishedJob(t *testing.T) {
 	require.Equal(t, spelled, inputOf(was))
 	require.NoError(t, w.c.WriteResults(t.Context(), j.ID, io.Discard))
 
-	n, err := w.c.Erase(t.Context(), wanted)
+	n, err := w.erase(t.Context(), wanted)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	got := w.results(t, j.ID, Filter{})
@@ -124,13 +130,13 @@ func TestEraseInAFinishedJob(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, other, untouched)
 
-	n, err = w.c.Erase(t.Context(), wanted)
+	n, err = w.erase(t.Context(), wanted)
 	require.NoError(t, err)
 	require.Zero(t, n, "nothing is left of it")
 	require.NoError(t, w.c.Expire(j.ID))
-	_, err = w.c.Erase(t.Context(), wanted)
+	_, err = w.erase(t.Context(), wanted)
 	require.NoError(t, err)
-	_, err = w.c.Erase(t.Context(), "no address")
+	_, err = w.erase(t.Context(), "no address")
 	require.Error(t, err)
 	require.NoError(t, w.close(t))
 }
@@ -147,7 +153,7 @@ func TestEraseSpellings(t *testing.T) {
 		w := openWorld(t, vfs.NewMem())
 		w.run()
 		j := w.finish(t, w.accept(t, c.in).ID)
-		n, err := w.c.Erase(t.Context(), c.folded)
+		n, err := w.erase(t.Context(), c.folded)
 		require.NoError(t, err)
 		require.Equal(t, 1, n, c.in)
 		got := w.results(t, j.ID, Filter{})
@@ -163,7 +169,7 @@ func TestEraseASuggestion(t *testing.T) {
 	w := openWorld(t, vfs.NewMem())
 	w.run()
 	j := w.finish(t, w.accept(t, "email\nx@nxgmial.com\ny@nxgmial.com\n").ID)
-	n, err := w.c.Erase(t.Context(), "x@gmail.com")
+	n, err := w.erase(t.Context(), "x@gmail.com")
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	got := w.results(t, j.ID, Filter{})
@@ -196,7 +202,7 @@ func TestEraseInARunningJob(t *testing.T) {
 		synctest.Wait()
 		require.EqualValues(t, 1, asked.Load())
 
-		n, err := w.c.Erase(t.Context(), wanted)
+		n, err := w.erase(t.Context(), wanted)
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 		requireNowhere(t, w, wanted)
@@ -228,7 +234,7 @@ func TestEraseInEveryState(t *testing.T) {
 			return nil
 		})
 		require.NoError(t, err)
-		n, err := w.c.Erase(t.Context(), wanted)
+		n, err := w.erase(t.Context(), wanted)
 		require.NoError(t, err)
 		if state == store.JobFailed {
 			left, err := w.fs.List("data/jobs/" + j.ID)
@@ -281,14 +287,12 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 		w.finish(t, j.ID)
 	} else {
 		synctest.Wait() // every row is split, and put off
-		j, err := w.c.Job(j.ID)
-		require.NoError(t, err)
-		require.True(t, j.SplitDone)
+		require.True(t, w.c.liveOf(j.ID).split.Load())
 	}
 	w.stop()
 	require.NoError(t, <-w.ended)
 	fs.left.Store(n)
-	_, err := w.c.Erase(t.Context(), wanted)
+	_, err := w.erase(t.Context(), wanted)
 	fs.left.Store(-1 << 40)
 	more = fs.hit.Load() != nil
 	if err != nil {
@@ -301,7 +305,7 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 	if !running {
 		again.results(t, j.ID, Filter{})
 	}
-	_, failed := again.c.Erase(t.Context(), wanted)
+	_, failed := again.erase(t.Context(), wanted)
 	require.NoError(t, failed, "step %d: %v", n, *cmp.Or(fs.hit.Load(), new(string)))
 	done := again.finish(t, j.ID)
 	require.Equal(t, store.JobCompleted, done.State)
@@ -322,7 +326,7 @@ func TestEraseAnswersOnceDurable(t *testing.T) {
 	w := openWorld(t, disk)
 	w.run()
 	j := w.finish(t, w.accept(t, spelled).ID)
-	_, err := w.c.Erase(t.Context(), wanted)
+	_, err := w.erase(t.Context(), wanted)
 	require.NoError(t, err)
 	after := openWorld(t, disk.CrashClone(vfs.CrashCloneCfg{}))
 	require.Equal(t, spelledErased, inputOf(after.results(t, j.ID, Filter{})))
@@ -336,7 +340,7 @@ func TestEraseGoesOnPastADamagedJob(t *testing.T) {
 	w.run()
 	a, b := w.finish(t, w.accept(t, spelled).ID), w.finish(t, w.accept(t, spelled).ID)
 	require.NoError(t, writeWhole(w.fs, "data/jobs/"+a.ID+"/index", []byte("nonsense")))
-	n, err := w.c.Erase(t.Context(), wanted)
+	n, err := w.erase(t.Context(), wanted)
 	require.ErrorIs(t, err, errDamaged)
 	require.ErrorContains(t, err, a.ID)
 	require.Equal(t, 1, n)
@@ -350,7 +354,7 @@ func TestEraseEndsWithItsContext(t *testing.T) {
 	w.finish(t, w.accept(t, spelled).ID)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	_, err := w.c.Erase(ctx, wanted)
+	_, err := w.erase(ctx, wanted)
 	require.True(t, errors.Is(err, context.Canceled))
 	require.NoError(t, w.close(t))
 }
@@ -359,8 +363,10 @@ func TestEraseEndsWithItsContext(t *testing.T) {
 func FuzzMentions(f *testing.F) {
 	f.Add([]byte(spelled), wanted)
 	f.Add([]byte("email\n'a@b.c'@a@b.c,\"a@b.c\"\"\"\n"), "a@b.c")
+	var c Coordinator
+	c.SetLists(nil)
 	f.Fuzz(func(t *testing.T, text []byte, folded string) {
-		e := &erasure{c: &Coordinator{}, folded: folded, dialect: sheet.Dialect{Delimiter: ',', Encoding: sheet.UTF8, Widest: 1 << 10, Header: 1 << 10}}
+		e := &erasure{c: &c, folded: folded, dialect: sheet.Dialect{Delimiter: ',', Encoding: sheet.UTF8, Widest: 1 << 10, Header: 1 << 10}}
 		b := sheet.Block{Buf: text}
 		if e.dialect.Parse(&b) != nil {
 			return

@@ -36,10 +36,26 @@ func (d *desk) stocks(l *live) (has map[string]stock, idle bool) {
 	return has, d.idle
 }
 
-// gathered is the open chunk of a class.
+// gatherKey is what the rows of an open chunk have in common.
+type gatherKey struct {
+	class  string
+	source string // the egress source that must ask; empty for any
+	due    int64  // milliseconds since 1970; 0: at once
+}
+
+// at is when the rows are due.
+func (k *gatherKey) at() time.Time {
+	if k.due == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(k.due).UTC()
+}
+
+// gathered is an open chunk.
 type gathered struct {
 	packer
-	since time.Time // its first row
+	since   time.Time // its first row
+	attempt uint8     // the most of any of its rows
 }
 
 // feed seals what a hungry desk can do with, if the last time is not just now.
@@ -53,11 +69,11 @@ func (s *splitter) feed() error {
 		return s.flush()
 	}
 	has, idle := s.l.c.desk.stocks(s.l)
-	for class, g := range s.open {
-		if !g.ripe(has[class], idle, now) {
+	for k, g := range s.open {
+		if !g.ripe(has[k.class], idle, now) {
 			continue
 		}
-		if err := s.seal(class); err != nil {
+		if err := s.seal(k); err != nil {
 			return err
 		}
 	}

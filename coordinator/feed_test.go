@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
-	"probity/store"
 )
 
 // gatheredOf is rows of so many hosts.
@@ -73,7 +72,7 @@ func TestStocks(t *testing.T) {
 	has(none, false)
 	c.desk.pick(time.Now())
 	has(none, true)
-	c.desk.add(l, []store.Chunk{{Class: "google", Rows: 1000}})
+	c.desk.add(l, []chunk{{class: "google", rows: 1000}})
 	c.desk.enter(l)
 	has(map[string]stock{"google": stockReady}, true)
 	next, _ := c.desk.pick(time.Now())

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/coordinator/jobfiles"
 )
 
 // The files of a job's folder.
@@ -13,9 +15,8 @@ const (
 	fileSpool   = "spool"
 	fileIndex   = "index"
 	fileDups    = "dups"
-	fileChunks  = "chunks"
-	fileNames   = "names"
-	fileLog     = "log"
+	fileChunks  = "chunks" // scratch
+	fileRows    = "rows"
 	fileResults = "results"
 	fileSpill   = "spill"   // while an upload is counted
 	fileErasing = "erasing" // while an erasure swaps files: see erase_swap.go
@@ -32,18 +33,11 @@ type tail struct {
 	end int64
 }
 
-// openTail opens a file to append after its first end bytes; a negative end appends after all of it.
+// openTail opens a file to write after its first end bytes.
 func openTail(fs vfs.FS, path string, end int64) (*tail, error) {
 	f, err := fs.OpenReadWrite(path, writeCategory)
 	if err != nil {
 		return nil, err
-	}
-	if end < 0 {
-		info, err := f.Stat()
-		if err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-		end = info.Size()
 	}
 	return &tail{f: f, end: end}, nil
 }
@@ -58,7 +52,6 @@ func (t *tail) add(b []byte) (int64, error) {
 	return at, nil
 }
 
-func (t *tail) sync() error  { return t.f.SyncData() }
 func (t *tail) Close() error { return t.f.Close() }
 
 // syncDir makes the names in a folder durable.
@@ -93,8 +86,8 @@ func readWhole(fs vfs.FS, path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// errDamaged is wrapped by what is wrong with the bytes of a job's own files: it ends that job and no other.
-var errDamaged = errors.New("a file of the job is damaged")
+// errDamaged ends a job and no other.
+var errDamaged = jobfiles.ErrDamaged
 
 // readFull reads exactly len(b) bytes at an offset of a file.
 func readFull(f vfs.File, b []byte, at int64) error {

@@ -67,22 +67,22 @@ func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (m made, er
 }
 
 // failJob ends a job that cannot be brought to its end: nothing is charged.
-func (c *Coordinator) failJob(id string) error {
+func (c *Coordinator) failJob(id, why string) error {
 	j, err := c.Job(id)
 	if err != nil {
 		return err
 	}
 	done := *j
-	done.State, done.Error = store.JobFailed, "a file of the job is damaged; upload the list again"
+	done.State, done.Error = store.JobFailed, why
 	endedNow(&done)
 	return c.end(j, &done)
 }
 
 // end commits that a job is finished.
 func (c *Coordinator) end(was, done *store.Job) error {
-	parts := []store.Part{store.DropAllChunks(done.ID)}
+	var parts []store.Part
 	if c.cfg.OnFinish != nil {
-		parts = append(parts, c.cfg.OnFinish(done)...)
+		parts = c.cfg.OnFinish(done)
 	}
 	_, err := c.change(done.ID, func(j *store.Job) error {
 		if j.State != was.State {
@@ -170,7 +170,7 @@ func (c *Coordinator) Results(ctx context.Context, id string, f Filter, w io.Wri
 	case !j.State.Finished() && !f.Partial:
 		return ErrNotReady
 	}
-	if j.State.Finished() && len(f.Status) == 0 && f.Format == c.cfg.Stored.Format {
+	if j.State.Finished() && len(f.Status) == 0 && !f.NoInput && f.Format == c.cfg.Stored.Format {
 		if f.Compress == c.cfg.Stored.Compress {
 			return c.copyStored(ctx, id, w, false)
 		}

@@ -20,6 +20,7 @@ import (
 	"probity/coordinator/cluster"
 	"probity/engine"
 	"probity/prober/wire"
+	"probity/prober/wire/timing"
 )
 
 // ErrNoProber is returned for a single that must be asked while no prober is there to ask it.
@@ -27,9 +28,9 @@ var ErrNoProber = errors.New("no prober is there to ask")
 
 // The times of a fleet.
 const (
-	awayWait = 5 * time.Second  // before rows whose owner cannot be used go out again
-	handover = 10 * time.Second // a narrow route rests so long when its owner changes: who had it hangs up meanwhile
-	settling = 5 * time.Second  // after a start: who owned a narrow route before may not be attached to yet
+	awayWait = 5 * time.Second // before rows whose owner cannot be used go out again
+	handover = timing.Handover // a narrow route rests so long when its owner changes: who had it hangs up meanwhile
+	settling = timing.Settling // after a start: who owned a narrow route before may not be attached to yet
 	tryAgain = 250 * time.Millisecond
 )
 
@@ -45,7 +46,7 @@ type FleetConfig struct {
 	Suppressed func(domain string, hosts []string) bool
 	// SuppressedAddress is the same of one address. Default: nobody did.
 	SuppressedAddress func(engine.Address) bool
-	// Disk and Dir are where it is kept who has a share, and what nodes that are away have yet to forget. Default: nowhere.
+	// Disk and Dir are where it is kept who has a share. Default: nowhere.
 	Disk    vfs.FS
 	Dir     string
 	Log     *slog.Logger          // default: none
@@ -53,25 +54,27 @@ type FleetConfig struct {
 }
 
 // Fleet is the nodes of a cluster as one prober. Each row goes to the identity that owns its key: a narrow route has one, a
-// wide provider is spread over all. What cannot go home to its owner now is Later.
+// wide provider is spread over all, and so are the domains of a provider with tenants. What cannot go home to its owner now is
+// Later.
 //
-//  1. The rows of a narrow route are at one node at a time. When its owner changes, what is under way comes home, and the
-//     route rests until who had it has hung up, and the minute is over of which it may have used the budget.
+//  1. The rows of a narrow key, a route or a domain of a provider with tenants, are at one node at a time. When its owner
+//     changes, what is under way comes home, and the key rests until its former owner has closed its connections, and the
+//     minute is over of which that may have used the budget.
 //  2. Who owns what is read from one immutable roster; nothing is asked under a lock.
 //  3. A source that a wide provider wants no more of has no share of it until its node says otherwise (fleet_rests.go).
 //  4. A narrow route's hour moves with it: its owner is told what others have used (fleet_spent.go).
-//  5. What a node that is away has yet to forget is on disk until it has (fleet_forget.go).
+//  5. All nodes are told to forget an address; which were not reached the Eraser keeps, and asks again (fleet_forget.go).
 //  6. Who had a share is on disk: a coordinator that starts again waits for each of them as for any node that is missing.
 //  7. A node that goes gives its rows back at once; each row of a batch has exactly one result.
 type Fleet struct {
 	cfg    FleetConfig
 	roster atomic.Pointer[roster]
-	owed   *owed
 	known  []knownNode // as on disk: Run's own
 	spent  spents
 
 	mu      sync.Mutex // guards what follows
 	members map[string]*member
+	begun   time.Time                    // when Run did; zero before
 	settled time.Time                    // until then narrow routes wait
 	away    []string                     // the nodes that the log says are waited for
 	parts   map[*part]context.CancelFunc // under way: bounded by the flights of the desk and the identities
@@ -83,8 +86,13 @@ type member struct {
 	listen atomic.Pointer[string]
 	client *wire.Client
 	worked atomic.Int64 // when it was last sent rows or heard of them, in nanoseconds since 1970
+	given  atomic.Bool  // it was given a row or a single to ask, by this process
+	fresh  atomic.Bool  // it had asked no receiver when it was last attached
 	stop   context.CancelFunc
 }
+
+// neverAsked reports a node that has asked no receiver, for this process or another.
+func (m *member) neverAsked() bool { return m.fresh.Load() && !m.given.Load() }
 
 var _ wire.Prober = (*Fleet)(nil)
 
@@ -104,10 +112,6 @@ func NewFleet(cfg FleetConfig) (*Fleet, error) {
 	}
 	f := &Fleet{cfg: cfg, members: map[string]*member{}, parts: map[*part]context.CancelFunc{}}
 	f.roster.Store(newRoster(&cluster.View{}, nil, nil, time.Time{}))
-	var err error
-	if f.owed, err = openOwed(cfg.Disk, cfg.Dir, time.Now()); err != nil {
-		return nil, fmt.Errorf("what nodes have yet to forget: %w", err)
-	}
 	if cfg.Metrics != nil {
 		if err := cfg.Metrics.Register(newFleetMetrics(f)); err != nil {
 			return nil, fmt.Errorf("fleet metrics: %w", err)
@@ -124,17 +128,20 @@ func (f *Fleet) Run(ctx context.Context) error {
 	defer streams.Wait()
 	defer stop()
 	streams.Go(func() { f.tend(ctx) })
-	f.recall(time.Now())
+	remembered := f.recall(time.Now())
 	f.mu.Lock()
-	f.settled = time.Now().Add(settling)
+	f.begun = time.Now()
+	if remembered {
+		f.settled = f.begun.Add(settling)
+	}
 	f.mu.Unlock()
 	for {
 		view, changed := f.cfg.Cluster.Changed()
 		if err := f.attend(ctx, view, &streams); err != nil {
 			return err
 		}
+		f.remember(view) // before any work is given: a process that finds no nodes remembered lets no route rest
 		f.publish(view, time.Now())
-		f.remember(view)
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -180,7 +187,10 @@ func (f *Fleet) meet(ctx context.Context, n *cluster.Node, at string, streams *s
 	m.client, err = wire.NewClient(wire.ClientConfig{Node: n.Name, Version: f.cfg.Version, Coordinator: f.cfg.Coordinator, Table: f.cfg.Table,
 		Dial:        func(ctx context.Context) (net.Conn, error) { return f.cfg.Dial(ctx, *m.listen.Load()) },
 		Credentials: f.cfg.Credentials(n.Name), Log: f.cfg.Log,
-		Changed: func(s wire.State) { f.cfg.Cluster.Stream(m.name, streamOf(s)) }})
+		Changed: func(s wire.State) {
+			m.fresh.Store(s.Hello.Fresh)
+			f.cfg.Cluster.Stream(m.name, streamOf(s))
+		}})
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
@@ -214,6 +224,15 @@ func streamOf(s wire.State) cluster.Stream {
 		out.Identities = append(out.Identities, cluster.Identity{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO})
 	}
 	return out
+}
+
+// TableChanged tells that Table gives another one now: each node takes it between two batches.
+func (f *Fleet) TableChanged() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.members {
+		m.client.TableChanged()
+	}
 }
 
 // publish makes the roster of a view the present one, and calls home what has another owner now.

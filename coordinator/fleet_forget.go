@@ -1,7 +1,7 @@
 package coordinator
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,34 +10,58 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/store"
 )
 
-// An erasure reaches the caches of all nodes that are known: those that can be reached at once, the others when they are back. What
-// is owed to them is on disk before Forget returns, and goes when each was told, or when no cache can hold the verdict any more. A
-// node that the cluster had forgotten before the erasure, after an hour's absence, is not known: erase again when it is back.
+// An erasure reaches the caches of all nodes that are known: those that can be reached at once, the others when they are back; the
+// Eraser keeps who was not told. A node that the cluster had forgotten before the erasure, after an hour's absence, is not known: erase
+// again when it is back.
 
-// The bounds of what is owed.
-const (
-	maxOwed  = 10_000
-	owedLife = 31 * 24 * time.Hour // of the longest cached verdict
-	owedFile = "erasures"
-)
+// errNewFleet is returned while it is not known which nodes there are.
+var errNewFleet = fmt.Errorf("the coordinator has run for less than %s and does not know its nodes yet", settling)
 
-// errOwed is returned when too many erasures wait for nodes that are away.
-var errOwed = fmt.Errorf("%d erasures wait for nodes that are away: bring them back, or let the cluster forget them for an hour", maxOwed)
-
-// owed is what nodes that are away have yet to forget. Without a disk it lasts as long as the process.
-type owed struct {
-	disk vfs.FS // nil for none
-	path string
-
-	mu   sync.Mutex // guards list, and the file
-	list []debt
+// Forget implements Caches.
+func (f *Fleet) Forget(ctx context.Context, folded string, done func(node string) bool) (reached map[string]int, away []string, err error) {
+	f.mu.Lock()
+	begun := f.begun
+	f.mu.Unlock()
+	if begun.IsZero() || time.Since(begun) < settling {
+		return nil, nil, errNewFleet
+	}
+	reached = map[string]int{}
+	away = f.each(ctx, func(ctx context.Context, m *member, put func(func())) error {
+		if done(m.name) {
+			return nil
+		}
+		was, err := m.client.Forget(ctx, folded)
+		if err == nil {
+			put(func() { reached[m.name] = map[bool]int{true: 1}[was] })
+		}
+		return err
+	})
+	for _, n := range f.roster.Load().view.Nodes {
+		if f.member(n.Name) == nil && !slices.Contains(away, n.Name) && !done(n.Name) {
+			away = append(away, n.Name)
+		}
+	}
+	return reached, away, nil
 }
+
+// Reachable implements Caches.
+func (f *Fleet) Reachable(node string) bool {
+	m := f.member(node)
+	return m != nil && m.client.State().Live
+}
+
+// owedFile is where what nodes that are away have yet to forget was kept before the state store did.
+const (
+	owedFile = "erasures"
+	maxOwed  = 10_000
+)
 
 // debt is one address that one node has yet to forget.
 type debt struct {
@@ -46,27 +70,33 @@ type debt struct {
 	folded string
 }
 
-// openOwed reads what was owed when the process ended.
-func openOwed(disk vfs.FS, dir string, now time.Time) (*owed, error) {
-	o := &owed{disk: disk}
-	if disk == nil {
-		return o, nil
-	}
-	o.path = disk.PathJoin(dir, owedFile)
-	f, err := disk.Open(o.path)
+// AdoptErasures makes wishes in the store of what an earlier version has left in a file of the folder, which goes then.
+func AdoptErasures(s *store.Store, disk vfs.FS, dir string, now time.Time) error {
+	path := disk.PathJoin(dir, owedFile)
+	f, err := disk.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return o, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxOwed*1024))
-	if err != nil {
-		return nil, err
+	if err = cmp.Or(err, f.Close()); err != nil {
+		return err
 	}
-	o.list = readOwed(string(text), now)
-	return o, nil
+	for _, d := range readOwed(string(text), now) {
+		e, err := s.AskErasure(d.folded, "an update", d.at)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(e.Caches, func(c store.ErasedCache) bool { return c.Node == d.node }) {
+			e.Caches = append(e.Caches, store.ErasedCache{Node: d.node, Until: d.at.Add(cacheLife).UTC()})
+		}
+		if err := s.SaveErasure(&e); err != nil {
+			return err
+		}
+	}
+	return errors.Join(disk.Remove(path), syncDir(disk, dir))
 }
 
 // readOwed reads lines of time, node and address; those that are over, or no such lines, are passed over.
@@ -76,108 +106,9 @@ func readOwed(text string, now time.Time) (list []debt) {
 		node, folded, ok2 := strings.Cut(rest, " ")
 		n, err := strconv.ParseInt(at, 10, 64)
 		d := debt{time.Unix(n, 0), node, folded}
-		if ok && ok2 && err == nil && folded != "" && now.Sub(d.at) < owedLife && len(list) < maxOwed {
+		if ok && ok2 && err == nil && folded != "" && now.Sub(d.at) < cacheLife && len(list) < maxOwed {
 			list = append(list, d)
 		}
 	}
 	return list
-}
-
-// change replaces the list, on disk first.
-func (o *owed) change(make func([]debt) []debt) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	next := make(slices.Clone(o.list))
-	if len(next) > maxOwed {
-		return errOwed
-	}
-	if o.disk != nil {
-		var b bytes.Buffer
-		for _, d := range next {
-			fmt.Fprintf(&b, "%d %s %s\n", d.at.Unix(), d.node, d.folded)
-		}
-		err := writeWhole(o.disk, o.path+fileNew, b.Bytes())
-		if err == nil {
-			err = o.disk.Rename(o.path+fileNew, o.path)
-		}
-		if err == nil {
-			err = syncDir(o.disk, o.disk.PathDir(o.path))
-		}
-		if err != nil {
-			return fmt.Errorf("what nodes have yet to forget: %w", err)
-		}
-	}
-	o.list = next
-	return nil
-}
-
-// of is what a node has yet to forget.
-func (o *owed) of(node string) (some []debt) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, d := range o.list {
-		if d.node == node {
-			some = append(some, d)
-		}
-	}
-	return some
-}
-
-// Forget has all nodes delete what they keep of an address, given in folded form: those that are away when they are back. It tells
-// how many had a verdict, and who is away.
-func (f *Fleet) Forget(ctx context.Context, folded string) (cached int, away []string, err error) {
-	now := time.Now()
-	away = f.each(ctx, func(ctx context.Context, m *member, put func(func())) error {
-		was, err := m.client.Forget(ctx, folded)
-		if was {
-			put(func() { cached++ })
-		}
-		return err
-	})
-	for _, n := range f.roster.Load().view.Nodes {
-		if f.member(n.Name) == nil && !slices.Contains(away, n.Name) {
-			away = append(away, n.Name)
-		}
-	}
-	if len(away) == 0 {
-		return cached, nil, nil
-	}
-	err = f.owed.change(func(list []debt) []debt {
-		for _, node := range away {
-			if !slices.ContainsFunc(list, func(d debt) bool { return d.node == node && d.folded == folded }) {
-				list = append(list, debt{now, node, folded})
-			}
-		}
-		return list
-	})
-	return cached, away, err
-}
-
-// settleOwed tells nodes that are back what they have yet to forget.
-func (f *Fleet) settleOwed(ctx context.Context) {
-	now := time.Now()
-	for _, m := range f.all() {
-		some := f.owed.of(m.name)
-		if len(some) == 0 || !m.client.State().Live {
-			continue
-		}
-		var done []debt
-		for _, d := range some {
-			ctx, cancel := context.WithTimeout(ctx, sightPatience)
-			_, err := m.client.Forget(ctx, d.folded)
-			cancel()
-			if err != nil && now.Sub(d.at) < owedLife {
-				break // it has gone again: later
-			}
-			done = append(done, d)
-		}
-		if len(done) == 0 {
-			continue
-		}
-		if err := f.owed.change(func(list []debt) []debt {
-			return slices.DeleteFunc(list, func(d debt) bool { return slices.Contains(done, d) })
-		}); err != nil {
-			f.cfg.Log.Error("erasures that a node was told of are told again", "node", m.name, "error", err)
-		}
-	}
 }

@@ -9,23 +9,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatIsOwedOutlastsTheProcess: it is there after a start, until it is paid or over.
-func TestWhatIsOwedOutlastsTheProcess(t *testing.T) {
-	disk, now := vfs.NewMem(), time.Unix(1_800_000_000, 0)
-	open := func(now time.Time) *owed {
-		o, err := openOwed(disk, "", now)
+// TestErasuresOfAnEarlierVersionAreAdopted: what nodes had yet to forget is a wish of the store, and the file is gone.
+func TestErasuresOfAnEarlierVersionAreAdopted(t *testing.T) {
+	w := openWorld(t, vfs.NewMem())
+	now := time.Unix(1_800_000_000, 0)
+	require.NoError(t, AdoptErasures(w.store, w.fs, "data", now), "nothing to adopt")
+	text := "1799999000 p1 a@x.example\n1799999000 p2 a@x.example\n1799999000 p2 \"b c\"@x.example\n1 p1 old@x.example\nnonsense\n"
+	require.NoError(t, w.fs.MkdirAll("data", 0o700))
+	require.NoError(t, writeWhole(w.fs, "data/"+owedFile, []byte(text)))
+	for range 2 {
+		require.NoError(t, AdoptErasures(w.store, w.fs, "data", now))
+		list, err := w.store.Erasures("", 10)
 		require.NoError(t, err)
-		return o
+		require.Len(t, list, 2)
+		nodes := map[string]int{}
+		for _, e := range list {
+			require.True(t, e.Open())
+			nodes[e.Address] = len(e.Caches)
+		}
+		require.Equal(t, map[string]int{"a@x.example": 2, "\"b c\"@x.example": 1}, nodes)
 	}
-	o := open(now)
-	require.NoError(t, o.change(func([]debt) []debt { return []debt{{now, "p1", "a@x.example"}, {now, "p2", "\"b c\"@x.example"}} }))
-	require.Equal(t, o.list, open(now.Add(time.Hour)).list)
-	require.Len(t, open(now).of("p2"), 1)
-	require.Empty(t, open(now.Add(owedLife)).list, "no cache holds it any more")
-	require.ErrorIs(t, o.change(func([]debt) []debt { return make([]debt, maxOwed+1) }), errOwed)
-	require.Len(t, o.list, 2)
-	require.NoError(t, o.change(func(l []debt) []debt { return l[:1] }))
-	require.Len(t, open(now).list, 1)
+	left, err := w.fs.List("data")
+	require.NoError(t, err)
+	require.NotContains(t, left, owedFile)
+	require.NoError(t, w.close(t))
 }
 
 // FuzzOwed reads any file, and what it read again the same.

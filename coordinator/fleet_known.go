@@ -91,15 +91,16 @@ func writeKnown(disk vfs.FS, dir string, nodes []knownNode) error {
 	return syncDir(disk, dir)
 }
 
-// recall has the cluster wait for those who had a share when the process before this one ended.
-func (f *Fleet) recall(now time.Time) {
+// recall has the cluster wait for those who had a share when the process before this one ended. It reports that there may have been
+// some: else no node can be at work for that process.
+func (f *Fleet) recall(now time.Time) bool {
 	if f.cfg.Disk == nil {
-		return
+		return true
 	}
 	nodes, err := readKnown(f.cfg.Disk, f.cfg.Dir)
 	if err != nil {
 		f.cfg.Log.Error("who was in the cluster cannot be read; nobody waits for nodes that are slow to attach", "error", err)
-		return
+		return true
 	}
 	f.known = nodes
 	var ids []shard.Identity
@@ -110,6 +111,7 @@ func (f *Fleet) recall(now time.Time) {
 		}
 	}
 	f.spent.recall(ids, now.Add(f.cfg.Table().Scaled(time.Hour)))
+	return len(nodes) > 0
 }
 
 // knew reports a node that had a share when this process began, or has one.

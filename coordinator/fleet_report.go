@@ -18,21 +18,24 @@ type ClusterReport struct {
 
 // NodeReport is one node of it.
 type NodeReport struct {
-	Name          string           `json:"name"`
-	Address       string           `json:"address"`
-	Version       string           `json:"version"`
-	State         string           `json:"state"` // alive, suspect, draining, gone
-	Usable        bool             `json:"usable"`
-	Since         time.Time        `json:"since"` // of the state
-	Problem       string           `json:"problem,omitempty"`
-	Identities    []IdentityReport `json:"identities"`
-	Lanes         int              `json:"lanes"`
-	Sessions      int              `json:"sessions"`
-	Rows          int              `json:"rows"` // sent to it and not answered
-	RowsPerSecond float64          `json:"rows_per_second"`
-	Recipients    uint64           `json:"recipients"`    // sent since its start, decoys included
-	Failing       int              `json:"audit_failing"` // findings of its newest audit of itself
-	Doubtful      int              `json:"audit_doubtful"`
+	Name          string            `json:"name"`
+	Address       string            `json:"address"`
+	Version       string            `json:"version"`
+	State         string            `json:"state"` // alive, suspect, draining, gone
+	Usable        bool              `json:"usable"`
+	Since         time.Time         `json:"since"` // of the state
+	Problem       string            `json:"problem,omitempty"`
+	Identities    []IdentityReport  `json:"identities"`
+	Lanes         int               `json:"lanes"`
+	Sessions      int               `json:"sessions"`
+	Rows          int               `json:"rows"` // sent to it and not answered
+	RowsPerSecond float64           `json:"rows_per_second"`
+	Recipients    uint64            `json:"recipients"`    // sent since its start, decoys included
+	Failing       int               `json:"audit_failing"` // findings of its newest audit of itself
+	Doubtful      int               `json:"audit_doubtful"`
+	Audited       time.Time         `json:"audited_at,omitzero"`
+	Findings      []wire.Finding    `json:"audit_findings,omitempty"` // those that are not well, the gravest first, at most 64
+	Meters        map[string]uint64 `json:"meters,omitempty"`         // what it counts since its start: outcomes, actions, hosts that failed
 }
 
 // IdentityReport is one egress identity.
@@ -50,7 +53,11 @@ type IdentityReport struct {
 // Fare puts how a node says it fares into its report.
 func (n *NodeReport) Fare(s wire.Status) {
 	n.Lanes, n.Sessions, n.RowsPerSecond, n.Recipients = s.Lanes, s.Sessions, s.RowsPerSecond, s.Recipients
-	n.Failing, n.Doubtful = s.Failing, s.Doubtful
+	n.Failing, n.Doubtful, n.Audited, n.Findings = s.Failing, s.Doubtful, s.Audited, s.Findings
+	n.Meters = make(map[string]uint64, len(s.Meters))
+	for _, m := range s.Meters {
+		n.Meters[m.Name] = m.Count
+	}
 	for i := range n.Identities {
 		id := &n.Identities[i]
 		for _, told := range s.Identities {

@@ -76,7 +76,7 @@ func heardRests(old rests, members []*member, now time.Time) rests {
 	return next
 }
 
-// tend follows what nodes say of their sources, and tells them what they have yet to forget, until ctx ends.
+// tend follows what nodes say of their sources until ctx ends.
 func (f *Fleet) tend(ctx context.Context) {
 	tick := time.NewTicker(restsEvery)
 	defer tick.Stop()
@@ -85,7 +85,6 @@ func (f *Fleet) tend(ctx context.Context) {
 		case <-tick.C:
 			now := time.Now()
 			f.rest(heardRests(f.roster.Load().rests, f.all(), now), now)
-			f.settleOwed(ctx)
 			f.hearSpent(now)
 		case <-ctx.Done():
 			return
@@ -150,7 +149,7 @@ func (f *Fleet) elsewhere(p *part, rows []wire.Result) []wire.Result {
 			continue
 		}
 		provider := f.cfg.Table().Provider(v.ProviderID)
-		if provider == nil || !provider.Wide {
+		if provider == nil || provider.Kind != engine.KindWide {
 			continue
 		}
 		now := time.Now()

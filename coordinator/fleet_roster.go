@@ -15,7 +15,7 @@ type roster struct {
 	set      *shard.Set // all that keep a share
 	usable   *shard.Set // those of them that take work now
 	shares   map[string]share
-	settled  time.Time // narrow routes have no owner before
+	settled  time.Time // narrow keys have no owner before
 	rests    rests
 	wide     map[string]*shard.Set // who shares a wide provider at which somebody rests; "" for the others; nil: all
 	former   []formerSet           // that had a share a moment ago, oldest first
@@ -32,21 +32,26 @@ type share struct {
 type formerSet struct {
 	set   *shard.Set
 	busy  map[string]bool // identities that were at work to the end
+	fresh map[string]bool // identities whose node had asked no receiver
 	until time.Time
 }
 
 // formerOf is a set that is replaced now.
 func formerOf(old *roster, now time.Time) formerSet {
-	f := formerSet{old.set, map[string]bool{}, now.Add(handover)}
+	f := formerSet{old.set, map[string]bool{}, map[string]bool{}, now.Add(handover)}
 	for name, s := range old.shares {
+		f.fresh[name] = s.node.neverAsked()
 		f.busy[name] = s.usable && now.Sub(time.Unix(0, s.node.worked.Load())) < time.Minute
 	}
 	return f
 }
 
 // rested is when a route that an identity had in the set may be asked for jobs from another source: when it has hung up, and, if it
-// was at work to the end, when the minute is over of which it may have used the budget.
+// was at work to the end, when the minute is over of which it may have used the budget. The zero time where it never asked anyone.
 func (f *formerSet) rested(was shard.Identity) time.Time {
+	if f.fresh[was.Name] {
+		return time.Time{}
+	}
 	if f.busy[was.Name] {
 		return f.until.Add(time.Minute - handover)
 	}
@@ -105,15 +110,22 @@ func (r *roster) formerAt(now time.Time) []formerSet {
 	return rest
 }
 
-// keyOf is what of an address is owned. A narrow key belongs to one source in the whole cluster.
+// keyOf is what of an address is owned. A narrow key belongs to one source in the whole cluster: a narrow route, or one domain of
+// a provider with tenants.
 func keyOf(route *engine.Route, a engine.Address) (k shard.Key, narrow bool) {
-	if p := route.Provider; p != nil && p.Wide {
-		if slices.Contains(p.ByAddress, a.Domain()) {
-			return shard.Address(a.Folded()), false
-		}
-		return shard.Domain(a.Domain()), false
+	p := route.Provider
+	switch {
+	case p == nil || p.Kind == engine.KindNarrow:
+		return shard.Route(route.Key), true
+	case p.Kind == engine.KindWide && slices.Contains(p.ByAddress, a.Domain()):
+		return shard.Address(a.Folded()), false
 	}
-	return shard.Route(route.Key), true
+	return shard.Domain(a.Domain()), p.Kind == engine.KindTenants
+}
+
+// ownerIn is who of a set owns a key of a provider.
+func ownerIn(set *shard.Set, k shard.Key, of *engine.Provider) (shard.Identity, bool) {
+	return set.OwnerAmong(k, shard.Route(of.ID), of.FleetSources)
 }
 
 // owner is who answers for a key, and from when.
@@ -138,7 +150,7 @@ func (r *roster) owner(k shard.Key, narrow bool, of *engine.Provider, pinned str
 	if s, ok := r.shares[pinned]; ok && !narrow && !r.rests.at(pinned, of.ID) {
 		return owner{identity: pinned, share: s}
 	}
-	id, ok := set.Owner(k)
+	id, ok := ownerIn(set, k, of)
 	if !ok {
 		return owner{}
 	}
@@ -152,7 +164,7 @@ func (r *roster) owner(k shard.Key, narrow bool, of *engine.Provider, pinned str
 	}
 	for i := len(r.former) - 1; i >= 0; i-- {
 		f := &r.former[i]
-		if was, _ := f.set.Owner(k); was != id && now.Before(f.rested(was)) {
+		if was, _ := ownerIn(f.set, k, of); was != id && now.Before(f.rested(was)) {
 			o.from = f.rested(was)
 			break
 		}
@@ -160,11 +172,11 @@ func (r *roster) owner(k shard.Key, narrow bool, of *engine.Provider, pinned str
 	return o
 }
 
-// hangingUp reports that another source may still be connected to the key's route.
-func (r *roster) hangingUp(k shard.Key, identity string, now time.Time) bool {
+// hangingUp reports that another source may still be asking for the key.
+func (r *roster) hangingUp(k shard.Key, of *engine.Provider, identity string, now time.Time) bool {
 	for i := range r.former {
 		f := &r.former[i]
-		if was, ok := f.set.Owner(k); ok && was.Name != identity && now.Before(f.until) {
+		if was, ok := ownerIn(f.set, k, of); ok && was.Name != identity && now.Before(f.until) && !f.fresh[was.Name] {
 			return true
 		}
 	}
@@ -188,18 +200,18 @@ func (r *roster) awaited() (until time.Time) {
 	return until
 }
 
-// single finds who is asked a single at once. A narrow route's former owner goes on while it hands over; at a wide provider
+// single finds who is asked a single at once. A narrow key's former owner goes on while it hands over; at a wide provider
 // the next best does while the owner is away, for each source has a budget of its own there.
 func (r *roster) single(k shard.Key, narrow bool, of *engine.Provider, without map[*member]bool, now time.Time) owner {
 	o := r.owner(k, narrow, of, "", now)
 	if narrow {
 		for i := range r.former {
 			f := &r.former[i]
-			if was, ok := f.set.Owner(k); ok && now.Before(f.until) && r.shares[was.Name].usable {
+			if was, ok := ownerIn(f.set, k, of); ok && now.Before(f.until) && !f.fresh[was.Name] && r.shares[was.Name].usable {
 				return owner{identity: was.Name, share: r.shares[was.Name]}
 			}
 		}
-		if !now.Before(r.settled) && !r.hangingUp(k, o.identity, now) {
+		if !now.Before(r.settled) && !r.hangingUp(k, of, o.identity, now) {
 			o.from = time.Time{} // one recipient does not wait for a minute's budget
 		}
 		return o

@@ -102,6 +102,41 @@ func TestRoutesThatMoveRest(t *testing.T) {
 	})
 }
 
+// A route that moves from a node which never asked a receiver does not rest, and none of its singles goes to the former owner. A node
+// counts as one that asked from the moment at which it is given something, and when it says so of itself.
+func TestRoutesThatMoveFromNodesThatNeverAskedDoNotRest(t *testing.T) {
+	for what, change := range map[string]func(*member){
+		"never asked":               func(*member) {},
+		"given work":                func(m *member) { m.given.Store(true) },
+		"asked for another process": func(m *member) { m.fresh.Store(false) },
+	} {
+		members := membersOf("a", "b", "c")
+		for _, m := range members {
+			m.fresh.Store(true)
+		}
+		before := newRoster(viewOf(true, "a"), members, nil, rosterNow)
+		change(members["a"])
+		after := newRoster(viewOf(true, "a", "b", "c"), members, before, rosterNow)
+		moved := 0
+		for i := range 50 {
+			k, narrow := keyOf(routeTo(t, "mx"+strconv.Itoa(i)+".example.org"), addressAt(t, "a@example.org"))
+			is, one := after.owner(k, narrow, nobody, "", rosterNow), after.single(k, narrow, nobody, nil, rosterNow)
+			if is.identity == "a" {
+				require.True(t, is.ready(), what)
+				continue
+			}
+			moved++
+			require.Equal(t, what == "never asked", is.ready(), what)
+			if what == "never asked" {
+				require.Equal(t, is.identity, one.identity)
+			} else {
+				require.Equal(t, "a", one.identity, "while it hands over")
+			}
+		}
+		require.Greater(t, moved, 20)
+	}
+}
+
 func TestPinnedRowsStayWhileTheirIdentityIsThere(t *testing.T) {
 	members := membersOf("a", "b", "c")
 	r := newRoster(viewOf(true, "a", "b", "c"), members, nil, rosterNow)

@@ -27,6 +27,9 @@ func (f *Fleet) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
 			if narrow {
 				a.Elsewhere = f.spent.elsewhere(a.Route, o.identity, time.Now())
 			}
+			if !f.give(o.node, r) {
+				continue
+			}
 			answer, err := o.node.client.Single(ctx, a)
 			if err == nil && !narrow && answer.Verdict.Rule == engine.RuleSourceBlocked {
 				blocked, gone[o.node] = &answer, true
@@ -50,6 +53,21 @@ func (f *Fleet) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
 			return f.late(ctx, &a)
 		}
 	}
+}
+
+// give notes that a node is given something to ask, by a roster. It fails where a later one is in force already, by which the node's
+// routes may have another owner at once, as one that was never asked anything.
+func (f *Fleet) give(m *member, r *roster) bool {
+	if m.given.Load() {
+		return true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.roster.Load() != r {
+		return false
+	}
+	m.given.Store(true)
+	return true
 }
 
 // wait waits until there is a later roster, or a while; false when ctx ends before.

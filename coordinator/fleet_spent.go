@@ -81,8 +81,11 @@ func (s *spents) lost(route *engine.Route, identity string, now time.Time) {
 	s.put(id, identity, min(used+1, limit), now)
 }
 
-// elsewhere is what all but one source have used of a route's hour.
+// elsewhere is what all but one source have used of a narrow route's hour. At other providers each source has an hour of its own.
 func (s *spents) elsewhere(route *engine.Route, but string, now time.Time) (e wire.Elsewhere) {
+	if route.Provider.Shared() {
+		return e
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.routes[wire.RouteID(route.Key)] {
@@ -156,7 +159,7 @@ func (f *Fleet) writeOff(p *part, home []wire.Result) {
 	now := time.Now()
 	for i := range p.batch.Rows {
 		row := &p.batch.Rows[i]
-		if lost[row.Number] && !row.Route.Provider.Wide {
+		if lost[row.Number] && !row.Route.Provider.Shared() {
 			f.spent.lost(row.Route, p.owner.identity, now)
 		}
 	}

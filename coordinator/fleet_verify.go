@@ -16,26 +16,32 @@ type part struct {
 	batch  wire.Batch
 	owner  owner
 	pinned bool
-	keys   []shard.Key // of the narrow routes among the rows
+	keys   []narrowKey // among those of the rows
 	most   int         // rows
+}
+
+// narrowKey is a key that one source at a time asks for, and its provider.
+type narrowKey struct {
+	key shard.Key
+	of  *engine.Provider
 }
 
 // leastPiece is the fewest rows that are worth a batch of their own.
 const leastPiece = 64
 
-// pieceOf is how many rows are sent together: no more than a wide provider takes from one source in half a minute, so that
-// the rows of two jobs take turns. Rows of other routes are many routes' or wait for their own alone.
+// pieceOf is how many rows are sent together: no more than a provider that many sources ask takes from one of them in half a
+// minute, so that the rows of two jobs take turns. Rows of other routes are many routes' or wait for their own alone.
 func pieceOf(p *engine.Provider) int {
-	if p == nil || !p.Wide || p.Limits.RecipientsPerMinute == 0 {
+	if p == nil || !p.Shared() || p.Limits.RecipientsPerMinute == 0 {
 		return wire.MaxRows
 	}
 	return min(wire.MaxRows, max(leastPiece, p.Limits.RecipientsPerMinute/2))
 }
 
-// moved reports that a narrow route of the part has another owner now.
+// moved reports that a narrow key of the part has another owner now.
 func (p *part) moved(r *roster) bool {
 	for _, k := range p.keys {
-		if id, ok := r.set.Owner(k); ok && id.Name != p.owner.identity {
+		if id, ok := ownerIn(r.set, k.key, k.of); ok && id.Name != p.owner.identity {
 			return true
 		}
 	}
@@ -48,8 +54,8 @@ func (f *Fleet) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, e
 	for i := range b.Rows {
 		s.put(&b.Rows[i])
 	}
-	c := &collecting{b: b, emit: emit}
-	c.take(s.home)
+	c := &collecting{b: b, emit: emit, held: map[*part]wire.Held{}}
+	c.takePart(nil, wire.Held{}, s.home)
 	var parts sync.WaitGroup
 	for _, p := range s.all {
 		parts.Go(func() { f.ask(ctx, p, hold, c) })
@@ -63,13 +69,16 @@ func (f *Fleet) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, e
 func (f *Fleet) ask(ctx context.Context, p *part, hold time.Duration, c *collecting) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f.enter(p, cancel)
+	if !f.enter(p, cancel) {
+		c.takePart(p, wire.Held{}, p.unanswered(wire.ErrGone, time.Now()))
+		return
+	}
 	defer f.leave(p)
 	worked := &p.owner.node.worked
 	worked.Store(time.Now().UnixNano())
 	err := p.owner.node.client.Verify(ctx, &p.batch, hold, func(r wire.Results) {
 		worked.Store(time.Now().UnixNano())
-		c.take(f.elsewhere(p, r.Rows))
+		c.takePart(p, r.Held, f.elsewhere(p, r.Rows))
 	})
 	if err == nil {
 		return
@@ -79,17 +88,20 @@ func (f *Fleet) ask(ctx context.Context, p *part, hold time.Duration, c *collect
 	}
 	home := p.unanswered(err, time.Now().Add(awayWait))
 	f.writeOff(p, home)
-	c.take(home)
+	c.takePart(p, wire.Held{}, home)
 }
 
-// enter registers a part that is under way, so that it can be called home; one that has moved already is.
-func (f *Fleet) enter(p *part, cancel context.CancelFunc) {
+// enter registers a part that is under way, so that it can be called home, and notes that its node is given something to ask. False for
+// one that has moved already: nothing was sent.
+func (f *Fleet) enter(p *part, cancel context.CancelFunc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.parts[p] = cancel
 	if p.moved(f.roster.Load()) {
-		cancel()
+		return false
 	}
+	p.owner.node.given.Store(true)
+	f.parts[p] = cancel
+	return true
 }
 
 func (f *Fleet) leave(p *part) {
@@ -119,13 +131,14 @@ func (p *part) unanswered(err error, due time.Time) []wire.Result {
 type collecting struct {
 	b *wire.Batch
 
-	mu   sync.Mutex // guards emit
+	mu   sync.Mutex // guards all below
 	emit func(wire.Results)
+	held map[*part]wire.Held // what each part said last
 }
 
-// take passes results on. Rows that come home unasked are as free as they were before.
-func (c *collecting) take(rows []wire.Result) {
-	if len(rows) == 0 {
+// takePart passes on results of a part, and what all parts hold. Rows that come home unasked are as free as they were before.
+func (c *collecting) takePart(p *part, held wire.Held, rows []wire.Result) {
+	if p == nil && len(rows) == 0 {
 		return
 	}
 	for i := range rows {
@@ -135,7 +148,21 @@ func (c *collecting) take(rows []wire.Result) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.emit(wire.Results{Job: c.b.Job, Chunk: c.b.Chunk, Epoch: c.b.Epoch, Rows: rows})
+	if p != nil {
+		c.held[p] = held
+	}
+	c.emit(wire.Results{Job: c.b.Job, Chunk: c.b.Chunk, Epoch: c.b.Epoch, Rows: rows, Held: c.heldByAll()})
+}
+
+// heldByAll joins what the parts hold. The mutex is held.
+func (c *collecting) heldByAll() (all wire.Held) {
+	for _, h := range c.held {
+		all.Rows += h.Rows
+		if all.Until.IsZero() || h.Rows > 0 && h.Until.Before(all.Until) {
+			all.Until = h.Until
+		}
+	}
+	return all
 }
 
 // spreading gives the rows of a batch to their owners.
@@ -205,8 +232,8 @@ func (s *spreading) add(row *wire.Row) {
 		s.parts[s.by.identity], s.all = p, append(s.all, p)
 		s.part = p
 	}
-	if n := len(p.keys); s.narrow && (n == 0 || p.keys[n-1] != s.key) {
-		p.keys = append(p.keys, s.key)
+	if n := len(p.keys); s.narrow && (n == 0 || p.keys[n-1].key != s.key) {
+		p.keys = append(p.keys, narrowKey{s.key, row.Route.Provider})
 		s.f.spent.tell(&p.batch, row.Route, s.now)
 	}
 	p.batch.Rows = append(p.batch.Rows, *row)

@@ -11,10 +11,15 @@ import (
 // lets them rest. Who looks at such a job finds the reason in the log.
 
 // away are the nodes whose rows wait for them to come back, and until when they do: then the routes go to others.
+// A node without a share owns nothing that could wait.
 func (r *roster) away() (nodes []string, until time.Time) {
+	owns := map[string]bool{}
+	for _, s := range r.shares {
+		owns[s.node.name] = true
+	}
 	for i := range r.view.Nodes {
 		n := &r.view.Nodes[i]
-		if n.State != cluster.Suspect || n.Usable {
+		if n.State != cluster.Suspect || n.Usable || !owns[n.Name] {
 			continue
 		}
 		nodes = append(nodes, n.Name)

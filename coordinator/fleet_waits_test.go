@@ -25,6 +25,7 @@ func TestAQuietMinuteIsExplained(t *testing.T) {
 	missing.Nodes = []cluster.Node{{Name: "p1", State: cluster.Suspect, Since: rosterNow}, {Name: "p2", State: cluster.Alive, Usable: true}}
 	require.Contains(t, told(missing, rosterNow), `msg="lists wait for nodes that are away, with the routes that they own" nodes=[p1] until=2026-03-01T12:01:10.000Z`)
 	require.NotContains(t, told(missing, rosterNow), "lists", "once")
+	require.True(t, f.roster.Load().awaited().After(rosterNow))
 	there := viewOf(true, "p1", "p2")
 	said := told(there, rosterNow.Add(time.Second))
 	require.Contains(t, said, "lists wait for no node any more")
@@ -34,4 +35,17 @@ func TestAQuietMinuteIsExplained(t *testing.T) {
 	}
 	require.Contains(t, told(viewOf(true, "p2"), rosterNow.Add(2*time.Second)), `msg="lists let the routes rest that have another owner now" until=2026-03-01T12:01:02.000Z`)
 	require.NotContains(t, told(viewOf(true, "p2"), rosterNow.Add(3*time.Second)), "rest")
+}
+
+// TestNodesThatOwnNothingAreNotWaitedFor: a node that is away and never had a share, or has it no more, holds no list up, and the log
+// does not say so.
+func TestNodesThatOwnNothingAreNotWaitedFor(t *testing.T) {
+	var log bytes.Buffer
+	f := &Fleet{cfg: FleetConfig{Log: slog.New(slog.NewTextHandler(&log, nil))}, members: membersOf("p1", "p2")}
+	f.roster.Store(newRoster(&cluster.View{}, nil, nil, time.Time{}))
+	view := viewOf(true, "p2")
+	view.Nodes = []cluster.Node{{Name: "p1", State: cluster.Suspect, Since: rosterNow}, {Name: "p2", State: cluster.Alive, Usable: true}}
+	f.publish(view, rosterNow)
+	require.NotContains(t, log.String(), "lists wait")
+	require.Zero(t, f.roster.Load().awaited())
 }

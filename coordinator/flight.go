@@ -8,16 +8,16 @@ import (
 	"slices"
 	"time"
 
+	"probity/coordinator/jobfiles"
 	"probity/engine"
 	"probity/prober/wire"
-	"probity/store"
 )
 
 // flight is one chunk under way at a prober.
 type flight struct {
 	l     *live
 	q     *queue
-	chunk store.Chunk
+	chunk chunk
 	span  int // of the desk's room, in which it was sent
 	epoch uint32
 	rows  *chunkRows
@@ -26,10 +26,11 @@ type flight struct {
 	left  int      // rows without a result
 	had   []bool   // by place: it has its result
 
+	held     wire.Held // as the prober told last; guarded by the desk's mutex
 	returned []returned
 	answered int
-	mark     int64 // of the log
-	entries  []byte
+	moved    bool           // a part had rows that were asked
+	learnt   []jobfiles.Row // from the present part, on its way to the log
 }
 
 // returned is a row that came home without an answer.
@@ -40,12 +41,6 @@ type returned struct {
 	egress  string
 }
 
-// landing is a flight that has ended, on its way to its commit.
-type landing struct {
-	f   *flight
-	err error // reading the chunk failed
-}
-
 const laterPause = time.Second // before rows that came back without a due time go out again
 
 // send takes a chunk on its way, in a goroutine that live.out counts.
@@ -54,7 +49,14 @@ func (l *live) send(p picked) {
 	go func() {
 		defer l.out.Done()
 		err := f.fly()
-		l.landing <- landing{f, err}
+		if err == nil {
+			err = f.land()
+		} else {
+			l.c.desk.landed(f)
+		}
+		if err != nil {
+			l.fail(err)
+		}
 	}()
 }
 
@@ -65,18 +67,18 @@ func (f *flight) fly() error {
 		return err
 	}
 	f.index()
-	l.c.desk.answered(f, int(f.chunk.Rows)-f.left)
+	l.c.desk.answered(f, int(f.chunk.rows)-f.left)
 	if f.left == 0 || l.ctx.Err() != nil {
 		f.giveBack()
 		return nil
 	}
 	batch := &wire.Batch{
-		Job: l.job.ID, Chunk: f.chunk.Number, Epoch: f.epoch, Class: f.chunk.Class, Egress: f.chunk.Egress,
-		MaxAge: l.job.MaxAge, NoSMTP: l.job.NoSMTP, Short: l.c.desk.isShort(l), Steady: l.c.desk.steady(l, f.chunk.Class), Started: l.job.StartedAt, Rows: f.rows.batch,
+		Job: l.job.ID, Chunk: f.chunk.number, Epoch: f.epoch, Class: f.chunk.class, Egress: f.chunk.source,
+		MaxAge: l.job.MaxAge, NoSMTP: l.job.NoSMTP, Short: l.c.desk.isShort(l), Steady: l.c.desk.steady(l, f.chunk.class), Started: l.job.StartedAt, Rows: f.rows.batch,
 	}
 	err := l.c.cfg.Prober.Verify(l.ctx, batch, l.c.cfg.Hold, f.collect)
 	if err != nil && l.ctx.Err() == nil && !errors.Is(err, context.Canceled) {
-		l.c.log.Warn("prober failed; its rows are asked again", "job", l.job.ID, "chunk", f.chunk.Number, "error", err)
+		l.c.log.Warn("prober failed; its rows are asked again", "job", l.job.ID, "chunk", f.chunk.number, "error", err)
 	}
 	f.giveBack()
 	return nil
@@ -92,7 +94,7 @@ func (f *flight) read() error {
 	}
 	rest := f.newBreather()
 	if f.rows, err = unpackChunk(b, f.l.c.table.Load(), f.l.answered.has, &rest); err != nil {
-		return fmt.Errorf("chunk %d: %w", f.chunk.Number, err)
+		return fmt.Errorf("chunk %d: %w", f.chunk.number, err)
 	}
 	return nil
 }
@@ -123,11 +125,11 @@ func (f *flight) place(row uint32) int {
 
 // collect takes a part of the answer. Results of an old epoch, of rows that were not asked, or that have one already, are dropped whole.
 func (f *flight) collect(r wire.Results) {
-	if r.Chunk != f.chunk.Number || r.Epoch != f.epoch || r.Job != f.l.job.ID {
+	if r.Chunk != f.chunk.number || r.Epoch != f.epoch || r.Job != f.l.job.ID {
 		return
 	}
 	now := time.Now()
-	f.entries = f.entries[:0]
+	f.learnt = f.learnt[:0]
 	done := 0
 	for i := range r.Rows {
 		res := &r.Rows[i]
@@ -141,31 +143,34 @@ func (f *flight) collect(r wire.Results) {
 	}
 	f.left -= done
 	f.l.c.desk.answered(f, done)
-	if len(f.entries) == 0 {
+	f.l.c.desk.hold(f, r.Held)
+	if f.moved {
+		f.moved = false
+		f.l.progress.move(now)
+	}
+	if len(f.learnt) == 0 {
 		return
 	}
-	mark, err := f.l.log.add(f.entries)
-	if err != nil {
-		f.l.fail(fmt.Errorf("log: %w", err))
-		return
+	if err := f.l.log.Add(f.learnt); err != nil {
+		f.l.fail(err)
 	}
-	f.mark = mark
 }
 
 // take records one result.
 func (f *flight) take(p int, res *wire.Result, now time.Time) {
 	a := f.rows.ask(p)
+	f.moved = f.moved || res.Outcome != wire.Later
 	if res.Outcome != wire.Settled {
 		r := returned{place: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), egress: res.Egress}
-		if res.Outcome == wire.Deferred && f.chunk.Egress != "" && res.Egress != f.chunk.Egress {
+		if res.Outcome == wire.Deferred && f.chunk.source != "" && res.Egress != f.chunk.source {
 			r.attempt = res.Attempt // who asked before is gone: this was a first contact, and its waits begin anew
 		}
 		if r.egress == "" && res.Outcome == wire.Later {
-			r.egress = f.chunk.Egress // who was pinned stays pinned
+			r.egress = f.chunk.source // who was pinned stays pinned
 		}
 		f.returned = append(f.returned, r)
-		if res.Outcome == wire.Deferred && res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
-			f.entry(&a, &res.Verdict, tagProvisional, now)
+		if res.Outcome == wire.Deferred {
+			f.deferred(&a, r, res, now)
 		}
 		return
 	}
@@ -175,39 +180,24 @@ func (f *flight) take(p int, res *wire.Result, now time.Time) {
 	f.answered++
 	f.l.progress.count(res.Verdict.Reason)
 	f.l.c.meters.rows[res.Verdict.Status].Add(1)
-	f.entry(&a, &res.Verdict, tagFinal, now)
+	f.learnt = append(f.learnt, a.answer(jobfiles.Final, &res.Verdict, now))
 }
 
-func (f *flight) entry(a *ask, v *engine.Verdict, tag byte, now time.Time) {
-	var err error
-	if f.entries, err = f.l.appendAnswer(f.entries, a, v, tag, now); err != nil {
-		f.l.fail(err)
+// deferred records that a row is asked again, and what is known of it so far.
+func (f *flight) deferred(a *ask, r returned, res *wire.Result, now time.Time) {
+	row := jobfiles.Row{Number: a.Number}
+	if res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
+		row = a.answer(jobfiles.Provisional, &res.Verdict, now)
 	}
-}
-
-// appendAnswer appends the entry of a verdict. The flags and the suggestion are the row's own, whatever a cache held.
-func (l *live) appendAnswer(dst []byte, a *ask, v *engine.Verdict, tag byte, now time.Time) ([]byte, error) {
-	r := refs{suggestion: a.Suggestion}
-	var err error
-	if r.provider, err = l.names.offset(v.ProviderName); err != nil {
-		return dst, err
-	}
-	if r.rule, err = l.names.offset(v.Rule); err != nil {
-		return dst, err
-	}
-	if a.Via != nil {
-		r.mx = a.Via.mx
-	}
-	v.Flags = a.Flags
-	known(v, now)
-	return appendEntry(dst, a.Number, tag, v, r), nil
+	row.Deferred, row.Deferral = true, jobfiles.Deferral{Due: r.due, Attempt: r.attempt, Source: r.egress}
+	f.learnt = append(f.learnt, row)
 }
 
 // giveBack makes every row without a result one that came home.
 func (f *flight) giveBack() {
 	for p := range f.had {
 		if !f.had[p] {
-			f.returned = append(f.returned, returned{place: p, attempt: f.rows.batch[p].Attempt, egress: f.chunk.Egress})
+			f.returned = append(f.returned, returned{place: p, attempt: f.rows.batch[p].Attempt, egress: f.chunk.source})
 		}
 	}
 }

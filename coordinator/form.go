@@ -16,7 +16,7 @@ type Format string
 // The formats.
 const (
 	CSV   Format = "csv"   // the input with our columns appended
-	JSONL Format = "jsonl" // one object a line: row, then the verification result
+	JSONL Format = "jsonl" // one object a line: row, then the verification result, then the row's other columns as input
 )
 
 // Compress is how the result is packed.
@@ -40,6 +40,7 @@ type Filter struct {
 	Form
 	Status  []engine.Status // empty: all, blank rows included
 	Partial bool            // of a job that is not finished: what is known so far, rows without an answer with empty columns
+	NoInput bool            // JSONL without input
 }
 
 func (f Filter) complete() Filter {

@@ -9,37 +9,96 @@ import (
 	"probity/store"
 )
 
+// How long the results of a job may be kept after its end.
 const (
-	keepResults = 7 * 24 * time.Hour // after a job has finished
-	houseEvery  = time.Hour
+	LeastRetained   = 24 * time.Hour
+	DefaultRetained = 7 * 24 * time.Hour
+	MostRetained    = 30 * 24 * time.Hour
 )
 
-// keepHouse expires jobs whose time is over, hourly, until ctx ends.
+const houseEvery = time.Hour
+
+// keepHouse looks at the clock each minute, and expires jobs and forgets records whose time is over each hour, until ctx ends. What cannot be removed is
+// tried again an hour later.
 func (c *Coordinator) keepHouse(ctx context.Context) error {
-	t := time.NewTicker(houseEvery)
+	t := time.NewTicker(clockEvery)
 	defer t.Stop()
-	for {
-		if err := c.expireOld(time.Now()); err != nil {
-			return err
-		}
+	for last, kept := time.Now(), time.Now(); ; {
 		select {
 		case <-t.C:
 		case <-ctx.Done():
 			return nil
 		}
+		now := time.Now()
+		if err := c.lookAtClock(last, now); err != nil {
+			return err
+		}
+		if last = now; now.Sub(kept) < houseEvery {
+			continue
+		}
+		kept = now
+		if err := errors.Join(c.expireOld(now), c.forgetOld(now), c.sweepLater()); err != nil {
+			return err
+		}
 	}
+}
+
+// unlessBroken logs and counts what failed, to be tried again in an hour. Only a state store that fails is an error.
+func (c *Coordinator) unlessBroken(err error, what string, args ...any) error {
+	if err == nil || errors.Is(err, store.ErrBroken) {
+		return err
+	}
+	c.meters.house.Add(1)
+	c.log.Error(what+": it is tried again in an hour", append(args, "error", err)...)
+	return nil
+}
+
+// sweepLater is sweepFolders for one of many times.
+func (c *Coordinator) sweepLater() error {
+	return c.unlessBroken(c.sweepFolders(), "folders that are no job's were not looked for")
+}
+
+// allJobs visits the records of jobs up to the first that cannot be read.
+func (c *Coordinator) allJobs(visit func(*store.Job) error) error {
+	return c.unlessBroken(c.cfg.Store.AllJobs(visit), "not all records of jobs were read")
 }
 
 func (c *Coordinator) expireOld(now time.Time) error {
 	var old []string
-	err := c.cfg.Store.AllJobs(func(j *store.Job) error {
-		if j.State.Finished() && j.State != store.JobExpired && now.Sub(j.FinishedAt) >= keepResults {
+	err := c.allJobs(func(j *store.Job) error {
+		if j.State.Finished() && j.State != store.JobExpired && !now.Before(c.trust.over(j.FinishedAt.Add(c.cfg.RetainResults))) {
 			old = append(old, j.ID)
 		}
 		return nil
 	})
 	for _, id := range old {
-		err = errors.Join(err, c.Expire(id))
+		if err := c.unlessBroken(unlessGone(c.Expire(id)), "a job could not be expired", "job", id); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// forgetOld deletes the records of expired jobs, and those of downloads, whose time as history is over.
+func (c *Coordinator) forgetOld(now time.Time) error {
+	if c.cfg.RetainHistory == 0 {
+		return nil
+	}
+	var old []string
+	err := c.allJobs(func(j *store.Job) error {
+		if j.State == store.JobExpired && !now.Before(c.trust.over(j.FinishedAt.Add(c.cfg.RetainHistory))) {
+			old = append(old, j.ID)
+		}
+		return nil
+	})
+	for _, id := range old {
+		if err := c.unlessBroken(unlessGone(c.Delete(id)), "the record of a job could not be deleted", "job", id); err != nil {
+			return err
+		}
+	}
+	if err == nil && !now.Before(c.trust.over(time.Time{})) {
+		_, err = c.cfg.Store.SweepDownloads(now.Add(-c.cfg.RetainHistory))
+		err = c.unlessBroken(err, "not all old records of downloads were deleted")
 	}
 	return err
 }
@@ -59,9 +118,9 @@ func (c *Coordinator) Expire(id string) error {
 		if !j.State.Finished() {
 			return ErrState
 		}
-		j.State = store.JobExpired
+		j.State, j.ExpiredAt = store.JobExpired, cmp.Or(j.ExpiredAt, time.Now().UTC())
 		return nil
-	}, store.DropAllChunks(id))
+	})
 	if err != nil {
 		return err
 	}
@@ -74,4 +133,16 @@ func (c *Coordinator) Delete(id string) error {
 		return err
 	}
 	return c.cfg.Store.DeleteJob(id)
+}
+
+// Retained is how long the results of a job are kept after its end.
+func (c *Coordinator) Retained() time.Duration { return c.cfg.RetainResults }
+
+// ExpiresAt is when the files of a job go; zero while that cannot be told.
+func (c *Coordinator) ExpiresAt(id string) time.Time {
+	j, err := c.Job(id)
+	if err != nil || !j.State.Finished() {
+		return time.Time{}
+	}
+	return j.FinishedAt.Add(c.cfg.RetainResults)
 }

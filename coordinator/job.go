@@ -65,6 +65,7 @@ func (c *Coordinator) change(id string, how func(*store.Job) error, parts ...sto
 	if err != nil || j.State == was {
 		return j, err
 	}
+	c.meters.countEnd(j.State)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ch := c.watch[id]; ch != nil {

@@ -63,7 +63,7 @@ func TestResultForms(t *testing.T) {
 	for i, line := range lines {
 		var m map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &m), line)
-		require.Len(t, m, 16)
+		require.Len(t, m, 17, "row, the 15 keys, and input")
 		require.EqualValues(t, i+1, m["row"])
 	}
 	require.Equal(t, j.ResultSHA, sha(w.results(t, j.ID, Filter{Form: w.c.StoredForm()})))

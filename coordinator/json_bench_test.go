@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"probity/coordinator/sheet"
 	"probity/engine"
 )
 
@@ -24,10 +27,13 @@ func BenchmarkAnswer(b *testing.B) {
 func BenchmarkPageOfObjects(b *testing.B) {
 	v := engine.Sure(engine.ReasonTimeout, "rule", engine.FlagRole, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
 	ans := answer{v: v, provider: name{text: "other"}, mx: name{text: "mx1.shop.test mx2.shop.test"}}
-	p := page{mail: []byte("cached@shop.test")}
+	d := sheet.Dialect{Delimiter: ',', Column: 1, Widest: 4}
+	p := page{a: &assembly{dialect: d, inputs: inputKeys(&d, nil)}, mail: []byte("cached@shop.test")}
+	p.fr.block.Buf = []byte("1017,cached@shop.test,Ann Example,\"likes \"\"tea\"\"\"\n")
+	require.NoError(b, d.Parse(&p.fr.block))
 	b.ReportAllocs()
 	for b.Loop() {
 		p.text = p.text[:0]
-		p.writeJSON(7, &ans)
+		p.writeJSON(0, 7, &ans)
 	}
 }

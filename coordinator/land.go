@@ -1,95 +1,40 @@
 package coordinator
 
 import (
-	"fmt"
 	"math/bits"
 	"time"
-
-	"probity/store"
 )
 
-const landTogether = 64 // flights that share a commit
-
-// land commits flights that have ended, many at a time, until no more can come.
-func (l *live) land() {
-	for first := range l.landing {
-		group := []landing{first}
-		for more := true; more && len(group) < landTogether; {
-			select {
-			case x, ok := <-l.landing:
-				if more = ok; ok {
-					group = append(group, x)
-				}
-			default:
-				more = false
-			}
-		}
-		if err := l.landAll(group); err != nil {
-			l.fail(err)
-		}
+// land ends the chunk of a flight, and makes chunks of the rows that came back.
+func (f *flight) land() error {
+	l, now := f.l, time.Now()
+	if l.ctx.Err() != nil { // the chunks go with the work
+		l.c.desk.landed(f)
+		return nil
 	}
-}
-
-// landAll ends the chunks of a group: their answers are durable first, then one commit drops them and makes the chunks
-// of the rows that came home.
-func (l *live) landAll(group []landing) error {
-	now := time.Now()
-	var done []uint64
-	var again []batchOf
-	var back []store.Chunk
-	var mark int64
-	var failed error
-	for _, x := range group {
-		switch {
-		case x.err != nil:
-			failed = x.err
-		case x.f.unchanged(now):
-			back = append(back, x.f.again(now))
-		default:
-			done = append(done, x.f.chunk.Number)
-			again = append(again, x.f.recut(now)...)
-			mark = max(mark, x.f.mark)
-		}
+	var made []chunk
+	var err error
+	if f.unchanged(now) {
+		made = []chunk{f.again(now)}
+	} else if batches := f.recut(now); len(batches) > 0 {
+		room := l.c.spares.buffers.get()
+		made, err = l.chunks.write(batches, room, nil)
+		l.c.spares.buffers.put(room)
 	}
-	made, err := l.commitLanding(done, again, mark)
-	if err == nil {
-		err = failed
-	}
-	for _, x := range group {
-		l.c.desk.landed(x.f)
-	}
+	l.c.desk.landed(f)
 	if err != nil {
-		return fmt.Errorf("collect: %w", err)
+		return err
 	}
-	l.alive.Add(int64(len(made) - len(done)))
-	l.c.desk.add(l, append(back, made...))
+	l.alive.Add(int64(len(made) - 1))
+	l.c.desk.add(l, made)
 	l.checkFinished()
 	return nil
-}
-
-func (l *live) commitLanding(done []uint64, again []batchOf, mark int64) ([]store.Chunk, error) {
-	if len(done) == 0 {
-		return nil, nil
-	}
-	if err := l.log.wait(mark); err != nil {
-		return nil, err
-	}
-	var made []store.Chunk
-	if len(again) > 0 {
-		room := l.c.spares.buffers.get()
-		defer l.c.spares.buffers.put(room)
-		var err error
-		if made, err = l.chunks.write(again, room, nil); err != nil {
-			return nil, err
-		}
-	}
-	return made, l.c.cfg.Store.FinishChunks(l.job.ID, done, made)
 }
 
 // unasked is how many rows still count as asked at the desk.
 func (f *flight) unasked() int {
 	if f.rows == nil {
-		return int(f.chunk.Rows)
+		return int(f.chunk.rows)
 	}
 	return f.left
 }
@@ -101,10 +46,10 @@ func (f *flight) unchanged(now time.Time) bool {
 	if len(f.returned) == 0 {
 		return false
 	}
-	together := f.chunk.Class != classTail && 2*f.answered < f.rows.len()
+	together := f.chunk.class != classTail && 2*f.answered < f.rows.len()
 	for _, r := range f.returned {
 		a := &f.rows.batch[r.place]
-		if r.due.After(now) && !together || r.attempt != a.Attempt || r.egress != f.chunk.Egress {
+		if r.due.After(now) && !together || r.attempt != a.Attempt || r.egress != f.chunk.source {
 			return false
 		}
 	}
@@ -112,7 +57,7 @@ func (f *flight) unchanged(now time.Time) bool {
 }
 
 // again is the chunk of a flight that is unchanged: due when the first of its rows is.
-func (f *flight) again(now time.Time) store.Chunk {
+func (f *flight) again(now time.Time) chunk {
 	c, due := f.chunk, f.returned[0].due
 	for _, r := range f.returned {
 		if r.due.Before(due) {
@@ -122,7 +67,7 @@ func (f *flight) again(now time.Time) store.Chunk {
 	if least := now.Add(laterPause); f.answered == 0 && due.Before(least) {
 		due = least
 	}
-	c.Rows, c.NotBefore = uint32(len(f.returned)), due
+	c.rows, c.notBefore = uint32(len(f.returned)), due
 	return c
 }
 
@@ -156,7 +101,7 @@ func (f *flight) recut(now time.Time) []batchOf {
 		if !ok {
 			i = len(out)
 			groups[g] = i
-			b := batchOf{rows: &packer{}, class: f.chunk.Class, egress: r.egress}
+			b := batchOf{rows: &packer{}, class: f.chunk.class, source: r.egress}
 			if g.due > 0 {
 				b.due = time.UnixMilli(g.due).UTC()
 			}

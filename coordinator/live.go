@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"probity/coordinator/jobfiles"
 	"probity/coordinator/sheet"
 	"probity/store"
 )
@@ -23,13 +24,13 @@ type live struct {
 
 	spool   *spool
 	dups    *dups
-	names   *names
-	log     *resultLog
+	log     *jobfiles.RowsLog
 	logging bool // work has begun, and closes the log
 	chunks  *chunkFile
 
-	answered bitset // in the log, or on the way there
-	taken    bitset // in a chunk, or on the way there; only while the job is split
+	answered bitset        // in the log, or on the way there
+	taken    bitset        // in a chunk, or on the way there
+	deferred *deferredRows // until the job is split
 
 	// The desk's mutex guards these.
 	queues map[string]*queue
@@ -44,21 +45,19 @@ type live struct {
 	hungry atomic.Bool  // the desk has nothing ready: seal what is open
 	out    sync.WaitGroup
 
-	landing  chan landing
 	finished chan struct{} // closed when nothing is left to ask
 	finish   sync.Once
 	failed   chan error
 
-	progress progress
+	progress   progress
+	duplicates duplicateCount
 }
-
-// maxLanding is how many chunks may wait for their commit before probers wait.
-const maxLanding = 256
 
 func (c *Coordinator) newLive(ctx context.Context, j *store.Job) *live {
 	return &live{
-		c: c, job: j, dir: c.dir(j.ID), ctx: ctx, queues: map[string]*queue{}, paces: map[string]*classPace{}, landing: make(chan landing, maxLanding),
+		c: c, job: j, dir: c.dir(j.ID), ctx: ctx, queues: map[string]*queue{}, paces: map[string]*classPace{},
 		finished: make(chan struct{}), failed: make(chan error, 1), answered: newBitset(j.Rows),
+		taken: newBitset(j.Rows), deferred: newDeferredRows(time.Now()),
 	}
 }
 
@@ -74,64 +73,14 @@ func (l *live) open() (err error) {
 	if l.dups, err = openDups(fs, l.dir, l.job.Duplicates > 0); err != nil {
 		return err
 	}
-	if l.names, err = openNames(fs, fs.PathJoin(l.dir, fileNames)); err != nil {
-		return err
-	}
 	l.progress.begin(l.job, time.Now())
-	if l.log, err = openLog(fs, fs.PathJoin(l.dir, fileLog), l.names, l.replay); err != nil {
+	if err := l.openRows(); err != nil {
 		return err
 	}
-	l.log.after, l.log.room = l.c.flushAfter, &l.c.spares.buffers
 	if l.chunks, err = openChunkFile(fs, fs.PathJoin(l.dir, fileChunks)); err != nil {
 		return err
 	}
-	if err := syncDir(fs, l.dir); err != nil {
-		return err
-	}
-	return l.readChunks()
-}
-
-// replay learns from a group of the log which rows are answered.
-func (l *live) replay(entries []byte) error {
-	for ; len(entries) > 0; entries = entries[entryBytes:] {
-		row := entryRow(entries)
-		if int64(row) >= l.job.Rows || int(entryReason(entries)) >= reasons {
-			return fmt.Errorf("log: row %d of %d: %w", row, l.job.Rows, errDamaged)
-		}
-		if entryTag(entries) == tagFinal && l.answered.add(row) {
-			l.progress.count(entryReason(entries))
-		}
-	}
-	return nil
-}
-
-// readChunks finds the chunks that exist, and which rows they hold if the split has to go on.
-func (l *live) readChunks() error {
-	var all []store.Chunk
-	err := l.c.cfg.Store.Chunks(l.job.ID, func(c store.Chunk) error {
-		all = append(all, c)
-		l.chunks.number = max(l.chunks.number, c.Number)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if !l.job.SplitDone {
-		l.taken = newBitset(l.job.Rows)
-		var room buffer
-		for _, c := range all {
-			b, err := l.chunks.read(c, &room)
-			if err == nil {
-				err = chunkNumbers(b, l.c.table.Load(), func(row uint32) { l.taken.add(row) })
-			}
-			if err != nil {
-				return fmt.Errorf("chunk %d: %w", c.Number, err)
-			}
-		}
-	}
-	l.alive.Store(int64(len(all)))
-	l.c.desk.add(l, all)
-	return nil
+	return syncDir(fs, l.dir)
 }
 
 // work splits, sends and collects until nothing is left to ask or ctx ends. Nothing of it is left when it returns.
@@ -140,18 +89,12 @@ func (l *live) work() error {
 	ctx, stop := context.WithCancel(l.ctx)
 	l.ctx = ctx
 	l.logging = true
-	go l.log.run()
-	all.Go(l.land)
-	if l.job.SplitDone {
-		l.split.Store(true)
-		l.checkFinished()
-	} else {
-		all.Go(func() {
-			if err := l.splitSheet(); err != nil && ctx.Err() == nil {
-				l.fail(fmt.Errorf("split: %w", err))
-			}
-		})
-	}
+	l.log.Start()
+	all.Go(func() {
+		if err := l.splitSheet(); err != nil && ctx.Err() == nil {
+			l.fail(fmt.Errorf("split: %w", err))
+		}
+	})
 	l.c.desk.enter(l)
 	var err error
 	select {
@@ -162,9 +105,8 @@ func (l *live) work() error {
 	l.c.desk.leave(l)
 	stop()
 	l.out.Wait()
-	close(l.landing)
 	all.Wait()
-	return errors.Join(err, l.lateFailure(err), l.log.close())
+	return errors.Join(err, l.lateFailure(err), l.log.Close())
 }
 
 func (l *live) lateFailure(had error) error {
@@ -193,16 +135,17 @@ func (l *live) checkFinished() {
 	}
 }
 
-func (l *live) wide(class string) bool {
+// shared reports the class of a provider that many sources ask.
+func (l *live) shared(class string) bool {
 	p := l.c.table.Load().Provider(class)
-	return p != nil && p.Wide
+	return p != nil && p.Shared()
 }
 
 // close closes the files.
 func (l *live) close() error {
 	var errs []error
 	if l.log != nil && !l.logging {
-		errs = append(errs, l.log.f.Close())
+		errs = append(errs, l.log.Close())
 	}
 	if l.spool != nil {
 		errs = append(errs, l.spool.Close())
@@ -210,11 +153,8 @@ func (l *live) close() error {
 	if l.dups != nil {
 		errs = append(errs, l.dups.Close())
 	}
-	if l.names != nil {
-		errs = append(errs, l.names.Close())
-	}
 	if l.chunks != nil {
-		errs = append(errs, l.chunks.f.Close())
+		errs = append(errs, l.chunks.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -1,6 +1,9 @@
 package coordinator
 
 import (
+	"errors"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,48 +16,89 @@ import (
 type meters struct {
 	rows    [4]atomic.Int64 // distinct addresses of jobs answered, by status
 	singles [4]atomic.Int64 // single requests answered, by status
+
+	ended    [4]atomic.Int64 // jobs, by endedStates
+	setbacks [3]atomic.Int64 // failed steps of jobs, by what came of them
+	house    atomic.Int64    // removals and the like that failed
+	damaged  atomic.Int64    // groups of the logs of jobs that could not be read
 }
 
+// What came of a step that failed.
+const (
+	setbackFull   = iota // it waits for room on the disk
+	setbackError         // it is tried again
+	setbackFailed        // the job failed
+)
+
+var setbackNames = [...]string{"disk_full", "retried", "failed"}
+
 var (
-	jobsDesc    = prometheus.NewDesc("probity_jobs", "Jobs in the store, by state.", []string{"state"}, nil)
+	setbackDesc = prometheus.NewDesc("probity_job_setbacks_total", "Steps of jobs that failed: the disk is full, the step is tried again, or the job failed.", []string{"outcome"}, nil)
+	houseDesc   = prometheus.NewDesc("probity_housekeeping_failures_total", "Expiries, removals of files and ends of erasures that failed; each is tried again.", nil, nil)
+	damagedDesc = prometheus.NewDesc("probity_job_log_damaged_groups_total", "Parts of the logs of jobs that could not be read; their rows are asked again.", nil, nil)
+	endedDesc   = prometheus.NewDesc("probity_jobs_finished_total", "Jobs that came to a state in which they do no more work, by state.", []string{"state"}, nil)
+	jobsDesc    = prometheus.NewDesc("probity_jobs", "Jobs that are not finished, by state.", []string{"state"}, nil)
 	rowsDesc    = prometheus.NewDesc("probity_job_rows_total", "Distinct addresses of jobs that were answered, by status.", []string{"status"}, nil)
 	singlesDesc = prometheus.NewDesc("probity_singles_total", "Single verifications that were answered, by status.", []string{"status"}, nil)
 	retryDesc   = prometheus.NewDesc("probity_job_rows_waiting", "Rows of running jobs that wait for a retry or for budget.", nil, nil)
 )
 
-// jobStates are all states that a job can have, so that each has its line even with no job in it.
-var jobStates = [...]store.JobState{store.JobQueued, store.JobRunning, store.JobPaused, store.JobCancelling, store.JobFinalizing,
-	store.JobCompleted, store.JobCancelled, store.JobFailed, store.JobExpired}
+// All states that a job can have, so that each has its line even with no job in it.
+var (
+	openStates  = [...]store.JobState{store.JobQueued, store.JobRunning, store.JobPaused, store.JobCancelling, store.JobFinalizing}
+	endedStates = [...]store.JobState{store.JobCompleted, store.JobCancelled, store.JobFailed, store.JobExpired}
+)
+
+// countEnd counts a job that came to a state, if it is one of those in which it does no more.
+func (m *meters) countEnd(state store.JobState) {
+	if i := slices.Index(endedStates[:], state); i >= 0 {
+		m.ended[i].Add(1)
+	}
+}
 
 // Describe and Collect make a Coordinator a prometheus.Collector. No label bears an account, a job, an address or a domain.
 func (c *Coordinator) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range [...]*prometheus.Desc{jobsDesc, rowsDesc, singlesDesc, retryDesc} {
+	for _, d := range [...]*prometheus.Desc{jobsDesc, rowsDesc, singlesDesc, retryDesc, setbackDesc, houseDesc, damagedDesc, endedDesc} {
 		out <- d
 	}
 }
 
-// Collect reads the store's jobs once: it is for scrapes, not for loops.
+// Collect reads the records of the jobs that are not finished: it is for scrapes, not for loops. A job that cannot be read is not counted.
 func (c *Coordinator) Collect(out chan<- prometheus.Metric) {
-	states, waiting := map[store.JobState]int{}, int64(0)
-	err := c.cfg.Store.AllJobs(func(j *store.Job) error {
-		states[j.State]++
-		if j.State.Finished() {
-			return nil
-		}
-		s, err := c.Snapshot(j.ID)
-		waiting += s.PendingRetry + s.WaitingBudget
-		return err
-	})
-	if err != nil {
-		out <- prometheus.NewInvalidMetric(jobsDesc, err)
-		return
+	for i, name := range setbackNames {
+		out <- prometheus.MustNewConstMetric(setbackDesc, prometheus.CounterValue, float64(c.meters.setbacks[i].Load()), name)
 	}
-	for _, s := range jobStates {
+	out <- prometheus.MustNewConstMetric(houseDesc, prometheus.CounterValue, float64(c.meters.house.Load()))
+	out <- prometheus.MustNewConstMetric(damagedDesc, prometheus.CounterValue, float64(c.meters.damaged.Load()))
+	states, waiting := map[store.JobState]int{}, int64(0)
+	for _, id := range c.unfinished() {
+		s, err := c.Snapshot(id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			c.log.Error("a job is not in the metrics: it cannot be read", "job", id, "error", err)
+			continue
+		}
+		states[s.State]++
+		waiting += s.PendingRetry + s.WaitingBudget
+	}
+	for _, s := range openStates {
 		out <- prometheus.MustNewConstMetric(jobsDesc, prometheus.GaugeValue, float64(states[s]), string(s))
+	}
+	for i, s := range endedStates {
+		out <- prometheus.MustNewConstMetric(endedDesc, prometheus.CounterValue, float64(c.meters.ended[i].Load()), string(s))
 	}
 	out <- prometheus.MustNewConstMetric(retryDesc, prometheus.GaugeValue, float64(waiting))
 	for s := engine.Unknown; s <= engine.Invalid; s++ {
 		out <- prometheus.MustNewConstMetric(rowsDesc, prometheus.CounterValue, float64(c.meters.rows[s].Load()), s.String())
 		out <- prometheus.MustNewConstMetric(singlesDesc, prometheus.CounterValue, float64(c.meters.singles[s].Load()), s.String())
 	}
+}
+
+// unfinished are the jobs that have a runner: all that are not finished, while Run is on.
+func (c *Coordinator) unfinished() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.runners))
 }

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -28,5 +29,37 @@ probity_singles_total{status="RISKY"} 3
 probity_singles_total{status="UNKNOWN"} 0
 probity_singles_total{status="VALID"} 0
 `), "probity_singles_total"))
-	require.Equal(t, len(jobStates), testutil.CollectAndCount(c, "probity_jobs"))
+	require.Equal(t, len(openStates), testutil.CollectAndCount(c, "probity_jobs"))
+}
+
+// TestJobsAreCountedWhenTheyFinish: a scrape tells of finished jobs by counters, and reads no record of them.
+func TestJobsAreCountedWhenTheyFinish(t *testing.T) {
+	inSickWorld(t, nil, func(t *testing.T, w *world, disk *sickFS) {
+		require.NoError(t, w.store.AcceptJob(&store.Job{ID: "fedcba9876543210fedcba9876543210", Account: "a", State: store.JobFailed}))
+		w.run()
+		w.finish(t, w.accept(t, list(50, 1)).ID)
+		bad := w.accept(t, list(50, 2))
+		disk.err = errDamaged
+		disk.fall(bad.ID)
+		w.prober.how = stubborn
+		require.Equal(t, store.JobFailed, w.finish(t, bad.ID).State)
+		disk.heal()
+		w.accept(t, "email\nb@busy.example\n")
+		synctest.Wait()
+		require.NoError(t, testutil.CollectAndCompare(w.c, strings.NewReader(`
+# HELP probity_jobs Jobs that are not finished, by state.
+# TYPE probity_jobs gauge
+probity_jobs{state="cancelling"} 0
+probity_jobs{state="finalizing"} 0
+probity_jobs{state="paused"} 0
+probity_jobs{state="queued"} 0
+probity_jobs{state="running"} 1
+# HELP probity_jobs_finished_total Jobs that came to a state in which they do no more work, by state.
+# TYPE probity_jobs_finished_total counter
+probity_jobs_finished_total{state="cancelled"} 0
+probity_jobs_finished_total{state="completed"} 1
+probity_jobs_finished_total{state="expired"} 0
+probity_jobs_finished_total{state="failed"} 1
+`), "probity_jobs", "probity_jobs_finished_total"))
+	})
 }

@@ -12,11 +12,13 @@ func TestPaceCountsTheWaitForABudget(t *testing.T) {
 	began := time.Unix(1_700_000_000, 0)
 	l := &live{paces: map[string]*classPace{}}
 	p := l.paceOf("slow", began)
-	require.Zero(t, p.eta(100, time.Time{}, began.Add(time.Minute)), "nothing is known yet")
+	require.Zero(t, p.eta(100, time.Time{}, began.Add(time.Minute), 0), "nothing is known yet")
 	p.answered = 20
 	now := began.Add(time.Minute)
-	require.Equal(t, 5*time.Hour, p.eta(100, began.Add(time.Hour), now))
-	require.Equal(t, 5*time.Minute, p.eta(100, time.Time{}, now), "it goes on at once")
+	require.Equal(t, 5*time.Hour, p.eta(100, began.Add(time.Hour), now, 0))
+	require.Equal(t, 5*time.Minute, p.eta(100, time.Time{}, now, 0), "it goes on at once")
+	p.answered = 1
+	require.Less(t, p.eta(100, began.Add(time.Hour), now, 100), 3*time.Hour, "one row tells little: budgets let expect 100 an hour")
 	require.Same(t, p, l.paceOf("slow", now))
-	require.Zero(t, l.paces["unknown"].eta(1, now, now))
+	require.Zero(t, l.paces["unknown"].eta(1, now, now, 0))
 }

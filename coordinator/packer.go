@@ -36,17 +36,18 @@ func (p *packer) size() int { return rowBlockSize*len(p.blocks) + 4*cap(p.rows) 
 func (p *packer) add(a *ask) {
 	at := p.via(a.Via)
 	le := binary.LittleEndian
-	b := p.room(askFixed + len(a.Mailbox))
+	suggestion := a.Suggestion[:min(len(a.Suggestion), suggestionMost)]
+	b := p.room(askFixed + len(a.Mailbox) + len(suggestion))
 	if len(p.rows) == cap(p.rows) {
 		p.rows = slices.Grow(p.rows, max(16, len(p.rows)))
 	}
 	p.rows = append(p.rows, uint32(len(p.blocks)-1)<<rowPlaceBits|uint32(len(*b)))
 	*b = le.AppendUint32(*b, a.Number)
 	*b = append(*b, a.Attempt, byte(a.Flags))
-	*b = le.AppendUint16(*b, at) // at viaAt
-	*b = le.AppendUint32(*b, a.Suggestion)
-	*b = le.AppendUint16(*b, uint16(len(a.Mailbox))) // at mailboxAt
-	*b = append(*b, a.Mailbox...)
+	*b = le.AppendUint16(*b, at)                      // at viaAt
+	*b = le.AppendUint16(*b, uint16(len(a.Mailbox)))  // at mailboxAt
+	*b = le.AppendUint16(*b, uint16(len(suggestion))) // at suggestionAt
+	*b = append(append(*b, a.Mailbox...), suggestion...)
 }
 
 // room is the block where the next row of n bytes goes: one of its own where it is longer than any address is.
@@ -67,10 +68,12 @@ func (p *packer) release() {
 	p.blocks, p.rows = nil, nil
 }
 
-// Where a row says which route it takes, and how long its mailbox is.
+// Where a row says which route it takes, and how long its mailbox and its suggestion are.
 const (
-	viaAt     = 4 + 1 + 1
-	mailboxAt = viaAt + 2 + 4
+	viaAt          = 4 + 1 + 1
+	mailboxAt      = viaAt + 2
+	suggestionAt   = mailboxAt + 2
+	suggestionMost = 1 << 10 // bytes; an address has at most 320
 )
 
 // via is the number of a route among those of the rows.
@@ -136,7 +139,7 @@ func (p *packer) viaOf(at uint32) uint16 { return binary.LittleEndian.Uint16(p.r
 // row is the row that stands at a place.
 func (p *packer) row(at uint32) []byte {
 	b := p.blocks[at>>rowPlaceBits][at&(rowBlockSize-1):]
-	return b[:askFixed+int(binary.LittleEndian.Uint16(b[mailboxAt:]))]
+	return b[:askFixed+int(binary.LittleEndian.Uint16(b[mailboxAt:]))+int(binary.LittleEndian.Uint16(b[suggestionAt:]))]
 }
 
 // appendChunk appends the chunk of some of the rows, which it shuffles so that a bad stretch of a list does not burn a budget.

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"probity/coordinator/jobfiles"
+	"probity/coordinator/sheet"
 	"probity/engine"
 )
 
@@ -47,7 +49,7 @@ type answer struct {
 func (p *page) make() error {
 	a := p.a
 	p.total, p.text, p.packed = totals{}, p.text[:0], nil
-	p.names.f, p.names.held, p.names.dialect = a.names, a.held, &a.dialect
+	p.names.f, p.names.dialect = a.log, &a.dialect
 	p.cells.delimiter = a.dialect.Delimiter
 	if err := p.fr.read(a.spool, &a.dialect, p.index); err != nil {
 		return err
@@ -85,19 +87,22 @@ func (p *page) row(i int) error {
 		return nil
 	}
 	ans := answer{v: t.Verdict}
-	if ans.provider, err = p.names.named(t.provider); err == nil {
-		ans.mx, err = p.names.named(t.mx)
+	if ans.provider, err = p.names.named(t.refs[jobfiles.NameProvider]); err == nil {
+		ans.mx, err = p.names.named(t.refs[jobfiles.NameMX])
 	}
 	if err == nil {
-		ans.suggestion, err = p.names.named(t.suggestion)
+		ans.suggestion, err = p.names.named(t.refs[jobfiles.NameSuggestion])
 	}
 	if err != nil {
 		return err
 	}
 	p.mail = p.fr.block.Mail(i)
 	first := a.firsts[n-a.from] == 0
-	if !first || t.refs == (refs{}) {
+	if !first || t.refs == (jobfiles.Refs{}) {
 		p.ownFacts(&ans)
+	}
+	if t.refs == (jobfiles.Refs{}) { // made for this file, without the row's flags
+		ans.v.Score = engine.Score(&ans.v, ans.v.VerifiedAt)
 	}
 	p.count(&ans, first)
 	if a.filter.wants(t.Status) {
@@ -113,13 +118,13 @@ func (p *page) ownFacts(ans *answer) {
 	if err != nil {
 		return
 	}
-	ans.v.Flags = p.a.c.cfg.Lists.Flags(addr)
+	ans.v.Flags = p.a.c.known().Flags(addr)
 	if p.a.job.Test && p.a.c.cfg.Pretend != nil {
 		pretended := p.a.c.cfg.Pretend(addr)
 		ans.v.Flags |= pretended.Flags
 	}
 	if ans.suggestion.text != "" {
-		ans.suggestion = p.names.name(p.a.c.cfg.Lists.Suggest(addr))
+		ans.suggestion = p.names.name(p.a.c.known().Suggest(addr))
 	}
 }
 
@@ -149,12 +154,13 @@ func (p *page) blank(i int, n uint32) {
 	p.text = AppendText(p.text, string(p.mail))
 	p.text = append(p.text, `,"status":null,"score":null,"reason":null,"syntax_valid":null,"domain_exists":null,"smtp_valid":null,`+
 		`"is_disposable":null,"is_role_based":null,"is_free_email":null,"smtp_provider":"","mx_records":[],"from_cache":null,`+
-		`"credits_used":0,"verified_at":null}`+"\n"...)
+		`"credits_used":0,"verified_at":null`...)
+	p.endJSON(i)
 }
 
 func (p *page) write(i int, n uint32, ans *answer) {
 	if p.a.filter.Format == JSONL {
-		p.writeJSON(n, ans)
+		p.writeJSON(i, n, ans)
 		return
 	}
 	d, b := &p.a.dialect, &p.fr.block
@@ -162,11 +168,50 @@ func (p *page) write(i int, n uint32, ans *answer) {
 	p.text = d.AppendEnd(p.text, b, i)
 }
 
-func (p *page) writeJSON(n uint32, ans *answer) {
+func (p *page) writeJSON(i int, n uint32, ans *answer) {
 	b := strconv.AppendUint(append(p.text, `{"row":`...), uint64(n)+1, 10)
 	r := row{email: string(p.mail), verdict: &ans.v, provider: ans.provider.text, mx: p.hostsIn(ans.mx.text), credits: int64(ans.credits)}
-	b = r.appendKeys(append(b, ','))
-	p.text = append(b, '}', '\n')
+	p.text = r.appendKeys(append(b, ','))
+	p.endJSON(i)
+}
+
+// endJSON ends the object of row i with its input, if that is wanted.
+func (p *page) endJSON(i int) {
+	if p.a.inputs != nil {
+		p.text = p.appendInput(append(p.text, `,"input":{`...), i)
+	}
+	p.text = append(p.text, '}', '\n')
+}
+
+// appendInput appends the members of input: all columns of the list but that of the address, empty where the row is shorter.
+func (p *page) appendInput(dst []byte, i int) []byte {
+	inputs, next := p.a.inputs, 0
+	put := func(text string) {
+		if inputs[next] != "" {
+			dst = AppendText(append(dst, inputs[next]...), text)
+		}
+		next++
+	}
+	p.a.dialect.EachCell(&p.fr.block, i, func(text []byte) { put(string(text)) })
+	for next < len(inputs) {
+		put("")
+	}
+	return append(dst, '}')
+}
+
+// inputKeys are the keys of input, each with what stands before its value; empty for the column of the address.
+func inputKeys(d *sheet.Dialect, preamble []byte) []string {
+	keys := d.ColumnNames(preamble)
+	comma := ""
+	for i, name := range keys {
+		if i == d.Column {
+			keys[i] = ""
+			continue
+		}
+		keys[i] = comma + string(AppendText(nil, name)) + ":"
+		comma = ","
+	}
+	return keys
 }
 
 // hostsIn are the names in a text, in memory that the next row uses again.

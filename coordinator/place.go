@@ -3,20 +3,15 @@ package coordinator
 import (
 	"time"
 
+	"probity/coordinator/jobfiles"
 	"probity/engine"
 )
 
 // place settles a row whose route is known, or puts it into the chunk it will be asked with.
 func (s *splitter) place(r splitRow, d *domain) error {
-	if err := s.prepare(d); err != nil {
-		return err
-	}
+	d.prepare()
 	ev := engine.Evidence{Address: r.addr, Flags: r.flags, Route: &d.via.Route}
-	a := ask{Number: r.number, Flags: r.flags, Via: &d.via}
-	var err error
-	if a.Suggestion, err = s.suggestion(r.addr, d); err != nil {
-		return err
-	}
+	a := ask{Number: r.number, Flags: r.flags, Via: &d.via, Suggestion: s.suggestion(r.addr, d)}
 	now := time.Now()
 	if engine.Next(&ev, s.policy, now).Kind != engine.StepAsk {
 		v := engine.Judge(&ev, s.policy, now)
@@ -28,24 +23,23 @@ func (s *splitter) place(r splitRow, d *domain) error {
 }
 
 // prepare names the MX set of a domain, once.
-func (s *splitter) prepare(d *domain) (err error) {
+func (d *domain) prepare() {
 	if !d.named {
 		d.named = true
-		d.via.mx, err = s.l.names.offset(joinMX(d.via.MX))
+		d.via.mx = joinMX(d.via.MX)
 	}
-	return err
 }
 
 // suggestion asks for a did-you-mean once for a domain, and for its rows only where there is one.
-func (s *splitter) suggestion(a engine.Address, d *domain) (uint32, error) {
+func (s *splitter) suggestion(a engine.Address, d *domain) string {
 	if d.suggests == no {
-		return 0, nil
+		return ""
 	}
-	text := s.l.c.cfg.Lists.Suggest(a)
+	text := s.l.c.known().Suggest(a)
 	if d.suggests = yes; text == "" {
 		d.suggests = no
 	}
-	return s.l.names.offset(text)
+	return text
 }
 
 func (s *splitter) suppressed(a engine.Address) bool {
@@ -55,11 +49,7 @@ func (s *splitter) suppressed(a engine.Address) bool {
 // settleUnrouted answers a row that needs no route: not an address, of a test key, or never to be probed.
 func (s *splitter) settleUnrouted(r splitRow) error {
 	now := time.Now()
-	a := ask{Number: r.number, Flags: r.flags}
-	var err error
-	if a.Suggestion, err = s.l.names.offset(r.inside); err != nil {
-		return err
-	}
+	a := ask{Number: r.number, Flags: r.flags, Suggestion: r.inside}
 	var v engine.Verdict
 	switch {
 	case r.bad:
@@ -76,25 +66,22 @@ func (s *splitter) settleUnrouted(r splitRow) error {
 const ruleSuppressed = "coordinator/suppressed"
 
 // settle answers a row.
-func (s *splitter) settle(a *ask, v *engine.Verdict, now time.Time) (err error) {
+func (s *splitter) settle(a *ask, v *engine.Verdict, now time.Time) error {
 	if !s.l.answered.add(a.Number) {
 		return nil
 	}
 	s.l.progress.count(v.Reason)
 	s.l.c.meters.rows[v.Status].Add(1)
-	if s.entries, err = s.l.appendAnswer(s.entries, a, v, tagFinal, now); err != nil {
-		return err
-	}
-	if len(s.entries) >= settleBytes {
+	s.settled = append(s.settled, a.answer(jobfiles.Final, v, now))
+	if len(s.settled) >= settleRows {
 		return s.flushSettled()
 	}
 	return nil
 }
 
-func (s *splitter) flushSettled() (err error) {
-	if len(s.entries) > 0 {
-		s.mark, err = s.l.log.add(s.entries)
-		s.entries = s.entries[:0]
-	}
+func (s *splitter) flushSettled() error {
+	err := s.l.log.Add(s.settled)
+	clear(s.settled)
+	s.settled = s.settled[:0]
 	return err
 }

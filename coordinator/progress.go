@@ -12,10 +12,11 @@ import (
 const (
 	paceSamples = 16          // points that the rate is measured over
 	paceEvery   = time.Second // least time between two of them
+	stallAfter  = time.Minute // without a row that was asked, no end can be told
 )
 
 // reasons is how many reasons there are, that of VALID included.
-const reasons = int(engine.ReasonInternalError) + 1
+const reasons = engine.Reasons
 
 // standing is how far a job has come: how many distinct addresses were answered, by reason; a reason's status is engine's to tell.
 type standing [reasons]int64
@@ -31,8 +32,11 @@ func (t *standing) answered() (n int64) {
 type progress struct {
 	counts [reasons]atomic.Int64 // distinct addresses answered
 
-	mu     sync.Mutex // guards the samples
-	points []point    // oldest first
+	mu     sync.Mutex // guards all below
+	began  time.Time  // of this work, and what was answered before it
+	before int64
+	moved  time.Time // when a row was answered or put off last
+	points []point   // oldest first
 }
 
 type point struct {
@@ -44,6 +48,32 @@ func (p *progress) begin(_ *store.Job, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.points = append(p.points[:0], point{at: now})
+	p.began, p.moved = now, now
+}
+
+// move notes that rows were asked.
+func (p *progress) move(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.moved = now
+}
+
+// stalled reports that no row was asked for long.
+func (p *progress) stalled(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return now.Sub(p.moved) > stallAfter
+}
+
+// eta is when so many addresses more are answered, at the pace since this work was begun; 0 when it cannot be told.
+func (p *progress) eta(left int64, now time.Time) time.Duration {
+	n := p.answered()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n == p.before {
+		return 0
+	}
+	return time.Duration(float64(now.Sub(p.began)) / float64(n-p.before) * float64(left))
 }
 
 func (p *progress) count(r engine.Reason) { p.counts[r].Add(1) }
@@ -84,4 +114,5 @@ func (p *progress) restart(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.points = append(p.points[:0], point{now, n})
+	p.began, p.before, p.moved = now, n, now
 }

@@ -1,16 +1,21 @@
 package coordinator
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/wire"
 	"probity/store"
 )
 
@@ -32,7 +37,7 @@ func TestProgressCountsAllThatWaitForBudget(t *testing.T) {
 		require.EqualValues(t, 20_000, s.WaitingBudget)
 		require.Zero(t, s.PendingRetry)
 		require.NotEmpty(t, s.Waiting)
-		require.Greater(t, s.ETA, time.Duration(0), "no end before the budget allows one")
+		require.Zero(t, s.ETA, "no row of the route was answered: nothing says how fast it is")
 		_, err = w.c.Cancel(j.ID)
 		require.NoError(t, err)
 		w.finish(t, j.ID)
@@ -74,6 +79,187 @@ func TestARestartForgetsNothingOfAPausedJob(t *testing.T) {
 		_, err = w.c.Cancel(j.ID)
 		require.NoError(t, err)
 		w.finish(t, j.ID)
+		require.NoError(t, w.close(t))
+	})
+}
+
+// holding answers 25 rows of the busy host each quarter of an hour, and holds the others in the meantime, as a node does.
+type holding struct {
+	*fakeProber
+	open   time.Time // when the budget allows more
+	silent bool      // it does not say so, and answers no more
+}
+
+func (h *holding) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, emit func(wire.Results)) error {
+	part := wire.Results{Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch}
+	next := 0
+	if now := time.Now(); !now.Before(h.open) {
+		for ; next < min(25, len(b.Rows)); next++ {
+			part.Rows = append(part.Rows, wire.Result{Row: b.Rows[next].Number, Verdict: truth(b.Rows[next].Address)})
+		}
+		h.open = now.Add(15 * time.Minute)
+	}
+	due := h.open
+	if h.silent {
+		h.open, due = time.Now().AddDate(1, 0, 0), time.Time{}
+	} else {
+		part.Held = wire.Held{Rows: len(b.Rows) - next, Until: h.open}
+	}
+	emit(part)
+	select {
+	case <-ctx.Done():
+	case <-time.After(hold):
+	}
+	part.Rows, part.Held, part.Done = nil, wire.Held{}, true
+	for _, r := range b.Rows[next:] {
+		part.Rows = append(part.Rows, wire.Result{Row: r.Number, Outcome: wire.Later, Due: due})
+	}
+	emit(part)
+	return ctx.Err()
+}
+
+// Rows that a node holds for want of budget wait for it, and no end is told until one can be: not from what went before the budget
+// was used up.
+func TestNoEndIsToldOfRowsThatANodeHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, vfs.NewMem(), func(w *world, cfg *Config) { cfg.Prober = &holding{fakeProber: w.prober} })
+		w.run()
+		var list strings.Builder
+		for i := range 200 {
+			fmt.Fprintf(&list, "a%d@busy.example\n", i)
+		}
+		j := w.accept(t, "email\n"+list.String())
+		at := func(after time.Duration) Snapshot {
+			time.Sleep(time.Until(j.CreatedAt.Add(after)))
+			s, err := w.c.Snapshot(j.ID)
+			require.NoError(t, err)
+			return s
+		}
+		for _, after := range []time.Duration{10 * time.Second, 30 * time.Second, 50 * time.Second} {
+			s := at(after)
+			require.EqualValues(t, 25, s.Answered)
+			require.EqualValues(t, 175, s.WaitingBudget, "they are at the node")
+			require.Zero(t, s.ETA, "after %s", after)
+			require.Len(t, s.Waiting, 1)
+			require.Zero(t, s.Waiting[0].ETA)
+		}
+		s := at(10 * time.Minute)
+		require.EqualValues(t, 175, s.WaitingBudget)
+		require.InEpsilon(t, 95*time.Minute, s.ETA, 0.25, "the pace of the route is known, and until when it waits")
+		require.Equal(t, s.ETA, s.Waiting[0].ETA)
+		for n := int64(1); n < 7; n++ {
+			s := at(time.Duration(n)*15*time.Minute + 90*time.Second) // the rows of the second chunk have come home by then
+			require.Equal(t, 25*(n+1), s.Answered, "%v", s.Waiting)
+		}
+		time.Sleep(20 * time.Minute)
+		ended := w.finish(t, j.ID)
+		require.WithinDuration(t, j.CreatedAt.Add(105*time.Minute), ended.FinishedAt, 3*time.Minute)
+		require.NoError(t, w.close(t))
+	})
+}
+
+// While nothing moves for a minute, though no budget keeps the rows, no end can be told.
+func TestNoEndIsToldWhileNothingMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, vfs.NewMem(), func(w *world, cfg *Config) { cfg.Prober = &holding{fakeProber: w.prober, silent: true} })
+		w.run()
+		var list strings.Builder
+		for i := range 200 {
+			fmt.Fprintf(&list, "a%d@busy.example\n", i)
+		}
+		j := w.accept(t, "email\n"+list.String())
+		time.Sleep(30 * time.Second)
+		s, err := w.c.Snapshot(j.ID)
+		require.NoError(t, err)
+		require.NotZero(t, s.ETA, "rows were answered a moment ago")
+		time.Sleep(65 * time.Second) // in the midst of a hold
+		s, err = w.c.Snapshot(j.ID)
+		require.NoError(t, err)
+		require.EqualValues(t, 25, s.Answered)
+		require.Zero(t, s.WaitingBudget)
+		require.Zero(t, s.ETA)
+		_, err = w.c.Cancel(j.ID)
+		require.NoError(t, err)
+		w.finish(t, j.ID)
+		require.NoError(t, w.close(t))
+	})
+}
+
+// A duplicate is done with its first row: while the job runs, while it pauses, and after a restart.
+func TestDuplicatesAreProcessedWithTheirFirstRow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfs.NewMem()
+		w := openWorld(t, fs)
+		w.prober.how = stubborn
+		w.run()
+		// Nine rows of one address that is answered, three of one that is not, a blank one.
+		j := w.accept(t, "email,n\n"+strings.Repeat("A@x.example,1\na@x.example,2\n\"a\"@X.example,3\n", 3)+strings.Repeat("b@busy.example,\n", 3)+",4\n")
+		require.EqualValues(t, 10, j.Duplicates)
+		processed := func() int64 {
+			s, err := w.c.Snapshot(j.ID)
+			require.NoError(t, err)
+			require.EqualValues(t, 1, s.Answered)
+			return s.Processed
+		}
+		time.Sleep(10 * time.Minute)
+		require.EqualValues(t, 10, processed(), "while it runs")
+		_, err := w.c.Pause(j.ID)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.EqualValues(t, 10, processed(), "while it pauses")
+		require.NoError(t, w.close(t))
+
+		w = openWorld(t, fs)
+		w.run()
+		synctest.Wait()
+		require.EqualValues(t, 10, processed(), "after a restart")
+		_, err = w.c.Cancel(j.ID)
+		require.NoError(t, err)
+		w.finish(t, j.ID)
+		require.NoError(t, w.close(t))
+	})
+}
+
+// TestACountThatFailsFailsNothing takes the file away that duplicates are counted in. The job shows the last count and goes on, the
+// metrics tell of it, and the log has a line of it.
+func TestACountThatFailsFailsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, log := vfs.NewMem(), &bytes.Buffer{}
+		w := openWorld(t, fs, func(_ *world, c *Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
+		w.prober.how = stubborn
+		w.run()
+		j := w.accept(t, "email\n"+strings.Repeat("a@x.example\n", 3)+"b@busy.example\n")
+		time.Sleep(10 * time.Minute)
+		require.EqualValues(t, 3, stateOf(t, w, j.ID).Processed)
+		file := w.c.dir(j.ID) + "/" + fileDups
+		require.NoError(t, fs.Rename(file, file+".away"))
+		for range 5 {
+			time.Sleep(2 * recountEvery)
+			s := stateOf(t, w, j.ID)
+			require.EqualValues(t, 3, s.Processed)
+			require.Equal(t, store.JobRunning, s.State)
+		}
+		require.NoError(t, testutil.CollectAndCompare(w.c, strings.NewReader(`
+# HELP probity_jobs Jobs that are not finished, by state.
+# TYPE probity_jobs gauge
+probity_jobs{state="cancelling"} 0
+probity_jobs{state="finalizing"} 0
+probity_jobs{state="paused"} 0
+probity_jobs{state="queued"} 0
+probity_jobs{state="running"} 1
+`), "probity_jobs"))
+		_, err := w.c.Pause(j.ID)
+		require.NoError(t, err)
+		synctest.Wait()
+		s := stateOf(t, w, j.ID)
+		require.Equal(t, store.JobPaused, s.State)
+		require.Empty(t, s.Error)
+		require.EqualValues(t, 3, s.Processed)
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), "%s", log)
+		require.NoError(t, fs.Rename(file+".away", file))
+		_, err = w.c.Cancel(j.ID)
+		require.NoError(t, err)
+		require.Equal(t, store.JobCancelled, w.finish(t, j.ID).State)
 		require.NoError(t, w.close(t))
 	})
 }

@@ -23,7 +23,8 @@ type Result struct {
 
 // AppendJSON appends the verification result of the interface: 15 keys, or 16 with details. now is when it is said.
 func (a *Result) AppendJSON(dst []byte, now time.Time) []byte {
-	v := a.Verdict.AsOf(now)
+	v := a.Verdict
+	v.Score = engine.Score(&v, now)
 	r := row{email: a.Email, verdict: &v, provider: v.ProviderName, mx: v.MX, credits: a.Credits}
 	dst = r.appendKeys(append(dst, '{'))
 	if a.Details {
@@ -87,7 +88,22 @@ func (a *Result) appendDetails(dst []byte, v *engine.Verdict, now time.Time) []b
 	dst = strconv.AppendInt(append(dst, `,"duration_ms":`...), a.Took.Milliseconds(), 10)
 	dst = AppendNumberOrNull(append(dst, `,"retry_after":`...), secondsUntil(d.NextRetry, now))
 	dst = AppendTextOrNull(append(dst, `,"checked_by":`...), a.Node)
-	return append(AppendTextOrNull(append(dst, `,"rule":`...), v.Rule), '}')
+	dst = AppendTextOrNull(append(dst, `,"rule":`...), v.Rule)
+	dst = appendScoreParts(append(dst, `,"score_parts":`...), engine.ScoreParts(v, now))
+	return append(strconv.AppendBool(append(dst, `,"is_alias":`...), v.Flags.Has(engine.FlagAlias)), '}')
+}
+
+// appendScoreParts appends what the score is the sum of.
+func appendScoreParts(dst []byte, parts []engine.Part) []byte {
+	dst = append(dst, '[')
+	for i, p := range parts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendText(append(dst, `{"name":`...), p.Name)
+		dst = append(strconv.AppendInt(append(dst, `,"points":`...), int64(p.Points), 10), '}')
+	}
+	return append(dst, ']')
 }
 
 func appendTri(dst []byte, t engine.Tri) []byte {

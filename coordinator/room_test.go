@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
-	"probity/store"
 )
 
 func TestRoomForWhatIsAnsweredQuickly(t *testing.T) {
@@ -73,7 +72,7 @@ func deskOf(lately, chunks int) (*Coordinator, *live) {
 	c := New(Config{Prober: eight{}, Table: engine.DefaultTable(), Lately: lately})
 	l := &live{c: c, queues: map[string]*queue{}, paces: map[string]*classPace{}}
 	for range chunks {
-		c.desk.add(l, []store.Chunk{{Class: "google", Rows: 100}})
+		c.desk.add(l, []chunk{{class: "google", rows: 100}})
 	}
 	c.desk.enter(l)
 	<-c.desk.wake

@@ -4,23 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/store"
 )
 
 // runner takes one job through its states. The state in the store is the truth; bell says that it may have changed.
 type runner struct {
-	c    *Coordinator
-	id   string
-	bell chan struct{}
-	live *live    // guarded by Coordinator.mu; set while the job is worked on
-	seen standing // guarded by Coordinator.mu; what was answered when it was worked on last
+	c              *Coordinator
+	id             string
+	bell           chan struct{}
+	live           *live    // guarded by Coordinator.mu; set while the job is worked on
+	seen           standing // guarded by Coordinator.mu; what was answered when it was worked on last
+	seenDuplicates int64    // guarded by Coordinator.mu; duplicates of these
 
 	recalled bool // what the log says was counted
+	reached  reached
+	setbacks setbacks
 }
 
 const maxPaused = 7 * 24 * time.Hour // then a paused job is cancelled
@@ -48,14 +48,19 @@ func (r *runner) ring() {
 	}
 }
 
-// drive takes the job on until it is finished or ctx ends. An error means that the coordinator cannot go on.
+// drive takes the job on until it is finished or ctx ends. An error means that the state store fails: without it nothing can go on.
+// What else fails concerns this job alone.
 func (r *runner) drive(ctx context.Context) error {
 	for ctx.Err() == nil {
 		done, err := r.takeStep(ctx)
-		if err != nil && ctx.Err() == nil {
-			err = r.setback(err)
+		switch {
+		case done || ctx.Err() != nil:
+			return nil
+		case err == nil:
+			r.wellAgain()
+			continue
 		}
-		if done || err != nil && ctx.Err() == nil {
+		if err := r.setback(ctx, err); err != nil {
 			return err
 		}
 	}
@@ -74,6 +79,7 @@ func (r *runner) takeStep(ctx context.Context) (done bool, err error) {
 		return true, nil
 	}
 	if err == nil {
+		r.reached.state = j.State
 		err = r.recall(j)
 	}
 	if err != nil {
@@ -95,37 +101,9 @@ func (r *runner) step(ctx context.Context, j *store.Job) error {
 	return fmt.Errorf("unknown state %q", j.State)
 }
 
-// setback pauses a job whose disk is full, and ends one whose files are damaged; any other failure is returned.
-func (r *runner) setback(cause error) error {
-	switch {
-	case vfs.IsNoSpaceError(cause):
-		r.c.log.Error("disk full: job paused", "job", r.id, "error", cause)
-		_, err := r.c.change(r.id, func(j *store.Job) error {
-			j.State, j.PausedAt = store.JobPaused, time.Now().UTC()
-			j.Error = "the disk is full; make room and resume the job"
-			return nil
-		})
-		return err
-	case errors.Is(cause, errDamaged), errors.Is(cause, fs.ErrNotExist):
-		r.c.log.Error("job failed", "job", r.id, "error", cause)
-		return r.c.failJob(r.id)
-	}
-	return cause
-}
-
-// tellRunning tells of the number of this moment, whoever changed it: what is told last is true.
-func (c *Coordinator) tellRunning() {
-	if c.cfg.OnRunning == nil {
-		return
-	}
-	c.telling.Lock()
-	defer c.telling.Unlock()
-	c.cfg.OnRunning(len(c.running))
-}
-
 // sitOut waits while the job is paused.
 func (r *runner) sitOut(ctx context.Context, j *store.Job) error {
-	t := time.NewTimer(time.Until(j.PausedAt.Add(maxPaused)))
+	t := time.NewTimer(time.Until(r.c.trust.over(j.PausedAt.Add(maxPaused))))
 	defer t.Stop()
 	select {
 	case <-r.bell:
@@ -151,9 +129,7 @@ func (r *runner) work(ctx context.Context, j *store.Job) error {
 	if err := acquire(ctx, r.c.running); err != nil {
 		return nil
 	}
-	defer r.c.tellRunning() // after the next
 	defer func() { <-r.c.running }()
-	r.c.tellRunning()
 	j, err := r.c.change(j.ID, func(j *store.Job) error {
 		if j.State != store.JobQueued && j.State != store.JobRunning {
 			return errMoved
@@ -187,16 +163,16 @@ func (r *runner) watch(ctx context.Context, stop func()) {
 }
 
 func (r *runner) workLive(ctx context.Context, j *store.Job) error {
-	deadline := j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour)
+	deadline := r.c.trust.over(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
 	ctx, stop := context.WithDeadline(ctx, deadline)
 	defer stop()
 	l := r.c.newLive(ctx, j)
 	err := l.open()
 	if err == nil {
 		l.progress.restart(time.Now())
-		r.setLive(l)
+		r.beginLive(l)
 		err = l.work()
-		r.setLive(nil)
+		r.endLive(l.duplicatesDone(time.Now(), 0))
 	}
 	if closing := l.close(); err == nil {
 		err = closing
@@ -225,13 +201,21 @@ func (r *runner) workLive(ctx context.Context, j *store.Job) error {
 	return err
 }
 
-func (r *runner) setLive(l *live) {
+func (r *runner) beginLive(l *live) {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
-	if l == nil && r.live != nil {
-		r.seen = r.live.progress.standing()
+	r.live, r.setbacks.trouble = l, ""
+}
+
+// endLive keeps what a job that is not worked on any more shows of itself.
+func (r *runner) endLive(duplicates int64) {
+	r.c.mu.Lock()
+	defer r.c.mu.Unlock()
+	r.seen, r.seenDuplicates = r.live.progress.standing(), duplicates
+	if r.live.log.Wrote() {
+		r.reached.rows = max(r.reached.rows, r.seen.answered())
 	}
-	r.live = l
+	r.live = nil
 }
 
 func (c *Coordinator) liveOf(id string) *live {

@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"fmt"
 	"time"
 
 	"probity/engine"
@@ -11,17 +10,21 @@ import (
 
 // gather puts a row into the open chunk of its class.
 func (s *splitter) gather(a *ask) error {
-	class := s.class(&a.Via.Route)
-	p := s.open[class]
+	now := time.Now()
+	deferral := s.l.deferred.of(a.Number)
+	a.Attempt = deferral.Attempt
+	k := gatherKey{class: s.class(&a.Via.Route), source: deferral.Source, due: dueSlot(now, deferral.Due)}
+	p := s.open[k]
 	if p == nil {
-		p = &gathered{packer: packer{spare: &s.l.c.spares.rows}, since: time.Now()}
-		s.open[class] = p
+		p = &gathered{packer: packer{spare: &s.l.c.spares.rows}, since: now}
+		s.open[k] = p
 	}
+	p.attempt = max(p.attempt, a.Attempt)
 	before := p.size()
 	p.add(a)
 	s.bytes += p.size() - before
 	if p.len() >= gatherRows || p.len() >= wire.MaxRows && !p.scattered() {
-		if err := s.seal(class); err != nil || !s.l.hungry.Load() {
+		if err := s.seal(k); err != nil || !s.l.hungry.Load() {
 			return err
 		}
 		return s.commit()
@@ -38,9 +41,9 @@ const (
 	gatherRows = 8 * wire.MaxRows
 )
 
-// class is the wide provider of a route, the route itself once it has many rows in this job, else the tail.
+// class is the provider of a route that many sources ask, the route itself once it has many rows in this job, else the tail.
 func (s *splitter) class(r *engine.Route) string {
-	if r.Provider != nil && r.Provider.Wide {
+	if r.Provider != nil && r.Provider.Shared() {
 		return r.Provider.ID
 	}
 	if len(s.routes) >= routesKnown {
@@ -54,14 +57,14 @@ func (s *splitter) class(r *engine.Route) string {
 	return classTail
 }
 
-// seal closes an open chunk, or cuts it into the smaller ones of a slow route; they exist with the next commit.
-func (s *splitter) seal(class string) error {
-	p := s.open[class]
-	delete(s.open, class)
+// seal closes an open chunk, or cuts it into the smaller ones of a slow route.
+func (s *splitter) seal(k gatherKey) error {
+	p := s.open[k]
+	delete(s.open, k)
 	s.bytes -= p.size()
 	breath := s.l.newBreather()
-	for _, cut := range p.cuts(s.l.c.chunkRows(class), &breath) {
-		s.sealed = append(s.sealed, batchOf{rows: &p.packer, cut: cut, class: class})
+	for _, cut := range p.cuts(s.l.c.chunkRows(k.class), &breath) {
+		s.sealed = append(s.sealed, batchOf{rows: &p.packer, cut: cut, class: k.class, source: k.source, attempt: p.attempt, due: k.at()})
 	}
 	if len(s.sealed) >= sealTogether {
 		return s.commit()
@@ -72,10 +75,11 @@ func (s *splitter) seal(class string) error {
 // sealFullest makes room: the fullest chunks go first, until a quarter is free.
 func (s *splitter) sealFullest() error {
 	for s.bytes > s.maxBytes*3/4 {
-		fullest, most := "", -1
-		for class, p := range s.open {
+		var fullest gatherKey
+		most := -1
+		for k, p := range s.open {
 			if n := p.size(); n > most {
-				fullest, most = class, n
+				fullest, most = k, n
 			}
 		}
 		if err := s.seal(fullest); err != nil {
@@ -87,8 +91,8 @@ func (s *splitter) sealFullest() error {
 
 // flush seals everything that is open: no more comes soon.
 func (s *splitter) flush() error {
-	for class := range s.open {
-		if err := s.seal(class); err != nil {
+	for k := range s.open {
+		if err := s.seal(k); err != nil {
 			return err
 		}
 	}
@@ -103,24 +107,18 @@ func (s *splitter) handOver() error {
 	return s.commit()
 }
 
-// commit makes the sealed chunks exist and puts them on the desk.
+// commit writes the sealed chunks and puts them on the desk.
 func (s *splitter) commit() error {
 	if len(s.sealed) == 0 {
 		return nil
 	}
 	l := s.l
-	if err := l.names.flush(); err != nil { // what a chunk refers to is durable before it is
-		return fmt.Errorf("names: %w", err)
-	}
 	rest, room := l.newBreather(), l.c.spares.buffers.get()
 	made, err := l.chunks.write(s.sealed, room, &rest)
 	l.c.spares.buffers.put(room)
 	clear(s.sealed)
 	s.sealed = s.sealed[:0]
 	if err != nil {
-		return fmt.Errorf("chunk file: %w", err)
-	}
-	if err := l.c.cfg.Store.FinishChunks(l.job.ID, nil, made); err != nil {
 		return err
 	}
 	l.alive.Add(int64(len(made)))

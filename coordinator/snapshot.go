@@ -2,13 +2,11 @@ package coordinator
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
 	"probity/engine"
+	"probity/prober/wire"
 	"probity/store"
 )
 
@@ -20,7 +18,7 @@ type Snapshot struct {
 	ByStatus      map[engine.Status]int64 // distinct addresses while the job runs, rows once it is finished
 	ByReason      map[string]int64        // the same
 	Rate          float64                 // addresses per second, lately; of a finished job, rows per second over all its time
-	ETA           time.Duration           // at this rate, and not before what waits is due, or may be asked by another; 0 when it cannot be told
+	ETA           time.Duration           // the longest of its classes, and not before what waits is due, or may be asked by another; 0 when it cannot be told
 	PendingRetry  int64                   // rows that were put off by their servers and wait for their next attempt
 	WaitingBudget int64                   // rows that nobody may ask before a budget allows it
 	Waiting       []Slow                  // the classes with the most rows ready and not under way, or waiting for budget
@@ -32,6 +30,9 @@ type Slow struct {
 	Rows  int64
 	Until time.Time     // zero: no pause was asked for
 	ETA   time.Duration // at the pace of the class so far; 0 when it cannot be told
+
+	asked  int64 // rows under way that no budget holds up
+	budget int64 // of Rows, those that a budget does
 }
 
 const maxSlow = 10
@@ -47,6 +48,9 @@ func (c *Coordinator) Snapshot(id string) (Snapshot, error) {
 	}
 	if j.State.Finished() && j.Counts != nil {
 		return FinishedSnapshot(j), nil
+	}
+	if trouble := c.troubleOf(id); trouble != "" {
+		j.Error = trouble
 	}
 	s := Snapshot{Job: *j, ByStatus: map[engine.Status]int64{}, ByReason: map[string]int64{}}
 	if l := c.liveOf(id); l != nil {
@@ -82,7 +86,7 @@ func (c *Coordinator) describeResting(s *Snapshot) {
 	}
 	s.tell(&r.seen)
 	if s.Answered > 0 {
-		s.Processed = s.Answered + s.Blank
+		s.Processed = s.Answered + r.seenDuplicates + s.Blank
 	}
 	if s.State == store.JobFinalizing && !s.Cancelled {
 		s.Processed = s.Rows
@@ -104,41 +108,39 @@ func (s *Snapshot) tell(t *standing) {
 func (l *live) describe(s *Snapshot, now time.Time) {
 	t := l.progress.standing()
 	s.tell(&t)
-	s.Processed = s.Answered + l.job.Blank
+	s.Processed = s.Answered + l.duplicatesDone(now, recountEvery) + l.job.Blank
 	if s.Answered == l.job.Unique {
 		s.Processed = l.job.Rows
 	}
 	s.Rate = l.progress.rate(now)
-	if s.Rate > 0 {
-		s.ETA = time.Duration(float64(l.job.Unique-s.Answered) / s.Rate * float64(time.Second))
-	}
 	l.c.desk.describe(l, s, now)
 }
 
-// describe adds what waits at the desk.
+// describe adds what waits at the desk and at probers, and when the job ends.
 func (d *desk) describe(l *live, s *Snapshot, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	slow := waits{now: now, of: map[string]*Slow{}}
 	for _, q := range l.queues {
-		for i := range q.ready {
-			slow.add(q.class, q.ready[i].Rows, q.until)
+		until := q.until
+		if q.held.Rows > 0 && q.held.Rows >= q.asked { // what is ready stands behind rows that all wait for a budget
+			until = later(q.held.Until, now.Add(time.Second))
 		}
+		for i := range q.ready {
+			slow.add(q.class, q.ready[i].rows, until)
+		}
+		slow.addAsked(q.class, q.asked, q.held)
 	}
 	for i := range l.dues {
 		x := &l.dues[i]
 		s.ETA = max(s.ETA, x.at.Sub(now)) // no end before that
 		switch {
 		case x.queue != nil: // its rows were counted above
-		case x.chunk.Attempt > 0:
-			s.PendingRetry += int64(x.chunk.Rows)
+		case x.chunk.attempt > 0:
+			s.PendingRetry += int64(x.chunk.rows)
 		default:
-			slow.add(x.chunk.Class, x.chunk.Rows, x.at)
+			slow.add(x.chunk.class, x.chunk.rows, x.at)
 		}
-	}
-	for class, one := range slow.of {
-		one.ETA = l.paces[class].eta(one.Rows, one.Until, now)
-		s.ETA = max(s.ETA, one.ETA)
 	}
 	if a, ok := l.c.cfg.Prober.(awaiting); ok && slow.budget > 0 {
 		s.ETA = max(s.ETA, a.Awaited().Sub(now))
@@ -146,7 +148,32 @@ func (d *desk) describe(l *live, s *Snapshot, now time.Time) {
 	if n := l.unseen.Load(); n > 0 {
 		slow.of[classDNS] = &Slow{Class: classDNS, Rows: n}
 	}
+	s.ETA = l.end(s.ETA, slow.of, now)
 	s.WaitingBudget, s.Waiting = slow.budget, slow.longest()
+}
+
+// end is when the job ends, not before least; 0 when that cannot be told: while it cannot be told of a class, or while nothing moves
+// though rows may be asked.
+// A class that no budget holds up is told by its own pace, or by the job's while it has none. The desk is locked.
+func (l *live) end(least time.Duration, classes map[string]*Slow, now time.Time) time.Duration {
+	left := l.left()
+	average := l.progress.eta(left, now)
+	end, known, stalled := max(least, average), left == 0 || average > 0, l.progress.stalled(now)
+	for class, one := range classes {
+		switch p := l.paces[class]; {
+		case class == classDNS:
+		case p != nil && p.answered > 0:
+			one.ETA = p.eta(one.Rows+one.asked, one.Until, now, l.c.expectedPace(class))
+		case one.budget == 0:
+			one.ETA = average
+		}
+		known = known && one.ETA > 0 && (!stalled || one.Rows+one.asked == one.budget)
+		end = max(end, one.ETA)
+	}
+	if !known {
+		return 0
+	}
+	return end
 }
 
 // awaiting is a prober that knows until when rows may wait for somebody who is away. They are tried again sooner, lest he be back.
@@ -161,16 +188,43 @@ type waits struct {
 	budget int64 // of these, before their budget allows it
 }
 
-func (w *waits) add(class string, rows uint32, until time.Time) {
+// class finds what waits of a class.
+func (w *waits) class(class string) *Slow {
 	one := w.of[class]
 	if one == nil {
 		one = &Slow{Class: class}
 		w.of[class] = one
 	}
+	return one
+}
+
+// addAsked adds rows that probers have. Those that are held wait for a budget, though the time that was told may be over by now.
+func (w *waits) addAsked(class string, asked int, held wire.Held) {
+	if asked == 0 {
+		return
+	}
+	n := min(held.Rows, asked)
+	if n > 0 {
+		w.add(class, uint32(n), later(held.Until, w.now.Add(time.Second)))
+	}
+	w.class(class).asked += int64(asked - n)
+}
+
+// later is the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (w *waits) add(class string, rows uint32, until time.Time) {
+	one := w.class(class)
 	one.Rows += int64(rows)
 	if !until.After(w.now) {
 		return
 	}
+	one.budget += int64(rows)
 	w.budget += int64(rows)
 	if one.Until.IsZero() || until.Before(one.Until) {
 		one.Until = until
@@ -180,7 +234,9 @@ func (w *waits) add(class string, rows uint32, until time.Time) {
 // longest are the classes with the most rows.
 func (w *waits) longest() (list []Slow) {
 	for _, one := range w.of {
-		list = append(list, *one)
+		if one.Rows > 0 {
+			list = append(list, *one)
+		}
 	}
 	slices.SortFunc(list, func(a, b Slow) int {
 		return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Class, b.Class))
@@ -195,33 +251,17 @@ func (r *runner) recall(j *store.Job) error {
 		return nil
 	}
 	r.recalled = true
-	var t standing
-	answered := newBitset(j.Rows)
-	disk := r.c.cfg.FS
-	f, err := disk.Open(disk.PathJoin(r.c.dir(j.ID), fileLog))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing was ever asked
-	}
+	answered, t, err := r.c.readAnswers(j)
 	if err != nil {
 		return err
 	}
-	_, _, err = readLog(f, func(entries []byte) error {
-		for ; len(entries) > 0; entries = entries[entryBytes:] {
-			row, reason := entryRow(entries), entryReason(entries)
-			if int64(row) >= j.Rows || int(reason) >= reasons {
-				return fmt.Errorf("log: row %d of %d, reason %d: %w", row, j.Rows, reason, errDamaged)
-			}
-			if entryTag(entries) == tagFinal && answered.add(row) {
-				t[reason]++
-			}
-		}
-		return nil
-	})
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+	duplicates, err := r.c.countDuplicates(j, answered)
+	if err != nil {
+		r.c.tellUncounted(r.id, err)
 	}
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
-	r.seen = t
+	r.seen, r.seenDuplicates = t, duplicates
+	r.reached.rows = t.answered()
 	return nil
 }

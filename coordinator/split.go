@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"probity/coordinator/jobfiles"
 	"probity/engine"
-	"probity/store"
 )
 
 // The bounds of a split. Rows over them are not lost: they are left for the next pass over the sheet, which waits where
@@ -21,8 +21,8 @@ const (
 	ownBuffer      = 256      // rows of a narrow route in this job before it gets chunks of its own
 	openHeavy      = 24 << 20 // bytes of rows that are not sealed yet
 	openLight      = 4 << 20
-	sealTogether   = 16 // chunks that share a commit
-	settleBytes    = 64 << 10
+	sealTogether   = 16                     // chunks that are written together
+	settleRows     = 2 << 10                // answers of the split that go to the log together
 	flushWait      = 100 * time.Millisecond // least time between two meals of a hungry desk
 	fewWaiting     = 4 << 10                // rows with which a split that only waits for their domains makes room for another
 )
@@ -55,13 +55,12 @@ type splitter struct {
 	l        *live
 	policy   engine.Policy
 	domains  *domains
-	open     map[string]*gathered
+	open     map[gatherKey]*gathered
 	routes   map[string]int // rows seen of a narrow route; bounded, forgetting only delays its own chunks
 	bytes    int            // in open
 	maxBytes int
 	sealed   []batchOf
-	entries  []byte // answers not yet in the log
-	mark     int64
+	settled  []jobfiles.Row // answers not yet in the log
 	waiting  int
 	fed      time.Time // when the desk was, if it was hungry
 	again    bool      // rows were passed by
@@ -83,7 +82,7 @@ func (l *live) splitSheet() error {
 	defer makeRoom()
 	ctx, stop := context.WithCancel(l.ctx)
 	s := &splitter{
-		l: l, domains: newDomains(ctx, l.c.cfg.Resolver, l.c.cfg.Lookups), open: map[string]*gathered{}, routes: map[string]int{},
+		l: l, domains: newDomains(ctx, l.c.cfg.Resolver, l.c.cfg.Lookups), open: map[gatherKey]*gathered{}, routes: map[string]int{},
 		maxBytes: budget, makeRoom: makeRoom, policy: engine.Policy{Schedule: l.c.table.Load().Schedule},
 	}
 	defer s.domains.close()
@@ -145,7 +144,7 @@ func (l *live) readRow(n uint32, mail []byte) splitRow {
 		guess, _ := engine.Guess(text)
 		return splitRow{number: n, bad: true, inside: guess}
 	}
-	return splitRow{number: n, addr: a, flags: l.c.cfg.Lists.Flags(a)}
+	return splitRow{number: n, addr: a, flags: l.c.known().Flags(a)}
 }
 
 func (s *splitter) takeFrame(f *splitFrame) error {
@@ -216,7 +215,7 @@ func (s *splitter) takeResolved(wait bool) error {
 	}
 }
 
-// end waits for the last domains, seals what is left, and commits that the split is done. A server that does not answer takes
+// end waits for the last domains, and seals what is left. A server that does not answer takes
 // seconds, in which little is held: other jobs are split meanwhile.
 func (s *splitter) end() error {
 	s.domains.noMore()
@@ -236,14 +235,8 @@ func (s *splitter) end() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	if err := s.l.log.wait(s.mark); err != nil {
-		return fmt.Errorf("log: %w", err)
-	}
-	_, err := s.l.c.cfg.Store.UpdateJob(s.l.job.ID, func(j *store.Job) error { j.SplitDone = true; return nil })
-	if err != nil {
-		return err
-	}
 	s.l.unseen.Store(0)
+	s.l.deferred = nil
 	s.l.split.Store(true)
 	s.l.checkFinished()
 	return nil

@@ -50,18 +50,20 @@ func TestPausedForAWeekIsCancelledAndExpiresAWeekLater(t *testing.T) {
 		w := openWorld(t, fs)
 		j := w.accept(t, "email\na@busy.example\nc@x.example\n")
 		_, err := w.store.UpdateJob(j.ID, func(j *store.Job) error {
-			j.State, j.PausedAt = store.JobPaused, time.Now().Add(30*time.Second-maxPaused)
+			j.State, j.PausedAt = store.JobPaused, time.Now().Add(shortTrust+30*time.Second-maxPaused)
 			return nil
 		})
 		require.NoError(t, err)
 		w.run()
 		began := time.Now()
+		j, err = w.c.WaitChange(t.Context(), j.ID, store.JobPaused)
+		require.NoError(t, err)
 		j = w.finish(t, j.ID)
 		require.Equal(t, store.JobCancelled, j.State)
-		require.InDelta(t, 30*time.Second, time.Since(began), float64(time.Second))
+		require.InDelta(t, shortTrust+30*time.Second, time.Since(began), float64(time.Second))
 		require.EqualValues(t, 2, j.Reasons["cancelled"], "nothing had been asked")
 		_, err = w.store.UpdateJob(j.ID, func(j *store.Job) error {
-			j.FinishedAt = time.Now().Add(10*time.Minute - keepResults)
+			j.FinishedAt = time.Now().Add(10*time.Minute - DefaultRetained)
 			return nil
 		})
 		require.NoError(t, err)
@@ -99,20 +101,15 @@ func TestALongJobDoesNotDelayAShortOne(t *testing.T) {
 	})
 }
 
-func TestFullDiskPausesADamagedFileFails(t *testing.T) {
+func TestFullDiskIsWaitedForADamagedFileFails(t *testing.T) {
 	disk := vfs.NewMem()
 	fs := &faultFS{FS: disk, err: syscallNoSpace}
 	w := openWorld(t, disk, func(_ *world, c *Config) { c.FS = fs })
 	j := w.accept(t, list(500, 8))
 	fs.left.Store(6)
 	w.run()
-	require.Eventually(t, func() bool {
-		j, err := w.c.Job(j.ID)
-		return err == nil && j.State == store.JobPaused
-	}, 5*time.Second, time.Millisecond)
-	_, err := w.c.Resume(j.ID)
-	require.NoError(t, err)
 	require.Equal(t, store.JobCompleted, w.finish(t, j.ID).State)
+	require.Equal(t, int64(1), w.c.meters.setbacks[setbackFull].Load())
 
 	w.prober.how = stubborn
 	j = w.accept(t, "email\na@x.example\nb@busy.example\n")
@@ -120,7 +117,7 @@ func TestFullDiskPausesADamagedFileFails(t *testing.T) {
 		s, err := w.c.Snapshot(j.ID)
 		return err == nil && s.WaitingBudget > 0
 	}, 5*time.Second, time.Millisecond)
-	_, err = w.c.Pause(j.ID)
+	_, err := w.c.Pause(j.ID)
 	require.NoError(t, err)
 	require.NoError(t, writeWhole(disk, disk.PathJoin(w.c.dir(j.ID), fileIndex), []byte("junk")))
 	_, err = w.c.Resume(j.ID)

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"probity/engine"
@@ -26,6 +27,9 @@ type Answer struct {
 	Node       string         // who asked; empty when nobody had to be
 }
 
+// tableTries is how often a single is routed again because the provider table changed meanwhile.
+const tableTries = 5
+
 // Single answers one address before ctx ends. What DNS, syntax and lists decide ends here; the rest is the prober's.
 // Its error is a failure of ours, never a fact about the address.
 func (c *Coordinator) Single(ctx context.Context, q Request) (Answer, error) {
@@ -48,9 +52,9 @@ func (c *Coordinator) single(ctx context.Context, q Request) (Answer, error) {
 	}
 	out := Answer{Address: addr}
 	if !q.Brief {
-		out.Suggestion = c.cfg.Lists.Suggest(addr)
+		out.Suggestion = c.known().Suggest(addr)
 	}
-	flags := c.cfg.Lists.Flags(addr)
+	flags := c.known().Flags(addr)
 	switch {
 	case q.Test && c.cfg.Pretend != nil:
 		out.Verdict = c.cfg.Pretend(addr)
@@ -60,13 +64,20 @@ func (c *Coordinator) single(ctx context.Context, q Request) (Answer, error) {
 		out.Verdict = engine.Sure(engine.ReasonSMTPNotChecked, ruleSuppressed, flags, time.Now())
 		return out, nil
 	}
-	route := c.cfg.Resolver.Route(ctx, addr.Domain())
-	ev := engine.Evidence{Address: addr, Flags: flags, Route: &route}
-	if now := time.Now(); engine.Next(&ev, policy, now).Kind != engine.StepAsk {
-		out.Verdict = engine.Judge(&ev, policy, now)
-		return out, nil
+	var route engine.Route
+	var ans wire.Answer
+	for range tableTries {
+		route = c.cfg.Resolver.Route(ctx, addr.Domain())
+		ev := engine.Evidence{Address: addr, Flags: flags, Route: &route}
+		if now := time.Now(); engine.Next(&ev, policy, now).Kind != engine.StepAsk {
+			out.Verdict = engine.Judge(&ev, policy, now)
+			return out, nil
+		}
+		ans, err = c.cfg.Prober.Single(ctx, wire.Ask{Address: addr, Flags: flags, Route: &route, MaxAge: q.MaxAge, NoSMTP: q.NoSMTP, Low: q.Low})
+		if !errors.Is(err, wire.ErrOtherTable) {
+			break
+		}
 	}
-	ans, err := c.cfg.Prober.Single(ctx, wire.Ask{Address: addr, Flags: flags, Route: &route, MaxAge: q.MaxAge, NoSMTP: q.NoSMTP, Low: q.Low})
 	if err != nil {
 		return Answer{}, err
 	}

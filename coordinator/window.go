@@ -31,8 +31,8 @@ func (c *Coordinator) providerOf(class string) *engine.Provider {
 
 // sourcesOf is how many identities ask a provider.
 func (c *Coordinator) sourcesOf(p *engine.Provider) int {
-	if s, ok := c.cfg.Prober.(sourced); ok && p.Wide {
-		return max(1, s.Sources())
+	if s, ok := c.cfg.Prober.(sourced); ok {
+		return p.Sources(max(1, s.Sources()))
 	}
 	return 1
 }

@@ -24,16 +24,16 @@ func TestLongestGoesFirst(t *testing.T) {
 	require.Equal(t, wire.MaxRows, c.chunkRows("google"))
 	require.Equal(t, wire.MaxRows, c.chunkRows(classTail))
 	require.Equal(t, leastRows, c.chunkRows("mx.slow.example"))
-	var chunks []store.Chunk
+	var chunks []chunk
 	put := func(class string, n int) {
 		for range n {
-			chunks = append(chunks, store.Chunk{Class: class, Rows: uint32(c.chunkRows(class))})
+			chunks = append(chunks, chunk{class: class, rows: uint32(c.chunkRows(class))})
 		}
 	}
 	put(classTail, 3)           // any rate
 	put("google", 5)            // 20,480 rows at 2,400 a minute
 	put("mx.slow.example", 300) // 76,800 rows at 40
-	put("godaddy", 10)          // 2,560 at 30
+	put("orange", 10)           // 2,560 at 30
 	c.desk.add(l, chunks)
 	c.desk.enter(l)
 	var order []string
@@ -44,12 +44,12 @@ func TestLongestGoesFirst(t *testing.T) {
 		}
 		order = append(order, next.q.class)
 	}
-	require.Equal(t, []string{"mx.slow.example", "godaddy", "google", "tail", "google"}, order[:5])
+	require.Equal(t, []string{"mx.slow.example", "orange", "google", "tail", "google"}, order[:5])
 	went := map[string]int{}
 	for _, class := range order {
 		went[class]++
 	}
-	require.Equal(t, map[string]int{"mx.slow.example": 1, "godaddy": 1, "google": 2, "tail": 3}, went)
+	require.Equal(t, map[string]int{"mx.slow.example": 1, "orange": 1, "google": 2, "tail": 3}, went)
 }
 
 // TestLongBacklogIsSteady says of which classes the rows keep their budgets busy for a day, those of all jobs counted and of a

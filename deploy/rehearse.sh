@@ -95,7 +95,7 @@ done
 coordinator() { run hub coordinator "$probity" coordinator --config "$work/hub/etc/probity.toml"; hub=$pid; }
 prober() { run "$1" "$1" "$probity" prober --config "$work/$1/etc/probity.toml"; eval "$1=$pid"; }
 "$probity" user add ops@example.org --role admin --credits 10000 --data "$work/hub/data" 2>/dev/null >&2
-PROBITY_ADMIN_KEY=$("$probity" key create --user ops@example.org --name rehearsal --data "$work/hub/data" 2>/dev/null)
+PROBITY_ADMIN_KEY=$("$probity" key create --user ops@example.org --name rehearsal --scope verify --scope jobs --scope admin --data "$work/hub/data" 2>/dev/null)
 export PROBITY_ADMIN_KEY
 coordinator
 until_true "the coordinator is ready" on hub "$probity" health --ready

@@ -10,6 +10,7 @@ import (
 //  1. The stage comes first: only a reply to RCPT can speak about a mailbox (RFC 5321 section 3.3).
 //  2. Words about the sender or us, in any line, beat words about the recipient.
 //  3. The provider's rules beat the generic ones; a rule without words comes where the file has it.
+//     What would condemn the mailbox is read again for vetoes: words that say for now, from you, or elsewhere.
 //  4. No basic code condemns: a permanent refusal that no rule knows is MeaningUnknown, blame site.
 //  5. A temporary refusal never condemns; a 421 always closes (RFC 5321 section 3.8).
 func (t *Table) Classify(p *Provider, r Reply, asker Asker) Finding {
@@ -58,20 +59,26 @@ func (t *Table) refusal(p *Provider, r *Reply, asker Asker) Finding {
 	if enhanced == (Enhanced{}) {
 		enhanced = EnhancedOf(r.Lines, r.Code)
 	}
-	best := t.bare(p, r, enhanced)
-	best = t.scan.run(&search{text: words, provider: p, reply: r, enhanced: enhanced, best: best, rank: rankOf(best)})
+	best := t.bestBare(p, r, enhanced)
+	reading := search{text: words, provider: p, reply: r, enhanced: enhanced, best: best, rank: rankOf(best)}
+	best = t.scan.run(&reading)
 	if rankOf(best) > tierQuotesUs<<tierShift && r.Code/100 == 5 && asker.quotedBy(r.Lines) {
 		return Finding{Meaning: SenderRefused, Blame: BlameUs, Rule: "default/quotes-us"}
 	}
-	if best != nil {
-		return best.finding(r)
+	if best == nil {
+		return unruled(r)
 	}
-	return unruled(r)
+	if r.Stage == StageRcpt && (condemns(best.Meaning) || best.Meaning == SenderRefused) {
+		if veto := t.vetoes.of(best, &reading, words); veto != nil {
+			best = veto
+		}
+	}
+	return best.finding(r)
 }
 
-// bare gives the best rule without phrases that fits.
-func (t *Table) bare(p *Provider, r *Reply, enhanced Enhanced) (best *Rule) {
-	for _, rules := range [2][]*Rule{p.bare, t.scan.bare} {
+// bestBare gives the best rule without phrases that fits.
+func (t *Table) bestBare(p *Provider, r *Reply, enhanced Enhanced) (best *Rule) {
+	for _, rules := range [2][]*Rule{p.bare, t.bare} {
 		for _, rule := range rules {
 			if rule.rank < rankOf(best) && rule.fits(r, enhanced) && (rule.pattern == nil || slices.ContainsFunc(r.Lines, rule.pattern.MatchString)) {
 				best = rule

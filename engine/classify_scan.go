@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,11 +17,10 @@ type scanner struct {
 	first []uint32 // state -> the atoms that end there: hits[first[s]:first[s+1]]
 	hits  []uint16
 	atoms []scanAtom
-	slots int     // slots that must be remembered
-	bare  []*Rule // generic rules without phrases
+	slots int // slots that must be remembered
 }
 
-// scanAtom is an atom and every place of a phrase that it may fill, lowest rank first.
+// scanAtom is an atom and every place of a phrase that it may fill, lowest rank first, and of a rule the later slots first.
 type scanAtom struct {
 	atom
 	places []place
@@ -58,7 +58,8 @@ const (
 )
 
 func (r *Rule) tier() uint32 {
-	us := r.Blame == BlameUs || r.Blame == BlameNetwork // greylisting too: we are the stranger
+	us := r.Blame == BlameUs || r.Blame == BlameNetwork || // greylisting too: we are the stranger
+		r.Meaning == PolicyRefused && r.Blame == BlameRecipient // one recipient's refusal of us
 	switch {
 	case us && r.owner != nil:
 		return tierProviderUs
@@ -80,32 +81,34 @@ const (
 	maxSlotsAtAll = 2048
 )
 
-func newScanner(t *Table) (scanner, error) {
+// newScanner takes up the phrases of lists of rules.
+func newScanner(lists ...[]Rule) (scanner, error) {
 	var s scanner
 	known := map[atom]int{}
-	for _, p := range t.Providers {
-		p.bare = s.add(p.Rules, known)
+	for _, rules := range lists {
+		for i := range rules {
+			for _, p := range rules[i].phrases {
+				s.addPhrase(&rules[i], p, known)
+			}
+		}
 	}
-	s.bare = s.add(t.Generic, known)
 	if s.slots > maxSlotsAtAll {
 		return s, fmt.Errorf("the phrases of all rules have %d places: at most %d", s.slots, maxSlotsAtAll)
 	}
 	for i := range s.atoms {
-		slices.SortStableFunc(s.atoms[i].places, func(a, b place) int { return int(a.rank) - int(b.rank) })
+		// The later slots of a phrase first: words that may fill two neighbours fill the second with what the first held before.
+		slices.SortStableFunc(s.atoms[i].places, func(a, b place) int {
+			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.slot, a.slot))
+		})
 	}
 	return s, s.compile()
 }
 
-// add ranks rules, takes up their phrases, and gives back the rules that have none.
-func (s *scanner) add(rules []Rule, known map[atom]int) (bare []*Rule) {
+// withoutPhrases gives the rules that have no phrases, best first.
+func withoutPhrases(rules []Rule) (bare []*Rule) {
 	for i := range rules {
-		r := &rules[i]
-		r.rank = r.tier()<<tierShift | uint32(i)
-		if len(r.phrases) == 0 {
-			bare = append(bare, r)
-		}
-		for _, p := range r.phrases {
-			s.addPhrase(r, p, known)
+		if len(rules[i].phrases) == 0 {
+			bare = append(bare, &rules[i])
 		}
 	}
 	slices.SortStableFunc(bare, func(a, b *Rule) int { return int(a.rank) - int(b.rank) })

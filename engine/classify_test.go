@@ -3,6 +3,7 @@ package engine
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -28,6 +29,22 @@ func TestWhatQuotesUsIsAboutUs(t *testing.T) {
 		r, err := ParseReply(StageRcpt, raw)
 		require.NoError(t, err)
 		require.Equal(t, want, table.Classify(nil, r, asker).Meaning, raw)
+	}
+}
+
+func TestPausesAreAsLongAsTheLimit(t *testing.T) {
+	table := DefaultTable()
+	for raw, want := range map[string]time.Duration{
+		"421 too many messages in this connection":                   0, // of one connection
+		"421 4.5.0 Too many errors, bye":                             10 * time.Second,
+		"421 4.7.0 mx.example Error: too many errors":                10 * time.Second,
+		"450 4.7.1 Error: too many recipients from 192.0.2.5":        2 * time.Minute, // of a minute
+		"421 4.7.0 mx.example Error: too many connections from 1::5": 2 * time.Minute,
+		"450 4.7.1 Too many recipients from your host this hour":     15 * time.Minute,
+	} {
+		r, err := ParseReply(StageRcpt, raw)
+		require.NoError(t, err)
+		require.Equal(t, want, table.Classify(nil, r, Asker{}).Action.For, raw)
 	}
 }
 
@@ -84,10 +101,17 @@ func TestTemporaryNeverCondemns(t *testing.T) {
 func TestUnknownUserInTemporaryReplyIsNamed(t *testing.T) {
 	table := DefaultTable()
 	for raw, want := range map[string]bool{
-		"450 4.1.1 user unknown":                      true,
-		"450 4.1.1 <a@b.example>: unverified address": true,
-		"450 4.2.1 mailbox disabled":                  false,
-		"451 4.3.0 try again":                         false,
+		"450 4.1.1 user unknown":     true,
+		"450 4.2.1 mailbox disabled": false,
+		"451 4.3.0 try again":        false,
+		// Postfix verifies at the host behind it, and says "unverified address" in each 4xx: what follows tells why.
+		"450 4.1.1 <a@b.example>: Recipient address rejected: unverified address: host mx.b.example[192.0.2.1] said: 550 5.1.1 <a@b.example>: Recipient address rejected: User unknown in virtual mailbox table (in reply to RCPT TO command)": true,
+		"450 4.1.1 <a@b.example>: Recipient address rejected: unverified address: host mx.b.example[private/dovecot-lmtp] said: 550 5.1.1 <a@b.example> User doesn't exist: a@b.example (in reply to RCPT TO command)":                         true,
+		`450 4.1.1 <a@b.example>: Recipient address rejected: unverified address: unknown user: "a"`:                                                                                                                                           true,
+		"450 4.1.1 <a@b.example>: Recipient address rejected: unverified address: Address verification in progress":                                                                                                                            false,
+		"450 4.1.1 <a@b.example>: Recipient address rejected: unverified address: connect to mx.b.example[192.0.2.1]:25: Connection timed out":                                                                                                 false,
+		"450 4.1.1 <a@b.example>: Recipient address rejected: unverified address: host mx.b.example[192.0.2.1] said: 451 4.3.0 Temporary lookup failure (in reply to RCPT TO command)":                                                         false,
+		"450 4.1.1 <a@b.example>: unverified address": false,
 	} {
 		r, err := ParseReply(StageRcpt, raw)
 		require.NoError(t, err)

@@ -20,9 +20,10 @@ const (
 	coreDisabled  = 1 << 5
 )
 
-// AppendCore appends the fixed part of v to dst: status, reason, score, flags, bits, three zero bytes and the time of the
-// evidence in milliseconds since 1970, big-endian. Strings (provider, rule, MX, message) travel beside it, as each
+// AppendCore appends the fixed part of v to dst: status, reason, score, flags, bits, the three bytes of the basis and the time of
+// the evidence in milliseconds since 1970, big-endian. Strings (provider, rule, MX, message) travel beside it, as each
 // format interns them in its own way. The layout is version 1; formats that embed it carry their own version.
+// Cores from before there was a basis have zeros there, which is the basis that knows nothing.
 func AppendCore(dst []byte, v *Verdict) []byte {
 	bits := uint8(v.Details.CatchAll) << 2
 	for _, b := range [...]struct {
@@ -34,16 +35,17 @@ func AppendCore(dst []byte, v *Verdict) []byte {
 		}
 	}
 	dst = append(dst, byte(v.Status), byte(v.Reason), v.Score, byte(v.Flags), bits, 0, 0, 0)
+	v.Basis.put(dst[len(dst)-3:])
 	return binary.BigEndian.AppendUint64(dst, uint64(v.VerifiedAt.UnixMilli()))
 }
 
 // ReadCore reads what AppendCore wrote. Status and reason always agree in what it returns.
 func ReadCore(b []byte) (Verdict, error) {
-	if len(b) < CoreSize || b[5] != 0 || b[6] != 0 || b[7] != 0 || b[4]>>6 != 0 || b[4]>>2&3 > uint8(No) {
+	if len(b) < CoreSize || b[4]>>6 != 0 || b[4]>>2&3 > uint8(No) {
 		return Verdict{}, ErrCore
 	}
 	v := Verdict{Status: Status(b[0]), Reason: Reason(b[1]), Score: b[2], Flags: Flags(b[3])}
-	if int(v.Reason) >= len(reasonNames) || v.Status != v.Reason.Bucket() || v.Score > 100 {
+	if int(v.Reason) >= len(reasonNames) || v.Status != v.Reason.Bucket() || v.Score > 100 || !v.Basis.read(b[5:8]) {
 		return Verdict{}, ErrCore
 	}
 	v.SMTPValid, v.FromCache = b[4]&coreSMTPValid != 0, b[4]&coreFromCache != 0

@@ -10,7 +10,7 @@ import (
 
 func TestCoreSurvives(t *testing.T) {
 	for r := ReasonNone; r <= ReasonInternalError; r++ {
-		want := Sure(r, "", FlagRole|FlagFree, time.UnixMilli(1767355200123).UTC())
+		want := Sure(r, "", FlagRole|FlagFree|FlagAlias, time.UnixMilli(1767355200123).UTC())
 		want.SMTPValid, want.Details.CatchAll, want.Details.Full = r == ReasonNone, No, r == ReasonMailboxFull
 		got, err := ReadCore(AppendCore(nil, &want))
 		require.NoError(t, err, r.String())

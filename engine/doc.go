@@ -21,7 +21,7 @@
 //
 //   - Address: a parsed mailbox. Folded: its identity for deduplication, cache and charging.
 //   - Route: where the mail of a domain goes. Key: the provider's id, or the sorted MX set.
-//   - Provider: a row of the table of receivers. Wide: spread over all egress identities.
+//   - Provider: a row of the table of receivers. Its Kind says how the sources of a fleet share it.
 //   - Target: the recipient that is asked about. Decoy: a made-up recipient of the same domain, asked at the same host.
 //   - Catch-all: a domain that accepts any recipient. Accept-all: a provider that does so at RCPT for all its domains.
 //   - Sighting: one thing that was seen. Evidence: all sightings about one address, append-only.

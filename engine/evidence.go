@@ -1,8 +1,11 @@
 package engine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// Flags are what the lists say about one address. They follow each row's own string.
+// Flags are what the lists say about one address. They follow each row's own string. The bits are on disk and on the wire: add at the end only.
 type Flags uint8
 
 // The flags.
@@ -10,7 +13,8 @@ const (
 	FlagDisposable Flags = 1 << iota
 	FlagRole
 	FlagFree
-	FlagTypo // the domain is one edit from a great provider and in no provider or free list
+	FlagTypo  // the domain is one slip from a great provider and in no provider, free or alias list
+	FlagAlias // an alias service: mail is forwarded to a mailbox elsewhere
 )
 
 // Has reports whether all of f are set.
@@ -57,12 +61,15 @@ type Sighting struct {
 	At      time.Time
 	Subject Subject
 	Event   Event
-	// Vouched says that this connection had accepted another recipient of the domain:
-	// only then may a permanent reply that no rule knows mean that the mailbox is missing.
+	// Vouched says that this connection had accepted another recipient of the domain: only then does a permanent reply to a
+	// decoy that no rule knows show that the host refuses unknown recipients.
+	// Of a target without a clear answer it says what was learned of the host.
 	Vouched bool
 	// Doubtful says that this failure may be the fault of who asked: its other connections fail, too, or this receiver's
 	// did not fail before.
 	Doubtful bool
+	// Conn numbers the connection that it was heard on; 0 is not known, as of what was kept from before.
+	Conn uint32
 }
 
 // Evidence is all that was seen about one address, append-only. The zero value has seen nothing.
@@ -70,6 +77,8 @@ type Evidence struct {
 	Address   Address
 	SyntaxBad bool // the address did not parse; Address is zero then
 	Flags     Flags
+	Suspicion Suspicion  // of the host, when it accepted the target
+	Earlier   Earlier    // what was kept of an earlier answer
 	Route     *Route     // shared, never changed; nil before anybody asked
 	Seen      []Sighting // at most MaxSightings
 	Attempts  int        // attempts before this one that ended in a deferral; Seen holds the present attempt
@@ -90,6 +99,24 @@ func (ev *Evidence) Append(s Sighting) {
 	if len(ev.Seen) < MaxSightings {
 		ev.Seen = append(ev.Seen, s)
 	}
+}
+
+// Recall puts a decoy's sighting from before the attempt in front of what was seen, unless a decoy was asked at its host since.
+func (ev *Evidence) Recall(s Sighting) {
+	if len(ev.Seen) < MaxSightings && !ev.decoyAsked(s.Host) {
+		ev.Seen = slices.Insert(ev.Seen, 0, s)
+	}
+}
+
+// LacksChecks reports that catch-all checks from before the attempt would add to the evidence: unless the host that accepted the
+// target was checked. except is that host, of which no earlier check may be added: whether to hold one next to the acceptance was
+// decided when that was heard.
+func (ev *Evidence) LacksChecks() (except string, lacks bool) {
+	target, ok := ev.answer(SubjectTarget, "")
+	if !ok || target.Finding.Meaning != Accepted {
+		return "", true
+	}
+	return target.Host, ev.catchAll(target.Host) == NotKnown
 }
 
 func (ev *Evidence) dropOldestSession() {
@@ -179,6 +206,20 @@ func (ev *Evidence) has(e Event) bool {
 	return false
 }
 
+// RefusesUnknown reports a reply to a decoy which shows that the host tells unknown recipients from known ones: a permanent refusal
+// of the recipient, one in words that no rule knows next to an acceptance, or a temporary one that names an unknown user (Postfix,
+// ADDRESS_VERIFICATION_README: unverified_recipient_reject_code is 450 by default).
+func (s *Sighting) RefusesUnknown() bool {
+	f := s.Finding
+	switch {
+	case s.Event != EventReply:
+		return false
+	case !s.Reply.Permanent():
+		return f.NamesUnknown
+	}
+	return f.Meaning == NoMailbox || f.Meaning == MailboxDisabled || f.Meaning == MeaningUnknown && s.Vouched
+}
+
 func (s *Sighting) good() bool {
 	return s.Event == EventReply && s.Reply.Code < 400 && s.Reply.Code >= 200
 }
@@ -202,7 +243,7 @@ func (ev *Evidence) sessionFailure() (best *Sighting, ok bool) {
 func failureRank(s *Sighting) int {
 	switch s.Event {
 	case EventReply:
-		if s.Finding.Meaning.deferral() {
+		if s.Deferred() {
 			return 7
 		}
 		return 9

@@ -2,24 +2,6 @@ package engine
 
 import "time"
 
-// scores are the fixed scores of decisions by reason; the cases that vary are set where they are decided.
-var scores = [...]uint8{
-	ReasonNone: 98, ReasonDisposable: 40, ReasonAcceptAllProvider: 65, ReasonCatchAll: 60, ReasonAcceptedUnconfirmed: 75,
-	ReasonMailboxFull: 55, ReasonRoleAccount: 80, ReasonPossibleTypo: 50, ReasonLowQuality: 45,
-	ReasonInvalidSyntax: 0, ReasonDomainNotFound: 1, ReasonNullMX: 2, ReasonProviderSyntax: 2, ReasonNoMailServer: 3,
-	ReasonMailboxNotFound: 3, ReasonUnroutableMX: 4, ReasonMailboxDisabled: 8,
-	ReasonGreylisted: 50, ReasonSMTPNotChecked: 50, ReasonCancelled: 50, ReasonRateLimited: 45, ReasonTimeout: 40, ReasonBlocked: 40,
-	ReasonTemporaryError: 35, ReasonSMTPUTF8Unsupported: 35, ReasonConnectionFailed: 30, ReasonDNSError: 30, ReasonProtocolError: 30,
-	ReasonInternalError: 30,
-}
-
-const (
-	scoreNotFoundOnCatchAll = 5
-	scoreUnknownUserNamed   = 20
-	scoreOldEvidence        = 95
-	oldEvidence             = 24 * time.Hour
-)
-
 // Bucket is the status that a reason belongs to.
 func (r Reason) Bucket() Status {
 	switch {
@@ -45,32 +27,24 @@ func Judge(ev *Evidence, p Policy, now time.Time) Verdict {
 	nameProvider(&v, ev)
 	v.Details.Attempts = ev.Attempts + min(1, len(ev.Seen))
 	d := decide(ev, p)
-	v.Reason, v.Status, v.Score, v.Rule = d.reason, d.reason.Bucket(), scores[d.reason], d.rule
-	if d.score != 0 {
-		v.Score = d.score
-	}
+	v.Reason, v.Status, v.Rule = d.reason, d.reason.Bucket(), d.rule
 	describe(&v, ev, p, d)
+	v.Basis = basisOf(ev, &v, &d)
+	v.Score = Score(&v, now)
 	return v
 }
 
 // Sure builds the verdict that a reason alone gives, for rows that no evidence was taken of.
 func Sure(r Reason, rule string, flags Flags, now time.Time) Verdict {
-	return Verdict{Status: r.Bucket(), Reason: r, Score: scores[r], Rule: rule, Flags: flags, VerifiedAt: now}
-}
-
-// AsOf is the verdict as served at now: old evidence of a living mailbox is worth a little less.
-func (v Verdict) AsOf(now time.Time) Verdict {
-	if v.Status == Valid && now.Sub(v.VerifiedAt) > oldEvidence {
-		v.Score = scoreOldEvidence
-	}
+	v := Verdict{Status: r.Bucket(), Reason: r, Rule: rule, Flags: flags, VerifiedAt: now}
+	v.Score = Score(&v, now)
 	return v
 }
 
-// decision is a reason with what it rests on. score is set where it is not the reason's own.
+// decision is a reason with what it rests on.
 type decision struct {
 	reason Reason
 	rule   string
-	score  uint8
 	from   *Sighting
 }
 
@@ -84,7 +58,10 @@ func decide(ev *Evidence, p Policy) decision {
 			return d
 		}
 	}
-	if ev.Flags.Has(FlagDisposable) {
+	switch {
+	case ev.Flags.Has(FlagDisposable | FlagTypo): // a slip at a sign-up form is the likelier cause
+		return decision{reason: ReasonPossibleTypo, rule: "list/typo"}
+	case ev.Flags.Has(FlagDisposable):
 		return decision{reason: ReasonDisposable, rule: "list/disposable"}
 	}
 	if prov := ev.Route.Provider; prov != nil && prov.AcceptAll {
@@ -130,38 +107,31 @@ func (ev *Evidence) unroutable() bool {
 	return len(ev.Route.Hosts) > 0
 }
 
-// condemn gives INVALID only on a permanent reply at RCPT that blames the recipient.
+// condemn gives INVALID only on a permanent reply at RCPT that blames the recipient. What the same connection accepted is no evidence:
+// about half of the refusals in unforeseen words are one person's refusal of us, a closed group, a full or a busy mailbox.
 func condemn(ev *Evidence, target *Sighting) (decision, bool) {
 	f := target.Finding
 	if target.Reply.Stage != StageRcpt || !target.Reply.Permanent() {
 		return decision{}, false
 	}
 	switch {
-	case f.Meaning == NoMailbox && f.Blame == BlameRecipient, f.Meaning == MeaningUnknown && target.Vouched:
-		d := decision{reason: ReasonMailboxNotFound, rule: f.Rule, from: target}
-		if ev.catchAll(target.Host) == Yes {
-			d.score = scoreNotFoundOnCatchAll
-		}
-		return d, true
+	case f.Meaning == NoMailbox && f.Blame == BlameRecipient:
+		return decision{reason: ReasonMailboxNotFound, rule: f.Rule, from: target}, true
 	case f.Meaning == MailboxDisabled && f.Blame == BlameRecipient:
 		return decision{reason: ReasonMailboxDisabled, rule: f.Rule, from: target}, true
 	}
 	return decision{}, false
 }
 
-// catchAll says whether the decoy at host was accepted. A permanent refusal in words that no rule knows counts
-// as a refusal when the same connection accepted another recipient of the domain.
+// catchAll says whether the decoy at host was accepted.
 func (ev *Evidence) catchAll(host string) Tri {
 	s, ok := ev.answer(SubjectDecoy, host)
-	if !ok {
+	switch {
+	case !ok:
 		return NotKnown
-	}
-	switch f := s.Finding; {
-	case f.Meaning == Accepted:
+	case s.Finding.Meaning == Accepted:
 		return Yes
-	case !s.Reply.Permanent():
-		return NotKnown
-	case f.Meaning == NoMailbox, f.Meaning == MailboxDisabled, f.Meaning == MeaningUnknown && s.Vouched:
+	case s.RefusesUnknown():
 		return No
 	}
 	return NotKnown
@@ -242,14 +212,10 @@ func risk(ev *Evidence, target *Sighting) (Reason, string) {
 
 // decideByRefusal maps what a refusal means to the reason why we do not know.
 func decideByRefusal(s *Sighting) decision {
-	d := decision{reason: RefusalReason(s.Finding.Meaning), rule: s.Finding.Rule, from: s}
-	if d.reason == ReasonTemporaryError && s.Finding.NamesUnknown {
-		d.score = scoreUnknownUserNamed
-	}
-	return d
+	return decision{reason: RefusalReason(s.Finding.Meaning), rule: s.Finding.Rule, from: s}
 }
 
-// RefusalReason is the reason that a refusal gives when it condemns nobody.
+// RefusalReason is the reason that a refusal gives when it does not condemn the mailbox.
 func RefusalReason(m Meaning) Reason {
 	switch m {
 	case Greylisted:
@@ -260,6 +226,10 @@ func RefusalReason(m Meaning) Reason {
 		return ReasonBlocked
 	case Temporary:
 		return ReasonTemporaryError
+	case RelayDenied:
+		return ReasonRelayDenied
+	case MeaningUnknown:
+		return ReasonUnclearRefusal
 	case NoMailbox, MailboxDisabled, MailboxFull:
 		// Recipient words in a reply that may not condemn: a temporary code, or another stage.
 		return ReasonTemporaryError

@@ -18,7 +18,7 @@ func unknownRoute(hosts ...string) *Route {
 }
 
 func said(about Subject, host string, code int, m Meaning, b Blame) Sighting {
-	return Sighting{Subject: about, Host: host, At: noon,
+	return Sighting{Subject: about, Host: host, At: noon, Conn: 1,
 		Reply: Reply{Stage: StageRcpt, Code: code, Lines: []string{"text"}}, Finding: Finding{Meaning: m, Blame: b, Rule: "test/rule"}}
 }
 
@@ -43,6 +43,8 @@ var (
 func TestNext(t *testing.T) {
 	ask := func(h string) Step { return Step{Kind: StepAsk, Host: h} }
 	decoy := func(h string) Step { return Step{Kind: StepDecoy, Host: h} }
+	namedDecoy := said(SubjectDecoy, "a", 450, Temporary, BlameSite)
+	namedDecoy.Finding.NamesUnknown = true
 	wait := func(d time.Duration) Step { return Step{Kind: StepWait, Until: noon.Add(d)} }
 	for name, c := range map[string]struct {
 		seen []Sighting
@@ -54,6 +56,7 @@ func TestNext(t *testing.T) {
 		"accepted, decoy refused":            {[]Sighting{accepted, decoyNo}, Step{}},
 		"accepted, decoy known before":       {[]Sighting{decoyNo, accepted}, Step{}},
 		"accepted, decoy greylisted":         {[]Sighting{accepted, said(SubjectDecoy, "a", 451, Greylisted, BlameSite)}, wait(time.Minute)},
+		"accepted, decoy named in a 450":     {[]Sighting{accepted, namedDecoy}, Step{}},
 		"accepted, decoy unanswered":         {[]Sighting{accepted, saw(EventClosed, SubjectDecoy, "a")}, Step{}},
 		"refused":                            {[]Sighting{missing}, Step{}},
 		"greylisted":                         {[]Sighting{greylisted}, decoy("a")},
@@ -66,6 +69,7 @@ func TestNext(t *testing.T) {
 		"unanswered is asked again there":    {[]Sighting{saw(EventClosed, SubjectTarget, "a")}, ask("a")},
 		"unanswered three times":             {[]Sighting{saw(EventClosed, SubjectTarget, "a"), saw(EventClosed, SubjectTarget, "a"), saw(EventClosed, SubjectTarget, "a")}, Step{}},
 		"never past a recipient reply":       {[]Sighting{said(SubjectTarget, "a", 554, PolicyRefused, BlameSite)}, Step{}},
+		"a sender put off is retried":        {[]Sighting{said(SubjectTarget, "a", 451, SenderRefused, BlameUs)}, wait(time.Minute)},
 		"temporary is retried":               {[]Sighting{said(SubjectTarget, "a", 451, Temporary, BlameSite)}, wait(time.Minute)},
 		"no SMTPUTF8 ends":                   {[]Sighting{saw(EventNoSMTPUTF8, SubjectTarget, "a")}, Step{}},
 		"unanswered, then the door is shut":  {[]Sighting{saw(EventClosed, SubjectTarget, "a"), saw(EventConnectFailed, SubjectSession, "a")}, ask("b")},
@@ -106,6 +110,10 @@ func TestJudge(t *testing.T) {
 	unknownWords := said(SubjectTarget, "a", 550, MeaningUnknown, BlameSite)
 	vouched := unknownWords
 	vouched.Vouched = true
+	decoyVouched := vouched
+	decoyVouched.Subject = SubjectDecoy
+	decoyNamed := said(SubjectDecoy, "a", 450, Temporary, BlameSite)
+	decoyNamed.Finding.NamesUnknown = true
 	named := said(SubjectTarget, "a", 450, Temporary, BlameSite)
 	named.Finding.NamesUnknown = true
 	for name, c := range map[string]struct {
@@ -116,14 +124,19 @@ func TestJudge(t *testing.T) {
 		score  uint8
 	}{
 		"accepted, decoy refused":        {[]Sighting{accepted, decoyNo}, 0, Valid, "", 98},
-		"decoy of another host":          {[]Sighting{said(SubjectDecoy, "b", 550, NoMailbox, BlameRecipient), accepted}, 0, Risky, "accepted_unconfirmed", 75},
+		"decoy of another host":          {[]Sighting{said(SubjectDecoy, "b", 550, NoMailbox, BlameRecipient), accepted}, 0, Risky, "accepted_unconfirmed", 78},
 		"catch-all":                      {[]Sighting{accepted, decoyYes}, 0, Risky, "catch_all", 60},
-		"catch-all before role":          {[]Sighting{accepted, decoyYes}, FlagRole, Risky, "catch_all", 60},
+		"catch-all before role":          {[]Sighting{accepted, decoyYes}, FlagRole, Risky, "catch_all", 59},
 		"decoy unclear":                  {[]Sighting{accepted, saw(EventTimeout, SubjectDecoy, "a")}, 0, Risky, "accepted_unconfirmed", 75},
 		"role":                           {[]Sighting{accepted, decoyNo}, FlagRole, Risky, "role_account", 80},
 		"typo":                           {[]Sighting{accepted, decoyNo}, FlagTypo, Risky, "possible_typo", 50},
-		"disposable, accepted":           {[]Sighting{accepted, decoyNo}, FlagDisposable, Risky, "disposable", 40},
+		"disposable, accepted":           {[]Sighting{accepted, decoyNo}, FlagDisposable, Risky, "disposable", 44},
 		"disposable, unreachable":        {[]Sighting{saw(EventTimeout, SubjectSession, "a")}, FlagDisposable, Risky, "disposable", 40},
+		"disposable and typo, accepted":  {[]Sighting{accepted, decoyNo}, FlagDisposable | FlagTypo, Risky, "possible_typo", 50},
+		"disposable and typo, catch-all": {[]Sighting{accepted, decoyYes}, FlagDisposable | FlagTypo, Risky, "possible_typo", 50},
+		"disposable and typo, unasked":   {nil, FlagDisposable | FlagTypo, Risky, "possible_typo", 47},
+		"disposable and typo, missing":   {[]Sighting{missing}, FlagDisposable | FlagTypo, Invalid, "mailbox_not_found", 3},
+		"typo on a catch-all":            {[]Sighting{accepted, decoyYes}, FlagTypo, Risky, "catch_all", 58},
 		"disposable, missing":            {[]Sighting{missing}, FlagDisposable, Invalid, "mailbox_not_found", 3},
 		"missing":                        {[]Sighting{missing}, 0, Invalid, "mailbox_not_found", 3},
 		"missing on a catch-all":         {[]Sighting{decoyYes, missing}, 0, Invalid, "mailbox_not_found", 5},
@@ -134,8 +147,12 @@ func TestJudge(t *testing.T) {
 		"no mailbox at the banner":       {[]Sighting{atBanner("a", 550, NoMailbox)}, 0, Unknown, "temporary_error", 35},
 		"blocked":                        {[]Sighting{said(SubjectTarget, "a", 550, Blocked, BlameUs)}, 0, Unknown, "blocked", 40},
 		"sender refused":                 {[]Sighting{said(SubjectTarget, "a", 550, SenderRefused, BlameUs)}, 0, Unknown, "blocked", 40},
-		"unknown words":                  {[]Sighting{unknownWords}, 0, Unknown, "protocol_error", 30},
-		"unknown words, vouched":         {[]Sighting{vouched}, 0, Invalid, "mailbox_not_found", 3},
+		"unknown words":                  {[]Sighting{unknownWords}, 0, Unknown, "unclear_refusal", 35},
+		"unknown words, neighbours":      {[]Sighting{vouched}, 0, Unknown, "unclear_refusal", 38},
+		"relay denied":                   {[]Sighting{said(SubjectTarget, "a", 554, RelayDenied, BlameSite)}, 0, Unknown, "relay_denied", 30},
+		"sender put off":                 {[]Sighting{said(SubjectTarget, "a", 451, SenderRefused, BlameUs)}, 0, Unknown, "blocked", 40},
+		"decoy named in a 450":           {[]Sighting{accepted, decoyNamed}, 0, Valid, "", 98},
+		"decoy refused in unclear words": {[]Sighting{accepted, decoyVouched}, 0, Valid, "", 98},
 		"450 naming an unknown user":     {[]Sighting{named}, 0, Unknown, "temporary_error", 20},
 		"greylisted":                     {[]Sighting{greylisted}, 0, Unknown, "greylisted", 50},
 		"rate limited at every banner":   {[]Sighting{atBanner("a", 421, RateLimited)}, 0, Unknown, "rate_limited", 45},
@@ -171,13 +188,6 @@ func TestJudgeByRouteAlone(t *testing.T) {
 	require.Equal(t, "invalid_syntax", Judge(&Evidence{SyntaxBad: true}, Policy{}, noon).Reason.String())
 	ev := Evidence{Route: &Route{Fact: FactMX, Hosts: []string{"a"}, Provider: &Provider{ID: "yahoo", Name: "Yahoo", Probe: true, AcceptAll: true}}}
 	require.Equal(t, Risky, Judge(&ev, Policy{}, noon).Status)
-}
-
-func TestOldEvidenceOfALivingMailboxIsWorthLess(t *testing.T) {
-	ev := Evidence{Route: unknownRoute("a"), Seen: []Sighting{accepted, decoyNo}}
-	v := Judge(&ev, Policy{}, noon)
-	require.Equal(t, uint8(98), v.AsOf(noon.Add(23*time.Hour)).Score)
-	require.Equal(t, uint8(95), v.AsOf(noon.Add(25*time.Hour)).Score)
 }
 
 func TestSMTPValidNeedsAHostThatRefuses(t *testing.T) {

@@ -40,6 +40,20 @@ var tlsNames = [...]string{"opportunistic", "required", "never"}
 
 func (p TLSPolicy) String() string { return nameOf(tlsNames[:], uint8(p)) }
 
+// Kind says how the sources of a fleet share a provider.
+type Kind uint8
+
+// The kinds; the zero value is the strictest.
+const (
+	KindNarrow  Kind = iota // one source asks, and its limits are all that the provider sees of the fleet
+	KindWide                // as large as the world: domains, or addresses, are spread over all sources; each keeps to the limits
+	KindTenants             // a service shared by domains: they are spread, each stays at its source; each source keeps to the limits
+)
+
+var providerKinds = [...]string{"narrow", "wide", "tenants"}
+
+func (k Kind) String() string { return nameOf(providerKinds[:], uint8(k)) }
+
 // ActionKind is what a lane does on meeting a reply.
 type ActionKind uint8
 
@@ -73,12 +87,14 @@ type Provider struct {
 	Name    string   // shown as smtp_provider: "Google"
 	MX      []string // host-name suffixes, with their leading dot; without it a whole host name
 	Aliases []string // other names under which people know it, lower-case: "gmail"
-	// Wide providers are spread over all egress identities by domain; ByAddress names the consumer domains spread by address.
-	Wide      bool
+	Kind    Kind     // how the sources of a fleet share it
+	// ByAddress names the consumer domains of a wide provider that are spread by address.
 	ByAddress []string
-	AcceptAll bool // accepts any recipient at RCPT: an acceptance proves nothing
-	Probe     bool // false: never ask this receiver
-	Parking   bool // parked domains: accepts or not, nobody reads
+	// FleetSources is how many sources at most ask a provider with tenants at one time; 0 is no limit.
+	FleetSources int
+	AcceptAll    bool // accepts any recipient at RCPT: an acceptance proves nothing
+	Probe        bool // false: never ask this receiver
+	Parking      bool // parked domains: accepts or not, nobody reads
 	// AcceptsSilently says that past a threshold of unknown recipients it accepts anybody for a while.
 	AcceptsSilently bool
 	OneDomain       bool // refuses several recipient domains in one transaction
@@ -89,7 +105,26 @@ type Provider struct {
 	Source          string       // where these facts come from
 	Date            string       // when they were taken into the table, YYYY-MM-DD
 	Terms           string       // what the receiver's terms say about probing, if known
+	TermsForbid     bool         // they forbid to verify addresses
+	TermsSource     string       // where they say so
 
 	bare []*Rule // rules without phrases, best first
 	hash [8]byte // of the table it belongs to
+}
+
+// Table is the hash of the table that the provider belongs to; zero for a provider that was made by hand.
+func (p *Provider) Table() [8]byte { return p.hash }
+
+// Shared reports a provider that several sources of a fleet ask at one time.
+func (p *Provider) Shared() bool { return p.Kind != KindNarrow }
+
+// Sources is how many of a fleet's sources ask the provider.
+func (p *Provider) Sources(fleet int) int {
+	switch {
+	case !p.Shared():
+		return min(fleet, 1)
+	case p.FleetSources > 0:
+		return min(fleet, p.FleetSources)
+	}
+	return fleet
 }

@@ -53,7 +53,7 @@ func Next(ev *Evidence, p Policy, now time.Time) Step {
 		return nextAsk(ev, p)
 	case target.Finding.Meaning == Accepted:
 		return afterAcceptance(ev, p, target)
-	case target.Finding.Meaning.deferral():
+	case target.Deferred():
 		return afterDeferral(ev, p, target)
 	}
 	return Step{}
@@ -102,7 +102,7 @@ func afterAcceptance(ev *Evidence, p Policy, target *Sighting) Step {
 	if !ev.decoyAsked(target.Host) {
 		return Step{Kind: StepDecoy, Host: target.Host}
 	}
-	if decoy, ok := ev.answer(SubjectDecoy, target.Host); ok && decoy.Finding.Meaning.deferral() {
+	if decoy, ok := ev.answer(SubjectDecoy, target.Host); ok && decoy.Deferred() && !decoy.RefusesUnknown() {
 		return waitFrom(ev, p, decoy.At)
 	}
 	return Step{}
@@ -127,7 +127,7 @@ func waitForSession(ev *Evidence, p Policy) Step {
 		return Step{}
 	case worst.Event != EventReply && ev.doubtful() && !p.Hasty && ev.Attempts < maxDoubts:
 		return waitFrom(ev, p, ev.Seen[len(ev.Seen)-1].At)
-	case worst.Event != EventReply || !worst.Finding.Meaning.deferral():
+	case !worst.Deferred():
 		return Step{}
 	}
 	return waitFrom(ev, p, worst.At)
@@ -140,5 +140,17 @@ func waitFrom(ev *Evidence, p Policy, at time.Time) Step {
 	return Step{Kind: StepWait, Until: at.Add(p.Schedule[ev.Attempts])}
 }
 
-// deferral reports a meaning that a later attempt may change.
-func (m Meaning) deferral() bool { return m == Greylisted || m == RateLimited || m == Temporary }
+// Deferred reports a reply that a later attempt may change. A temporary refusal of the sender is one: a callout to our domain that
+// could not be completed may be complete in a minute.
+func (s *Sighting) Deferred() bool {
+	if s.Event != EventReply {
+		return false
+	}
+	switch s.Finding.Meaning {
+	case Greylisted, RateLimited, Temporary:
+		return true
+	case SenderRefused:
+		return s.Reply.Code/100 == 4
+	}
+	return false
+}

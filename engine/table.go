@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"crypto/sha256"
 	_ "embed"
 	"math"
 	"slices"
@@ -21,10 +20,13 @@ type Table struct {
 	Speedup   float64         // what Scaled divides by; 1 but for pretend internets
 
 	file     tableFile // what it was read from: the ground of an override
+	layers   [][]byte  // see Layers
 	hash     [8]byte
 	suffixes map[string]*Provider // by MX suffix with its dot, or whole host name
 	names    map[string]*Provider // by id, alias, consumer domain
 	scan     scanner
+	bare     []*Rule // generic rules without phrases, best first
+	vetoes   vetoes
 }
 
 // DefaultTable is the shipped table.
@@ -49,13 +51,6 @@ func (t *Table) Scaled(d time.Duration) time.Duration {
 		return 1
 	}
 	return max(1, time.Duration(min(float64(d)/t.Speedup, float64(math.MaxInt64/4))))
-}
-
-func chainHash(before [8]byte, data []byte) [8]byte {
-	sum := sha256.New()
-	sum.Write(before[:])
-	sum.Write(data)
-	return [8]byte(sum.Sum(nil))
 }
 
 // Provider finds a provider by its id; nil where there is none.

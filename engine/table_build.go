@@ -12,8 +12,12 @@ import (
 )
 
 // build checks a file whole and makes the table it describes.
-func (f tableFile) build(hash [8]byte) (*Table, error) {
-	t := &Table{file: f, hash: hash, Speedup: f.Speedup, Unknown: &Provider{ID: "", Name: "other", Probe: true, Limits: f.Defaults.Limits, hash: hash}}
+func (f tableFile) build(layers [][]byte) (*Table, error) {
+	if len(layers) > maxLayers {
+		return nil, fmt.Errorf("%d provider files one over the other: at most %d", len(layers), maxLayers)
+	}
+	hash := hashOf(layers)
+	t := &Table{file: f, layers: layers, hash: hash, Speedup: f.Speedup, Unknown: &Provider{ID: "", Name: "other", Probe: true, Limits: f.Defaults.Limits, hash: hash}}
 	if err := checkLimits(&t.Unknown.Limits); err != nil {
 		return nil, fmt.Errorf("defaults.limits: %w", err)
 	}
@@ -41,7 +45,16 @@ func (f tableFile) build(hash [8]byte) (*Table, error) {
 		return nil, err
 	}
 	t.index()
-	if t.scan, err = newScanner(t); err != nil {
+	lists := [][]Rule{t.Generic}
+	for _, p := range t.Providers {
+		p.bare = withoutPhrases(p.Rules)
+		lists = append(lists, p.Rules)
+	}
+	t.bare = withoutPhrases(t.Generic)
+	if t.scan, err = newScanner(lists...); err != nil {
+		return nil, err
+	}
+	if t.vetoes, err = newVetoes(f.Vetoes, lists); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -86,8 +99,9 @@ func (t *Table) checkNames() error {
 }
 
 func (f *providerFile) build(hash [8]byte) (*Provider, error) {
-	p := &Provider{ID: f.ID, Name: f.Name, MX: f.MX, Aliases: f.Aliases, Wide: f.Wide, ByAddress: f.ByAddress, AcceptAll: f.AcceptAll,
-		Parking: f.Parking, OneDomain: f.OneDomainPerTransaction, AcceptsSilently: f.AcceptsSilently, Limits: f.Limits, Source: f.Source, Date: f.Date, Terms: f.Terms, hash: hash}
+	p := &Provider{ID: f.ID, Name: f.Name, MX: f.MX, Aliases: f.Aliases, Kind: f.kind(), ByAddress: f.ByAddress, FleetSources: f.FleetSources, AcceptAll: f.AcceptAll,
+		Parking: f.Parking, OneDomain: f.OneDomainPerTransaction, AcceptsSilently: f.AcceptsSilently, Limits: f.Limits, Source: f.Source, Date: f.Date,
+		Terms: f.Terms, TermsForbid: f.TermsForbid, TermsSource: f.TermsSource, hash: hash}
 	if err := f.check(); err != nil {
 		return nil, err
 	}
@@ -110,6 +124,16 @@ func (f *providerFile) build(hash [8]byte) (*Provider, error) {
 	return p, err
 }
 
+func (f *providerFile) kind() Kind {
+	switch {
+	case f.Wide:
+		return KindWide
+	case f.Tenants:
+		return KindTenants
+	}
+	return KindNarrow
+}
+
 func (f *providerFile) check() error {
 	switch {
 	case f.ID == "" || strings.Trim(f.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
@@ -118,6 +142,12 @@ func (f *providerFile) check() error {
 		return errors.New("name is missing")
 	case len(f.MX) == 0:
 		return errors.New("mx is missing: at least one host-name suffix")
+	case f.Wide && f.Tenants:
+		return errors.New("wide and tenants: a provider is of one kind; leave one of them out")
+	case f.FleetSources < 0 || f.FleetSources > maxLimit:
+		return fmt.Errorf("fleet_sources = %d: from 0 (no limit) to %d", f.FleetSources, maxLimit)
+	case f.FleetSources > 0 && !f.Tenants:
+		return errors.New("fleet_sources limits a provider with tenants = true: add that, or leave it out")
 	}
 	for _, name := range slices.Concat(f.MX, f.ByAddress, f.Aliases) {
 		if name == "" || name != strings.ToLower(name) || strings.ContainsAny(name, " \t@") || strings.Trim(name, ".") == "" {
@@ -153,6 +183,7 @@ func buildRules(prefix string, owner *Provider, files []ruleFile) ([]Rule, error
 		if slices.ContainsFunc(rules, func(other Rule) bool { return other.ID == r.ID }) {
 			return nil, fmt.Errorf("rule %q: given twice", r.ID)
 		}
+		r.rank = r.tier()<<tierShift | uint32(i)
 		rules = append(rules, r)
 	}
 	return rules, nil
@@ -161,8 +192,11 @@ func buildRules(prefix string, owner *Provider, files []ruleFile) ([]Rule, error
 func (f *ruleFile) build(prefix string, owner *Provider) (Rule, error) {
 	r := Rule{ID: prefix + "/" + f.ID, Source: f.Source, Date: f.Date, owner: owner,
 		When: Conditions{Stage: f.Stage, Code: f.Code, Enhanced: f.Enhanced, Text: f.Text.Phrases, Pattern: f.Text.Pattern}}
-	if f.ID == "" {
+	switch {
+	case f.ID == "":
 		return r, errors.New("id is missing")
+	case len(f.Except) > 0 && prefix != "veto":
+		return r, errors.New("except: only a veto has exceptions")
 	}
 	for _, read := range []func(*Rule) error{f.readWhen, f.readText, f.readMeaning, f.readAction} {
 		if err := read(&r); err != nil {
@@ -286,7 +320,7 @@ func (f *ruleFile) readMeaning(r *Rule) error {
 		return fmt.Errorf("blame: %w", err)
 	}
 	r.Blame = Blame(b)
-	if condemns(r.Meaning) != (r.Blame == BlameRecipient) && r.Meaning != RateLimited {
+	if condemns(r.Meaning) != (r.Blame == BlameRecipient) && r.Meaning != RateLimited && r.Meaning != PolicyRefused {
 		return fmt.Errorf("blame %s does not go with meaning %s", r.Blame, r.Meaning)
 	}
 	return nil

@@ -30,6 +30,7 @@ type tableFile struct {
 	Defaults      defaultsFile   `toml:"defaults"`
 	Providers     []providerFile `toml:"-"`
 	Rules         []ruleFile     `toml:"rule"`
+	Vetoes        []ruleFile     `toml:"veto"`
 }
 
 type defaultsFile struct {
@@ -42,6 +43,8 @@ type providerFile struct {
 	MX                      []string     `toml:"mx"`
 	Aliases                 []string     `toml:"aliases"`
 	Wide                    bool         `toml:"wide"`
+	Tenants                 bool         `toml:"tenants"`
+	FleetSources            int          `toml:"fleet_sources"`
 	ByAddress               []string     `toml:"by_address"`
 	AcceptAll               bool         `toml:"accept_all"`
 	Probe                   wordList     `toml:"probe"`
@@ -55,6 +58,8 @@ type providerFile struct {
 	Source                  string       `toml:"source"`
 	Date                    string       `toml:"date"`
 	Terms                   string       `toml:"terms"`
+	TermsForbid             bool         `toml:"terms_forbid"`
+	TermsSource             string       `toml:"terms_source"`
 }
 
 type mailboxFile struct {
@@ -75,6 +80,7 @@ type ruleFile struct {
 	Code     wordList `toml:"code"`
 	Enhanced wordList `toml:"enhanced"`
 	Text     ruleText `toml:"text"`
+	Except   []string `toml:"except"` // of a veto: phrases within which its words do not count
 	Meaning  string   `toml:"meaning"`
 	Blame    string   `toml:"blame"`
 	Action   string   `toml:"action"`
@@ -128,24 +134,36 @@ func (t *ruleText) UnmarshalTOML(v any) error {
 	return nil
 }
 
-// ParseTable reads a whole provider table. Every mistake in it is an error that says where it is.
+// ParseTable reads a whole provider table, which keeps data. Every mistake in it is an error that says where it is.
 func ParseTable(data []byte) (*Table, error) {
 	f := tableFile{Speedup: 1}
 	if err := f.read(data); err != nil {
 		return nil, err
 	}
-	return f.build(chainHash([8]byte{}, data))
+	return f.build([][]byte{data})
 }
 
 // Override lays an operator's file over a table: providers of a known id are changed in the keys that the file has,
 // others are added; the rules of the file come before the shipped ones, or replace those of the same id.
-// The table itself is not changed.
+// The table itself is not changed; the new one keeps data.
 func (t *Table) Override(data []byte) (*Table, error) {
 	f := t.file.clone()
 	if err := f.read(data); err != nil {
 		return nil, err
 	}
-	return f.build(chainHash(t.hash, data))
+	return f.build(t.over(data))
+}
+
+// RespectTerms is the table that asks no provider whose terms forbid to verify addresses, whatever an operator's file says.
+// Its hash differs, so that a node which asks them is not taken for one that does not.
+func (t *Table) RespectTerms() (*Table, error) {
+	f := t.file.clone()
+	for i := range f.Providers {
+		if f.Providers[i].TermsForbid {
+			f.Providers[i].Probe = wordList{"off"}
+		}
+	}
+	return f.build(t.over(termsLayer))
 }
 
 // clone copies what reading a further file may change.
@@ -161,8 +179,8 @@ func (f *tableFile) read(data []byte) error {
 	if len(data) > maxTableBytes {
 		return fmt.Errorf("provider file of %d bytes: at most %d", len(data), maxTableBytes)
 	}
-	rules := f.Rules
-	f.Rules = nil
+	rules, vetoes := f.Rules, f.Vetoes
+	f.Rules, f.Vetoes = nil, nil
 	over := struct {
 		*tableFile
 		Provider []toml.Primitive `toml:"provider"`
@@ -172,6 +190,12 @@ func (f *tableFile) read(data []byte) error {
 		return atLine(err)
 	}
 	f.Rules = mergeRules(rules, f.Rules)
+	for _, v := range f.Vetoes {
+		if slices.ContainsFunc(vetoes, func(shipped ruleFile) bool { return shipped.ID == v.ID }) {
+			return fmt.Errorf("veto %q: the shipped one of this id stays in force: choose another id for yours", v.ID)
+		}
+	}
+	f.Vetoes = append(f.Vetoes, vetoes...)
 	named := map[string]bool{}
 	for _, p := range over.Provider {
 		if err := f.readProvider(&md, p, named); err != nil {
@@ -184,7 +208,9 @@ func (f *tableFile) read(data []byte) error {
 // readProvider decodes one [[provider]] over the provider of the same id, or over the defaults.
 func (f *tableFile) readProvider(md *toml.MetaData, raw toml.Primitive, named map[string]bool) error {
 	var key struct {
-		ID string `toml:"id"`
+		ID      string `toml:"id"`
+		Wide    bool   `toml:"wide"`
+		Tenants bool   `toml:"tenants"`
 	}
 	if err := md.PrimitiveDecode(raw, &key); err != nil {
 		return atLine(err)
@@ -203,6 +229,9 @@ func (f *tableFile) readProvider(md *toml.MetaData, raw toml.Primitive, named ma
 	p.Rules = nil
 	if err := md.PrimitiveDecode(raw, &p); err != nil {
 		return fmt.Errorf("provider %q: %w", key.ID, atLine(err))
+	}
+	if key.Wide != key.Tenants {
+		p.Wide, p.Tenants = key.Wide, key.Tenants // a kind that is named here replaces the one that the row had
 	}
 	p.Rules = mergeRules(rules, p.Rules)
 	f.Providers[i] = p
@@ -229,6 +258,15 @@ func mergeRules(older, newer []ruleFile) []ruleFile {
 		}
 	}
 	return out
+}
+
+// DecodeTOML reads an operator's file into a value. A key that the value has no field for is an error; each error names its line.
+func DecodeTOML(data []byte, into any) error {
+	md, err := toml.Decode(string(data), into)
+	if err != nil {
+		return atLine(err)
+	}
+	return unknownKey(&md, data)
 }
 
 // atLine words an error of the parser with its line.

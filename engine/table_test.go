@@ -30,7 +30,7 @@ func TestShippedTable(t *testing.T) {
 
 func TestShippedBudgets(t *testing.T) {
 	table := DefaultTable()
-	for id, want := range map[string][4]int{"": {2, 20, 5, 20}, "google": {5, 50, 10, 200}, "microsoft365": {5, 50, 10, 200}, "outlook": {1, 10, 2, 20}} {
+	for id, want := range map[string][4]int{"": {2, 20, 3, 20}, "google": {5, 50, 10, 200}, "microsoft365": {5, 50, 10, 200}, "outlook": {1, 10, 2, 20}} {
 		p := table.Unknown
 		if id != "" {
 			p = table.Provider(id)

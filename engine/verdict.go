@@ -51,12 +51,17 @@ const (
 	ReasonDNSError
 	ReasonProtocolError
 	ReasonInternalError
+	ReasonUnclearRefusal
+	ReasonRelayDenied
 )
+
+// Reasons is how many reasons there are, that of VALID included.
+const Reasons = int(ReasonRelayDenied) + 1
 
 var reasonNames = [...]string{"", "disposable", "accept_all_provider", "catch_all", "accepted_unconfirmed", "mailbox_full", "role_account",
 	"possible_typo", "low_quality", "invalid_syntax", "domain_not_found", "null_mx", "provider_syntax", "no_mail_server", "mailbox_not_found",
 	"unroutable_mx", "mailbox_disabled", "greylisted", "smtp_not_checked", "cancelled", "rate_limited", "timeout", "blocked", "temporary_error",
-	"smtputf8_unsupported", "connection_failed", "dns_error", "protocol_error", "internal_error"}
+	"smtputf8_unsupported", "connection_failed", "dns_error", "protocol_error", "internal_error", "unclear_refusal", "relay_denied"}
 
 // String is the reason as the interface shows it; empty for ReasonNone.
 func (r Reason) String() string { return nameOf(reasonNames[:], uint8(r)) }
@@ -75,10 +80,11 @@ const (
 type Verdict struct {
 	Status       Status
 	Reason       Reason
-	Score        uint8 // 0 to 100
+	Score        uint8 // 0 to 100, at the time that the verdict was made or last told: see Score
 	SMTPValid    bool  // accepted at RCPT by an MX host that is known to refuse others
 	FromCache    bool
 	Flags        Flags
+	Basis        Basis     // what the score rests on
 	ProviderID   string    // "" where none can be known
 	ProviderName string    // smtp_provider: a provider's name, "other", or ""
 	Rule         string    // id of the rule that decided

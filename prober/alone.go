@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"probity/engine"
 	"probity/prober/wire"
 )
 
@@ -24,10 +25,11 @@ func (p *Prober) SetAlone(alone bool) {
 }
 
 // abandonNarrow drops what waits at narrow routes for nobody's sake, such as rows of a lost coordinator whose decoy was not asked
-// yet. Another source may have had the route meanwhile, and nobody says what it has used of the hour until new rows come.
+// yet. Another source may have had the route meanwhile, and nobody says what it has used of the hour until new rows come. Rows of
+// a provider with tenants are dropped as well: their domains may have another source now.
 func (p *Prober) abandonNarrow() {
 	for _, l := range p.allLanes() {
-		if l.provider.Wide {
+		if l.provider.Kind == engine.KindWide {
 			continue
 		}
 		for _, waits := range l.waiting() {
@@ -93,8 +95,8 @@ func (p *Prober) Window(class string) int {
 	table := p.table.Load()
 	class, _, one := strings.Cut(class, "@")
 	prov, sources := table.Provider(class), 1
-	if prov != nil && prov.Wide && !one {
-		sources = len(p.egress.list)
+	if prov != nil && !one {
+		sources = prov.Sources(len(p.egress.list))
 	}
 	if prov == nil {
 		prov = table.Unknown
@@ -116,7 +118,7 @@ func (p *Prober) Window(class string) int {
 func (p *Prober) Status() wire.Status {
 	now := time.Now()
 	s := wire.Status{Sessions: p.slots.inUse(), Rows: int(p.rows.Load()), Recipients: p.metrics.sent.Load(), Answered: p.metrics.answered.Load(),
-		Identities: make([]wire.IdentityStatus, len(p.egress.list))}
+		Identities: make([]wire.IdentityStatus, len(p.egress.list)), Meters: p.metrics.meters()}
 	for i, e := range p.egress.list {
 		s.Identities[i] = wire.IdentityStatus{Name: e.name, State: e.state(now)}
 	}
@@ -153,7 +155,7 @@ func (l *lane) note(s *wire.IdentityStatus, now time.Time) {
 	s.Lanes++
 	if now.Before(l.pace.rest) {
 		s.Resting++
-		if l.provider.Wide && !l.mayBeCanary(now) {
+		if l.provider.Kind == engine.KindWide && !l.mayBeCanary(now) {
 			s.RestsAt = append(s.RestsAt, l.provider.ID)
 		}
 		return

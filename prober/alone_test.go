@@ -2,6 +2,7 @@ package prober
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,21 +43,25 @@ func TestAloneSessionsLeave(t *testing.T) {
 	})
 }
 
-// Who comes back asks nothing for the sake of rows that went home: another source may have used up the route's hour meanwhile.
+// A node that comes back asks nothing more for rows that were handed back: another source may have used up the route's hour, or may
+// have a tenant's domain by now.
 func TestAloneNarrowRoutesAreForgotten(t *testing.T) {
-	mx := &host{rcpt: knows("ann"), slow: time.Second}
-	inLab(t, labTable, nil, map[string]*host{"mx.site.example": mx}, func(b *lab) {
-		time.AfterFunc(2500*time.Millisecond, func() { b.prober.SetAlone(true) }) // the target is asked, its decoy is not
-		row := b.rows([]string{"mx.site.example"}, "ann@site.example")
-		require.Equal(t, wire.Later, b.verify(10*time.Second, row...)[row[0].Number].Outcome)
-		require.Equal(t, 1, mx.count("RCPT"))
-		b.prober.SetAlone(false)
-		time.Sleep(time.Hour)
-		require.Equal(t, 1, mx.count("RCPT"))
-		require.Zero(t, b.prober.rows.Load())
-		require.Equal(t, "VALID", spell(b.verify(time.Minute, row...)[row[0].Number].Verdict))
-		require.Equal(t, 3, mx.count("RCPT"), "the target and its decoy")
-	})
+	tenants := strings.Replace(labTable, "name = \"Big\"", "name = \"Big\"\ntenants = true", 1)
+	for table, home := range map[string]string{labTable: "mx.site.example", tenants: "mx.big.example"} {
+		mx := &host{rcpt: knows("ann"), slow: time.Second}
+		inLab(t, table, nil, map[string]*host{home: mx}, func(b *lab) {
+			time.AfterFunc(2500*time.Millisecond, func() { b.prober.SetAlone(true) }) // the target is asked, its decoy is not
+			row := b.rows([]string{home}, "ann@site.example")
+			require.Equal(t, wire.Later, b.verify(10*time.Second, row...)[row[0].Number].Outcome)
+			require.Equal(t, 1, mx.count("RCPT"))
+			b.prober.SetAlone(false)
+			time.Sleep(time.Hour)
+			require.Equal(t, 1, mx.count("RCPT"))
+			require.Zero(t, b.prober.rows.Load())
+			require.Equal(t, "VALID", spell(b.verify(time.Minute, row...)[row[0].Number].Verdict))
+			require.Equal(t, 3, mx.count("RCPT"), "the target and its decoy")
+		})
+	}
 }
 
 func TestSickSourcesSendCanaries(t *testing.T) {

@@ -23,7 +23,7 @@ type Config struct {
 	Cache      *cache.Cache          // verdicts, decoy facts, budgets; it gives way while singles press; closed by its owner after Run
 	Identities []Identity            // who we are; at least one
 	MailFrom   string                // reverse-path without brackets
-	SOCKS5     string                // host:port of a proxy that connects for us; default none
+	SOCKS5     smtp.Proxy            // connects for identities that have none of their own; default none
 	Port       uint16                // of mail servers; default 25
 	Timeouts   smtp.Timeouts         // of a session; zero fields take that package's defaults
 	Connect    time.Duration         // bound of one TCP connect; default 15 s

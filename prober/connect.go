@@ -67,7 +67,7 @@ func (s *session) permitted(a netip.Addr) bool {
 
 func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fault) {
 	cfg := &s.lane.prober.cfg
-	d := smtp.Dialer{Local: s.from.Local, SOCKS5: cfg.SOCKS5, AllowPrivate: cfg.AllowPrivate, Dial: cfg.Dial}
+	d := smtp.Dialer{Local: s.from.Local, SOCKS5: s.from.proxy(cfg.SOCKS5), AllowPrivate: cfg.AllowPrivate, Dial: cfg.Dial}
 	ctx, cancel := context.WithTimeout(ctx, cfg.Connect)
 	defer cancel()
 	s.dialled, s.began = true, time.Now()
@@ -195,6 +195,10 @@ func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.T
 		l.retreat(minBackoff, maxBackoff, now) // in real time: it is this machine that needs it
 		return out
 	}
+	if g.sessions > 1 && oneTooMany(&seen) {
+		l.retreat(l.scaled(minBackoff), l.scaled(maxBackoff), now)
+		return out
+	}
 	out = l.act(s, seen.Reply, seen.Finding, now, out)
 	if s.proven(g) {
 		l.retreat(l.scaled(minBackoff), l.scaled(maxBackoff), now)
@@ -205,12 +209,19 @@ func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.T
 	}
 	l.prober.metrics.failures.WithLabelValues(seen.Event.String()).Inc()
 	if len(l.down) < maxDown {
-		l.down[g.host] = failure{sighting: seen, until: now.Add(l.scaled(failureLife))}
+		set(&l.down, g.host, failure{sighting: seen, until: now.Add(l.scaled(failureLife))})
 	}
 	if out = l.emptyOut(g, now, out); len(s.asks) == 0 { // who was asked has counted that
 		out = l.decoysFailed(s, g, seen.Event, now, out)
 	}
 	return out
+}
+
+// oneTooMany reports a greeting that takes no further connection for now (Exim, smtp_accept_max_per_host). While another one to the host
+// lives, it is no reason to pause: that one is asked on.
+func oneTooMany(seen *engine.Sighting) bool {
+	return seen.Event == engine.EventReply && seen.Reply.Stage <= engine.StageBanner && seen.Reply.Code/100 == 4 &&
+		seen.Finding.Meaning == engine.RateLimited
 }
 
 // confirms reports a failure that is believed only when it comes again: a host's first refusal, where nobody waits but jobs, and
@@ -231,7 +242,7 @@ func (l *lane) confirms(s *session, seen *engine.Sighting, now time.Time) bool {
 	case u.tries > 0 && !s.began.After(u.at):
 		return true // both were tried at one time
 	case u.tries == 0, u.tries == 1 && seen.Doubtful:
-		l.unproven[g.host] = refusals{u.tries + 1, now}
+		set(&l.unproven, g.host, refusals{u.tries + 1, now})
 		if again := now.Add(l.scaled(minBackoff) << u.tries); again.After(l.noConnect) {
 			l.noConnect = again // nobody's back-off: a single that comes now shall not wait longer
 		}
@@ -277,7 +288,7 @@ func (l *lane) quarantine(until time.Time, everywhere bool, now time.Time, out [
 	if l.prober.refrain.says(now) {
 		l.prober.cfg.Log.Warn("a receiver wants no more of this source", "provider", l.provider.ID, "egress", l.key.egress, "until", l.pace.rest)
 	}
-	if l.provider.Wide {
+	if l.provider.Kind == engine.KindWide {
 		l.egress.restAt(l.provider.ID, l.pace.rest)
 	}
 	if everywhere && l.egress.vote(l.key.route, until, l.scaled(canaryRest), now) {

@@ -28,6 +28,7 @@ type decoy struct {
 	tries    int      // times that it was asked and not answered
 	nameless int      // times that the host's name could not be looked up
 	asked    int      // times that it was sent
+	suspect  uint64   // accepted under suspicion, at this of the lane's counts of answers; 0 when it was not (suspect.go)
 }
 
 // maxDecoyTries is how often a decoy goes unanswered before the domain is left unconfirmed.
@@ -43,7 +44,7 @@ func (d *decoy) answers(target engine.Meaning, wait time.Duration, now time.Time
 		return false
 	}
 	age := now.Sub(d.sighting.At)
-	if d.sighting.Event == engine.EventReply && deferral(d.sighting.Finding.Meaning) && !deferral(target) {
+	if d.sighting.Deferred() && !d.refused() && !deferral(target) {
 		return age < wait
 	}
 	return age < cache.LifeFact
@@ -116,7 +117,7 @@ func (g *group) hasten(pl *place, who priority) {
 // wantDecoy has the decoy of a place asked, in the turn of who waits for it.
 func (l *lane) wantDecoy(pl *place) {
 	d := &pl.decoy
-	d.state, d.turn = decoyWanted, d.who()
+	d.state, d.turn, d.suspect = decoyWanted, d.who(), 0
 	pl.group.wants(d).push(pl)
 	l.ringGroup(pl.group, d.turn)
 }

@@ -48,7 +48,7 @@ func (ds *destinations) acquire(p *Prober, e *egress, addr netip.Addr, now time.
 	d.account = account{name: "destination " + e.name + " " + addr.String(), pace: newPace(limits, now), wake: d.roomAgain}
 	d.pace.calls = &p.calls
 	if err := d.open(p.cfg.Cache, now); err != nil {
-		p.cfg.Log.Error("a budget cannot be read: it counts as used up", "error", err)
+		p.tellUnread(err)
 	}
 	return ds.find(k, d)
 }

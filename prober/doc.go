@@ -50,14 +50,15 @@
 //     no row (listed.go); a wide provider
 //     is asked from the sources that it still wants. No row is settled as blocked while another source may ask it.
 //  11. Where half an hour's refusals were heard of a receiver that may stop refusing, or may be under way to it, an acceptance is believed only beside a later
-//     refusal (doubt.go). A host that turns into a tarpit is left alone, but for the decoys that those wait for who have just been
+//     refusal (doubt.go), that of a decoy too (suspect.go): what was shown without suspicion, or confirmed so, is kept, and nothing else is. A host that turns into a tarpit is left alone, but for the decoys that those wait for who have just been
 //     accepted: they are the last that its connection asks, and go unasked where a reply wanted a pause (sticky.go).
 //  12. The hour of a narrow route is the cluster's: what other sources have used of it (wire.Elsewhere), this one has not.
 //  13. Whom the table in force, or the suppress list, forbids to ask, nobody is asked about: rows that wait in a lane at a reload leave
 //     it at once (heedTable), and nobody is connected to for a decoy that they waited for; a new wish holds when a row comes here next, a minute later at most for rows of lists.
 //  14. To whom a session goes on, DNS finds at its address, by a look-up of the last minute. A group waits for others' sessions for
 //     siteWait after any of them went on from one group to another; a session leaves its group after siteTurn transactions while others
-//     call. A single waits for no other group: it has an idle session, or a connection of its own, if need be one of those that jobs
+//     call. While hosts are being looked up, a session at such an address ends with its linger, also where other groups have no
+//     connection. A single waits for no other group: it has an idle session, or a connection of its own, if need be one of those that jobs
 //     leave to singles.
 //  15. When Run has returned, every session has taken its leave and no goroutine of this package is left.
 package prober

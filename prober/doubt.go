@@ -17,6 +17,7 @@ import (
 // doubted or believed then. Of what is under way over other routes to the same address nobody here knows when it comes: it counts
 // as heard for an acceptance, though not for a decoy that nothing was known of, or a busy catch-all host would never be called one.
 // A doubt stays when the hour is over: the refusals of the next prove nothing about the silence of the last.
+// An accepted decoy is an acceptance like any other (suspect.go): what one has shown without suspicion, or before a refusal, stays.
 
 // doubtful reports a receiver that may accept silently: one that is known to, and any that nobody knows.
 func (l *lane) doubtful() bool { return l.shared || l.provider.AcceptsSilently }
@@ -40,7 +41,7 @@ func (h *hearing) heat() {
 	g.hot, g.near, g.warm = heard >= limit, heard+others >= limit, heard+others+g.underWay() >= limit
 	g.base = l.heard
 	for k, a := range h.s.seen {
-		if a.finding.Blame == engine.BlameRecipient && a.reply.Permanent() {
+		if a.finding.Blame == engine.BlameRecipient && a.reply.Permanent() || a.finding.NamesUnknown {
 			g.refusedAll, g.refusedNow, h.refusing = max(g.refusedAll, h.s.sent), l.heard+uint64(k)+1, true
 		}
 	}
@@ -91,6 +92,9 @@ const (
 	hot              // yes
 )
 
+// suspicion is the same in the engine's words.
+func (m mood) suspicion() engine.Suspicion { return engine.Suspicion(m) }
+
 func (g *group) mood() mood {
 	switch {
 	case g.near:
@@ -117,6 +121,8 @@ func (l *lane) stale(p *probe, now time.Time) bool { return p.mood != cool && no
 func (l *lane) believes(p *probe, pl *place, now time.Time) bool {
 	g := pl.group
 	switch {
+	case pl.decoy.suspect != 0:
+		return false
 	case !pl.decoy.refused() || p.mood == cool:
 		return true
 	case l.stale(p, now):
@@ -132,10 +138,8 @@ func (l *lane) believes(p *probe, pl *place, now time.Time) bool {
 	return false
 }
 
-// refused reports a decoy whose last answer was that there is no such mailbox.
-func (d *decoy) refused() bool {
-	return d.sighting.Event == engine.EventReply && d.sighting.Reply.Permanent()
-}
+// refused reports a decoy whose last answer showed that the host refuses unknown recipients.
+func (d *decoy) refused() bool { return d.sighting.RefusesUnknown() }
 
 // doubt lets an accepted probe wait until its host refuses somebody.
 func (l *lane) doubt(p *probe, pl *place) {
@@ -177,6 +181,7 @@ func (h *hearing) resolve() {
 	default:
 		h.undecided, h.undecidedAt = unsure, first
 	}
+	h.giveUp()
 }
 
 // nobodyElse reports that no target will soon be refused for those in doubt, of whom the highest has this priority. A single waits for
@@ -191,8 +196,11 @@ func (g *group) nobodyElse(who priority) bool {
 	return g.queued[bulk]+g.queued[short]+g.queued[single] == 0
 }
 
-// unsure is how many acceptances wait for a refusal.
+// unsure is how many acceptances wait for a refusal that the place's decoy may bring.
 func (pl *place) unsure() (n int) {
+	if pl.decoy.suspect != 0 {
+		return 0
+	}
 	for p := pl.decoy.waiting.first; p != nil; p = p.next {
 		if p.mood == hot {
 			n++
@@ -206,7 +214,7 @@ const maxUnsure = 8
 
 // release sends on those of a place who are in doubt no more: the host has refused somebody since, or has shown its mask.
 func (h *hearing) release(pl *place) {
-	if pl.decoy.state.busy() {
+	if pl.decoy.state.busy() || pl.decoy.suspect != 0 {
 		return
 	}
 	for n := pl.decoy.waiting.n; n > 0; n-- {
@@ -225,28 +233,4 @@ func (h *hearing) release(pl *place) {
 		h.out = h.l.move(p, h.now, false, h.out)
 	}
 	h.l.tidy(pl)
-}
-
-// silenceLife is how long a receiver that accepts silently is left alone: past the hour that it counts.
-const silenceLife = time.Hour
-
-// silent is what is found of a host that may have begun to accept everybody: who waits asks again.
-func silent() engine.Finding {
-	return engine.Finding{Meaning: engine.RateLimited, Blame: engine.BlameUs, Rule: "default/accepts-silently"}
-}
-
-// unmask judges a decoy that a hot host has accepted. Where it was refused before, the host has begun to accept everybody, and
-// is left alone until its hour is over; where nothing is known, who waits asks again when the host has cooled down.
-func (h *hearing) unmask(pl *place, seen *engine.Sighting) {
-	g := pl.group
-	if !g.hot && !(g.near && pl.decoy.refused()) || seen.Finding.Meaning != engine.Accepted {
-		return
-	}
-	seen.Finding = silent()
-	if pl.decoy.refused() {
-		h.masked = seen
-		h.s.leave = true
-		h.l.pause(h.now.Add(h.l.scaled(silenceLife)))
-		h.l.prober.metrics.actions.WithLabelValues(engine.ActionPause.String()).Inc()
-	}
 }

@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -12,6 +13,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"probity/engine"
+	"probity/engine/smtp"
 )
 
 // Identity is one face of this node: where its connections come from and how it greets.
@@ -19,6 +21,26 @@ type Identity struct {
 	Local  netip.Addr // source address; the zero value leaves it to the system, for IPv4 targets only
 	Public netip.Addr // what receivers see, where a translator stands between
 	EHLO   string     // FQDN of that address
+	SOCKS5 smtp.Proxy // connects for it; the zero value: the one of Config
+}
+
+// proxy is what connects for the identity.
+func (i Identity) proxy(usual smtp.Proxy) smtp.Proxy {
+	if i.SOCKS5.Addr != "" {
+		return i.SOCKS5
+	}
+	return usual
+}
+
+// Asker is what a reply to this identity may quote of us.
+func (i Identity) Asker(mailFrom string) engine.Asker {
+	asker := engine.Asker{MailFrom: mailFrom, EHLO: i.EHLO}
+	for _, a := range [...]netip.Addr{i.Local, i.Public} {
+		if a.IsValid() {
+			asker.Sources = append(asker.Sources, a.String())
+		}
+	}
+	return asker
 }
 
 // Name identifies the identity in the cluster: the address that receivers see, else the EHLO name.
@@ -70,17 +92,11 @@ func newEgresses(ids []Identity, mailFrom string) (egresses, error) {
 	var all egresses
 	seen := map[string]bool{}
 	for _, id := range ids {
-		e := &egress{Identity: id, name: id.Name(), votes: map[string]time.Time{}}
+		e := &egress{Identity: id, name: id.Name(), asker: id.Asker(mailFrom), votes: map[string]time.Time{}}
 		if seen[e.name] {
 			return all, fmt.Errorf("prober: two egress identities are %q: they would share its budgets twice", e.name)
 		}
 		seen[e.name] = true
-		e.asker = engine.Asker{MailFrom: mailFrom, EHLO: id.EHLO}
-		for _, a := range [...]netip.Addr{id.Local, id.Public} {
-			if a.IsValid() {
-				e.asker.Sources = append(e.asker.Sources, a.String())
-			}
-		}
 		if e.six() && all.six == nil {
 			all.six = e
 		}
@@ -96,31 +112,32 @@ func newEgresses(ids []Identity, mailFrom string) (egresses, error) {
 	return all, nil
 }
 
-// choose finds the identity that asks for an address: the pinned one if it is ours, else by rendezvous hashing of the route, and
-// at wide providers of the domain, or of the address at their consumer domains, among those that do not rest there. Nil when every
-// candidate rests.
+// choose finds the identity that asks for an address: the pinned one if it is ours, else by rendezvous hashing of the route, at
+// wide providers of the domain, or of the address at their consumer domains, among those that do not rest there, and at providers
+// with tenants of the domain, among as many as may ask there. Nil when every candidate rests.
 func (a *egresses) choose(route *engine.Route, addr engine.Address, pinned string, now time.Time) *egress {
 	if len(a.list) == 1 {
 		return a.list[0].unlessResting(route, addr, now)
 	}
-	key := route.Key
-	if p := route.Provider; p.Wide {
+	p, key := route.Provider, route.Key
+	wide := p.Kind == engine.KindWide
+	if p.Shared() {
 		key = addr.Domain()
-		if slices.Contains(p.ByAddress, key) {
-			key = addr.Folded()
-		}
+	}
+	if wide && slices.Contains(p.ByAddress, key) {
+		key = addr.Folded()
 	}
 	var best, open *egress
 	var weight, openWeight uint64
-	for _, e := range a.list {
-		if e.name == pinned {
-			return e.unlessResting(route, addr, now)
-		}
-		w := xxh3.HashStringSeed(key, xxh3.HashString(e.name))
+	if i := slices.IndexFunc(a.list, func(e *egress) bool { return e.name == pinned }); i >= 0 {
+		return a.list[i].unlessResting(route, addr, now)
+	}
+	for _, e := range a.among(p) {
+		w := e.weight(key)
 		if best == nil || w > weight {
 			best, weight = e, w
 		}
-		if route.Provider.Wide && (open == nil || w > openWeight) && e.open(route.Provider.ID, now) {
+		if wide && (open == nil || w > openWeight) && e.open(p.ID, now) {
 			open, openWeight = e, w
 		}
 	}
@@ -128,6 +145,20 @@ func (a *egresses) choose(route *engine.Route, addr engine.Address, pinned strin
 		return open
 	}
 	return best.unlessResting(route, addr, now)
+}
+
+// weight is the rank of an identity for a key: the highest owns it.
+func (e *egress) weight(key string) uint64 { return xxh3.HashStringSeed(key, xxh3.HashString(e.name)) }
+
+// among lists the identities that may ask a provider.
+func (a *egresses) among(p *engine.Provider) []*egress {
+	n := p.FleetSources
+	if n == 0 || n >= len(a.list) {
+		return a.list
+	}
+	ranked := slices.Clone(a.list)
+	slices.SortFunc(ranked, func(a, b *egress) int { return cmp.Compare(b.weight(p.ID), a.weight(p.ID)) })
+	return ranked[:n]
 }
 
 func (e *egress) unlessResting(route *engine.Route, addr engine.Address, now time.Time) *egress {

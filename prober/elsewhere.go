@@ -34,7 +34,7 @@ func (l *lane) told(e wire.Elsewhere, now time.Time) {
 // spent lists what the lanes of narrow routes have used of their hour: what a source that takes one over must know.
 func (p *Prober) spent(lanes []*lane, now time.Time) (all []wire.Spent) {
 	for _, l := range lanes {
-		if l.provider.Wide {
+		if l.provider.Shared() {
 			continue
 		}
 		l.mu.Lock()

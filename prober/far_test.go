@@ -114,3 +114,32 @@ func TestFarHostsShareTheWork(t *testing.T) {
 		})
 	}
 }
+
+// TestHostsThatCloseEarlyAreAskedOverMoreConnections: a far host that answers three recipients and hangs up is asked over several
+// connections where nothing limits them; one after another, each would take a set-up of its own.
+func TestHostsThatCloseEarlyAreAskedOverMoreConnections(t *testing.T) {
+	const rows = 60
+	for limit, c := range map[string]struct {
+		least, most int
+		within      time.Duration
+	}{
+		"connections = 0": {5, 64, 15 * time.Second},
+		"connections = 2": {1, 2, 2 * time.Minute},
+	} {
+		h := &host{most: 3, slow: 200 * time.Millisecond}
+		inLab(t, strings.Replace(labTable, "connections = 2", limit, 1), nil, map[string]*host{"mx.early.example": h}, func(b *lab) {
+			var addrs []string
+			for i := range rows {
+				addrs = append(addrs, fmt.Sprintf("user%d@early.example", i))
+			}
+			began := time.Now()
+			got := b.verify(time.Hour, b.rows([]string{"mx.early.example"}, addrs...)...)
+			require.Len(t, got, rows)
+			require.LessOrEqual(t, time.Since(began), c.within, limit)
+			peak := h.saw().peak
+			require.GreaterOrEqual(t, peak, c.least, limit)
+			require.LessOrEqual(t, peak, c.most, limit)
+			t.Logf("%s: %d rows in %s over %d connections at once", limit, rows, time.Since(began), peak)
+		})
+	}
+}

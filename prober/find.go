@@ -60,7 +60,9 @@ func (l *lane) findHosts(soft, _ context.Context) {
 			l.kick(now)
 		}
 	}
-	l.finders--
+	if l.finders--; l.finders == 0 {
+		l.kick(time.Now()) // idle sessions that expected calls make room now
+	}
 }
 
 // nearest is at which of its addresses a host will be asked: where somebody has been answered already, else the first. The zero

@@ -8,7 +8,6 @@ import (
 
 	"probity/engine"
 	"probity/engine/smtp"
-	"probity/store/cache"
 )
 
 // answer is the reply to one recipient of a transaction.
@@ -94,6 +93,7 @@ func (h *hearing) all() {
 	h.book()
 	h.s.group.land(h.s)
 	h.heat()
+	h.confirm()
 	for _, a := range h.s.asks {
 		a.place.flying--
 	}
@@ -224,11 +224,12 @@ func (h *hearing) mute() {
 	if h.o.Fault.Event == engine.EventInternal || h.s.group.healthy > 0 || len(l.mute) >= maxDown {
 		return
 	}
-	if l.mute[host]++; l.mute[host] < maxMute || len(l.down) >= maxDown {
+	set(&l.mute, host, l.mute[host]+1)
+	if l.mute[host] < maxMute || len(l.down) >= maxDown {
 		return
 	}
 	delete(l.mute, host)
-	l.down[host] = failure{sighting: h.s.sighting(h.o.Fault, h.now), until: h.now.Add(l.scaled(muteLife))}
+	set(&l.down, host, failure{sighting: h.s.sighting(h.o.Fault, h.now), until: h.now.Add(l.scaled(muteLife))})
 	h.out = l.emptyOut(h.s.group, h.now, h.out)
 }
 
@@ -272,9 +273,9 @@ func (h *hearing) anotherDomain(a answer) bool {
 // tell hands a reply to its target, or to all who wait for its decoy.
 func (h *hearing) tell(a answer) {
 	s, who := h.s, h.s.asks[a.i]
-	seen := engine.Sighting{Subject: engine.SubjectTarget, Host: s.group.host, Reply: a.reply, Finding: a.finding, At: h.now,
+	seen := engine.Sighting{Subject: engine.SubjectTarget, Host: s.group.host, Reply: a.reply, Finding: a.finding, At: h.now, Conn: s.name,
 		Vouched: s.accepted[who.place.domain] && a.finding.Meaning != engine.Accepted}
-	h.out = h.l.act(s, a.reply, a.finding, h.now, h.out)
+	h.out = h.l.act(s, a.reply, who.findingDue(&seen), h.now, h.out)
 	if who.p != nil {
 		who.p.accepted, who.p.mood, who.p.answered = h.l.heard, s.group.mood(), h.now.Sub(h.l.prober.born)
 		h.target(who, seen)
@@ -283,14 +284,29 @@ func (h *hearing) tell(a answer) {
 	h.decoy(who.place, seen)
 }
 
-// decoy hands what a decoy has shown to all who wait for it, and to the cache.
+// findingDue is the finding of a reply with the action that is due now. A refusal of the sender only slows the queue where it may not be the
+// host's last word: the same connection accepted another recipient from this sender, or the refusal is temporary and its recipient will
+// be asked again, when a callout to our domain may be complete.
+func (a ask) findingDue(seen *engine.Sighting) engine.Finding {
+	f := seen.Finding
+	again := seen.Deferred() && (a.p == nil || a.p.ev.Attempts < len(a.p.policy.Schedule))
+	if f.Meaning == engine.SenderRefused && f.Action.Kind == engine.ActionQuarantine && (again || seen.Vouched) {
+		f.Action = engine.Action{Kind: engine.ActionSlow, For: 10 * time.Minute}
+		if seen.Reply.Code == 421 {
+			f.Action.Kind = engine.ActionClose
+		}
+	}
+	return f
+}
+
+// decoy hands what a decoy has shown to all who wait for it, and to the cache, unless it is under suspicion.
 func (h *hearing) decoy(pl *place, seen engine.Sighting) {
 	seen.Subject = engine.SubjectDecoy
 	h.unmask(pl, &seen)
 	h.l.prober.metrics.decoys.Inc()
 	h.out = h.l.decoyShown(pl, seen, h.now, h.out)
-	if f, ok := cache.FactOf(&seen); ok {
-		h.facts = append(h.facts, domainFact{pl.domain, h.s.group.host, f})
+	if pl.decoy.suspect == 0 {
+		h.keep(pl)
 	}
 }
 
@@ -328,7 +344,7 @@ func (h *hearing) unanswered(told []bool) {
 	whole := len(s.seen) == 0 && !s.progress && s.conn.Extensions().Pipelining
 	silent := h.firstSilent(told)
 	if n := h.answered(told); !f.None() && n > 0 && !h.refusedAtMail() {
-		s.group.batch = n
+		s.group.batch, s.group.bore = n, n
 	}
 	if f.Event == engine.EventOutOfStep {
 		s.group.batch = max(1, len(s.asks)/2)
@@ -344,7 +360,8 @@ func (h *hearing) unanswered(told []bool) {
 			continue
 		}
 		if evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal {
-			a.p.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: s.group.host, At: h.now})
+			a.p.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: s.group.host, At: h.now,
+				Vouched: s.accepted[a.place.domain]})
 			a.p.cutOff(f.Event)
 		}
 		h.out = h.l.move(a.p, h.now, true, h.out)

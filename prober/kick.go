@@ -95,11 +95,19 @@ func (g *group) needs(who priority, l *lane) bool {
 	if work == 0 || g.blocked && who <= g.deny {
 		return false
 	}
-	return len(g.idle) > 0 || work > g.sessions*l.worth()
+	return len(g.idle) > 0 || work > g.sessions*g.worth(l)
 }
 
 // decoysFor counts the decoys that are wanted for somebody of a priority.
 func (g *group) decoysFor(who priority) int { return g.cutoff[who].n + g.wanted[who].n }
+
+// worth is how many waiting probes are worth a connection of their own: as many as one bore, where a far host closes early.
+func (g *group) worth(l *lane) int {
+	if g.bore > 0 && l.far.away() {
+		return min(g.bore, l.worth())
+	}
+	return l.worth()
+}
 
 // worth is how many waiting probes are worth a connection of their own. A far host that takes few a transaction is asked in groups
 // of them; what that takes of time, the distance knows.
@@ -222,16 +230,22 @@ func (l *lane) begin(g *group, who priority, now time.Time) bool {
 	return true
 }
 
-// starve makes room for a group that finds all connections taken: an idle session of another one leaves at once, a busy one soon.
+// starve makes room for a group that finds all connections taken: an idle session of another one leaves at once, a busy one soon,
+// and one that expects calls at its address when its linger is over.
 func (l *lane) starve(g *group) {
 	l.starved, l.hungry = true, l.hungry || g.urgent()
 	if l.idlers == 0 {
 		return
 	}
 	for _, other := range l.groups {
-		if other != g && len(other.idle) > 0 {
-			l.dismiss(other.idle[0])
-			return
+		if other == g {
+			continue
+		}
+		for _, s := range other.idle {
+			if !s.expectsCalls() {
+				l.dismiss(s)
+				return
+			}
 		}
 	}
 }

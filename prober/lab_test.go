@@ -45,19 +45,21 @@ type lab struct {
 
 // host is a scripted mail host.
 type host struct {
-	addr   netip.Addr
-	banner string                    // default 220
-	mail   string                    // reply to MAIL; default 250
-	rcpt   func(local string) string // default 250; "" closes the connection; "-" says nothing ever
-	down   bool                      // nobody listens
-	rset   string
-	noPipe bool
-	slow   time.Duration // before each batch of replies
-	most   int           // recipients of a connection that are answered; 0 for all
-	last   string        // what the next one hears before the connection is closed
-	mails  int           // transactions of a connection that are begun; 0 for all
-	admits int           // connections at one time; others are closed; 0 for all
-	deaf   bool          // connections are taken, and nothing is ever said
+	addr    netip.Addr
+	banner  string                            // default 220
+	mail    string                            // reply to MAIL; default 250
+	rcpt    func(local string) string         // default 250; "" closes the connection; "-" says nothing ever
+	byDom   func(local, domain string) string // the same, where the domain matters
+	down    bool                              // nobody listens
+	rset    string
+	noPipe  bool
+	slow    time.Duration // before each batch of replies
+	most    int           // recipients of a connection that are answered; 0 for all
+	last    string        // what the next one hears before the connection is closed
+	mails   int           // transactions of a connection that are begun; 0 for all
+	admits  int           // connections at one time; others are closed; 0 for all
+	crowded string        // what those others hear first
+	deaf    bool          // connections are taken, and nothing is ever said
 
 	mu sync.Mutex // guards records
 	records
@@ -249,6 +251,9 @@ func (h *host) serve(c net.Conn) {
 		return
 	}
 	if h.admits > 0 && h.saw().open > h.admits {
+		if h.crowded != "" {
+			fmt.Fprintf(c, "%s\r\n", h.crowded)
+		}
 		return
 	}
 	say := func(line string) bool {
@@ -287,6 +292,9 @@ func (h *host) serve(c net.Conn) {
 			reply := "250 2.1.5 ok"
 			if h.rcpt != nil {
 				reply = h.rcpt(addr[:strings.IndexByte(addr, '@')])
+			}
+			if local, domain, _ := strings.Cut(addr, "@"); h.byDom != nil {
+				reply = h.byDom(local, domain)
 			}
 			if answered++; h.most > 0 && answered > h.most {
 				if h.last != "" {

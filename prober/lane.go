@@ -60,6 +60,14 @@ type lane struct {
 	waits [priorities]bool // in the ring of the slots of that priority; guarded by the slots' mutex
 }
 
+// set puts into a map that is made by its first entry: of 50,000 lanes, few remember anything of that kind.
+func set[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[key] = value
+}
+
 // failure is what a session with a host met before any recipient was named, and until when that is believed.
 type failure struct {
 	sighting engine.Sighting
@@ -89,8 +97,7 @@ const (
 func newLane(p *Prober, k laneKey, provider *engine.Provider, e *egress, now time.Time) *lane {
 	l := &lane{
 		prober: p, key: k, provider: provider, egress: e, notBefore: p.quietUntil(provider.Limits),
-		groups: map[string]*group{}, places: map[placeKey]*place{}, down: map[string]failure{}, mute: map[string]int{}, quick: map[string]time.Duration{},
-		unproven: map[string]refusals{},
+		groups: map[string]*group{}, places: map[placeKey]*place{},
 	}
 	table := p.table.Load()
 	if l.shared = provider.ID == table.Unknown.ID; !l.shared {

@@ -2,10 +2,13 @@ package prober
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"probity/prober/wire"
 )
 
 // metrics of a prober. No label bears an address or a domain.
@@ -17,6 +20,7 @@ type metrics struct {
 	outcomes *prometheus.CounterVec // status, reason
 	failures *prometheus.CounterVec // event
 	actions  *prometheus.CounterVec // action
+	told     *prometheus.Registry   // of these three: what people see of a node wherever they look
 }
 
 func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
@@ -38,6 +42,8 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 		failures:     vector("session_failures_total", "Hosts at which no recipient could be named, by what happened.", "event"),
 		actions:      vector("actions_total", "Actions that replies asked for.", "action"),
 	}
+	m.told = prometheus.NewRegistry()
+	m.told.MustRegister(m.outcomes, m.failures, m.actions)
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "probity", Subsystem: "prober", Name: name, Help: help}, f)
 	}
@@ -60,6 +66,24 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 		}
 	}
 	return m, nil
+}
+
+// meters are the counters that people see of a node wherever they look.
+func (m *metrics) meters() (all []wire.Meter) {
+	families, err := m.told.Gather()
+	if err != nil {
+		panic("BUG: counters that cannot be read: " + err.Error())
+	}
+	for _, f := range families {
+		for _, one := range f.GetMetric() {
+			var labels []string
+			for _, l := range one.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			all = append(all, wire.Meter{Name: f.GetName() + "{" + strings.Join(labels, ",") + "}", Count: uint64(one.GetCounter().GetValue())})
+		}
+	}
+	return all
 }
 
 // heard counts a transaction.

@@ -330,7 +330,8 @@ func (p *pace) read(src []byte, now time.Time) bool {
 	}
 	p.refuse = w
 	if rest > 0 {
-		p.rest = time.UnixMilli(rest)
+		left := time.UnixMilli(rest)
+		p.rest = now.Add(min(left.Sub(now), left.Sub(written))) // never longer than it was to last, whatever the clock shows
 	}
 	return true
 }

@@ -100,6 +100,71 @@ func hostAliases(hosts map[string]*host, h *host, n int) map[string]*host {
 	return hosts
 }
 
+// TestRefusalsOfAConnection: a host that closes at the fourth refusal of a connection is left after the third, whether it pipelines or not, and
+// with the refused decoys counted.
+func TestRefusalsOfAConnection(t *testing.T) {
+	const most = 3
+	for _, noPipe := range []bool{false, true} {
+		h := &host{rcpt: knowsAnn, noPipe: noPipe, slow: 100 * time.Millisecond}
+		inLab(t, limited("connections = 2", "connections = 1", "refusals_per_connection = 0", "refusals_per_connection = 3"), nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+			var addrs []string
+			for i := range 20 {
+				addrs = append(addrs, fmt.Sprintf("nobody%d@a.example", i), fmt.Sprintf("ann@d%d.example", i))
+			}
+			for _, r := range b.verify(10*time.Minute, b.rows(mxa, addrs...)...) {
+				require.Equal(t, wire.Settled, r.Outcome)
+			}
+		})
+		saw := h.saw()
+		require.Len(t, saw.refuse, 40, "20 targets and 20 decoys")
+		for i, dialed := range saw.dialed {
+			refused := 0
+			for _, at := range saw.refuse {
+				if !at.Before(dialed) && (i+1 == len(saw.dialed) || at.Before(saw.dialed[i+1])) {
+					refused++
+				}
+			}
+			require.LessOrEqual(t, refused, most)
+		}
+	}
+}
+
+// TestRefusalOfOneRecipientIsItsOwn: what one recipient refuses, by a rule of its own or of its site, says nothing of the others: they are asked
+// on the same connection, and later, and the route is not left alone.
+func TestRefusalOfOneRecipientIsItsOwn(t *testing.T) {
+	for refusal, want := range map[string]string{
+		"550 5.7.1 You are not allowed to send to this group":                    "UNKNOWN blocked",
+		"550 5.7.1 Der Empfaenger moechte keine Nachrichten von Ihnen erhalten":  "UNKNOWN blocked",
+		"550 Your message was rejected by this user and was not delivered":       "UNKNOWN unclear_refusal",
+		"550 The recipient wants no mail from you":                               "UNKNOWN blocked",
+		"550 5.7.1 sender address rejected by the recipient":                     "UNKNOWN blocked",
+		"554 5.7.1 <picky@a.example>: Recipient address rejected: Access denied": "UNKNOWN blocked",
+	} {
+		h := &host{rcpt: func(local string) string {
+			if local == "picky" {
+				return refusal
+			}
+			return knowsAnn(local)
+		}}
+		inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+			ask := func(addrs ...string) {
+				rows := b.rows(mxa, addrs...)
+				got := b.verify(time.Minute, rows...)
+				for _, r := range rows {
+					verdict := "VALID"
+					if r.Address.Local() == "picky" {
+						verdict = want
+					}
+					require.Equal(t, verdict, spell(got[r.Number].Verdict), refusal)
+				}
+			}
+			ask("ann1@a.example", "picky@a.example", "ann2@a.example", "ann3@a.example")
+			require.Len(t, h.saw().dialed, 1, refusal)
+			ask("ann4@a.example", "picky@a.example")
+		})
+	}
+}
+
 func TestQuarantineEndsALane(t *testing.T) {
 	table := labTable + `
 [[provider.rule]]

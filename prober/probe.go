@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -61,11 +62,30 @@ type outcome struct {
 
 // conclude judges a probe whose evidence asks for nothing more.
 func (p *probe) conclude(now time.Time) outcome {
+	p.ev.Suspicion = p.mood.suspicion()
+	p.recallChecks()
 	o := outcome{fresh: true, verdict: engine.Judge(&p.ev, p.policy, now), attempt: p.ev.Attempts}
 	for i := len(p.ev.Seen) - 1; i >= 0 && !o.keep; i-- {
 		o.keep = cache.Keepable(&o.verdict, &p.ev.Seen[i])
 	}
+	o.keep = o.keep && !p.suspicious(&o)
 	return o
+}
+
+// suspicious reports an acceptance of which suspicion alone says that nothing confirms it: kept, it would outlast the suspicion.
+func (p *probe) suspicious(o *outcome) bool {
+	return o.verdict.Reason == engine.ReasonAcceptedUnconfirmed &&
+		slices.ContainsFunc(p.ev.Seen, func(s engine.Sighting) bool { return s.Finding.Rule == ruleSilent })
+}
+
+// recallChecks adds what was known of the domain's catch-all checks before the probe came, for the score.
+func (p *probe) recallChecks() {
+	except, lacks := p.ev.LacksChecks()
+	for i := range p.facts {
+		if f := &p.facts[i]; lacks && f.host != except {
+			p.ev.Recall(f.fact.Sighting(f.host))
+		}
+	}
 }
 
 // postpone is a probe that must wait until due, or now if that is over, and be asked again by the same identity. A decoy that was

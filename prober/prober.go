@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"probity/engine"
 	"probity/prober/wire/press"
+	"probity/prober/wire/timing"
 	"probity/store/cache"
 )
 
@@ -34,7 +34,8 @@ type Prober struct {
 	tickets               tickets
 	stile                 *turnstile
 	horizon               horizon
-	rows                  atomic.Int64 // probes in memory
+	rows                  atomic.Int64  // probes in memory
+	connections           atomic.Uint32 // ever made, to number them
 	warned                sync.Once
 	refrain               refrain
 	born                  time.Time     // when it was made
@@ -72,14 +73,12 @@ func New(c Config) (*Prober, error) {
 	if p.metrics, err = newMetrics(p, c.Metrics); err != nil {
 		return nil, err
 	}
-	if err := p.recallRests(time.Now()); err != nil {
-		return nil, fmt.Errorf("prober: which sources rest: %w", err)
-	}
+	p.recallRests(time.Now())
 	return p, p.warm(time.Now())
 }
 
 // stopTime is how long sessions may take to finish what they have sent; leaving them takes up to quitTime more.
-const stopTime = 10 * time.Second
+const stopTime = timing.HangUp
 
 // Run works until ctx ends, and returns after all that it started has.
 func (p *Prober) Run(ctx context.Context) error {
@@ -90,7 +89,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	p.life.soft, p.life.hard, p.life.on = ctx, hard, true
 	p.life.mu.Unlock()
 	close(p.started)
-	for _, loop := range [...]func(context.Context){p.ledgerLoop, p.tend, p.sweep, p.retryLoop} {
+	for _, loop := range [...]func(context.Context){p.ledgerLoop, p.tend, p.sweep, p.retryLoop, p.mendCache} {
 		p.spawn(func(soft, _ context.Context) { loop(soft) })
 	}
 	for _, e := range p.egress.list {
@@ -177,9 +176,9 @@ func (p *Prober) laneOf(r *engine.Route, e *egress, now time.Time) *lane {
 	fresh := newLane(p, k, r.Provider, e, now)
 	fresh.hosts = r.Hosts
 	if err := fresh.open(p.cfg.Cache, now); err != nil {
-		p.cfg.Log.Error("a budget cannot be read: it counts as used up", "error", err)
+		p.tellUnread(err)
 	}
-	if now.Before(fresh.pace.rest) && r.Provider.Wide {
+	if now.Before(fresh.pace.rest) && r.Provider.Kind == engine.KindWide {
 		e.restAt(r.Provider.ID, fresh.pace.rest)
 	}
 	p.mu.Lock()
@@ -252,6 +251,16 @@ func (p *Prober) quietAfterStart(now time.Time) time.Time {
 		until = most
 	}
 	return until
+}
+
+// Fresh reports that this node has asked no receiver since its start, nor was at work in the hour before it, for so long its note of being alive is kept. False before Run.
+func (p *Prober) Fresh() bool {
+	select {
+	case <-p.started:
+		return p.quiet.IsZero() && p.metrics.sent.Load() == 0
+	default:
+		return false
+	}
 }
 
 // note writes that this node may be working until a time.

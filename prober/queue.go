@@ -111,6 +111,7 @@ type group struct {
 	waits     time.Time        // since when it leaves it to others to come
 	tired     bool             // it has done so for long enough
 	batch     int              // most recipients of a transaction, learnt from closes; 0 for no bound
+	bore      int              // recipients that the host answered before it closed a connection in the midst of others; 0 for no such host
 	oneDomain bool             // learnt: recipients of one transaction share their domain
 	apart     bool             // learnt: a transaction is not taken before the one before it was answered
 	hot       bool             // its acceptances are doubted: see hearing.heat
@@ -121,6 +122,7 @@ type group struct {
 	// those after base, which are of the transaction heard last, the ones before refusedNow stand before a refusal there.
 	refusedAll, base, refusedNow uint64
 	doubted                      []*place // whose accepted probes wait for a refusal of anybody's
+	suspects                     ring[suspect]
 	plain                        bool     // TLS failed here: speak in clear
 	knock                        bool     // nobody waits in it: see health.tryAt
 	blocked                      bool     // its destination has no room: in the lane's list until then

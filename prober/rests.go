@@ -107,7 +107,7 @@ func (e *egress) well(now time.Time) bool {
 
 // others reports that a wide provider may be asked from another source of this node.
 func (a *egresses) others(p *engine.Provider, than *egress, now time.Time) bool {
-	if !p.Wide {
+	if p.Kind != engine.KindWide {
 		return false
 	}
 	for _, e := range a.list {
@@ -148,18 +148,20 @@ func (p *Prober) keepRest(e *egress) {
 	}
 }
 
-// recallRests reads which sources rest everywhere. The canary's time is not kept: it comes an hour after a start.
-func (p *Prober) recallRests(now time.Time) error {
+// recallRests reads which sources rest everywhere. The canary's time is not kept: it comes an hour after a start. A source of
+// which this cannot be read rests for that hour, as all its budgets by the hour count as used up.
+func (p *Prober) recallRests(now time.Time) {
 	for _, e := range p.egress.list {
 		state, ok, err := p.cfg.Cache.Budget(restName(e))
 		if err != nil {
-			return err
+			e.rests = now.Add(p.table.Load().Scaled(canaryRest))
+			e.canary = e.rests
+			p.cfg.Log.Error("whether a source rests everywhere cannot be read: it rests for an hour", "egress", e.name, "error", err)
 		}
 		if ok && len(state) == 8 {
-			e.rests, e.canary = time.UnixMilli(int64(binary.BigEndian.Uint64(state))), now.Add(p.table.Load().Scaled(canaryRest))
+			e.rests, e.canary = now.Add(time.UnixMilli(int64(binary.BigEndian.Uint64(state))).Sub(now)), now.Add(p.table.Load().Scaled(canaryRest))
 		}
 	}
-	return nil
 }
 
 func restName(e *egress) string { return "rest " + e.name }

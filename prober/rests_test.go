@@ -24,7 +24,7 @@ func twoSources(t *testing.T) egresses {
 func TestWideProviderIsAskedFromWhoIsWanted(t *testing.T) {
 	now := time.Now()
 	all := twoSources(t)
-	wide, narrow := &engine.Route{Key: "w", Provider: &engine.Provider{ID: "w", Wide: true}}, &engine.Route{Key: "n", Provider: &engine.Provider{ID: "n"}}
+	wide, narrow := &engine.Route{Key: "w", Provider: &engine.Provider{ID: "w", Kind: engine.KindWide}}, &engine.Route{Key: "n", Provider: &engine.Provider{ID: "n"}}
 	a, err := engine.Parse("ann@x.example")
 	require.NoError(t, err)
 	first := all.choose(wide, a, "", now)

@@ -18,6 +18,7 @@ type session struct {
 	from  *egress // the lane's, or the one that reaches IPv6 hosts
 	site  *site   // where it is connected to, or will be; guarded by the lane's mutex
 	conn  *smtp.Session
+	name  uint32 // of the connection, in what is heard on it
 	keyer *cache.Keyer
 
 	used, destUsed connPace // guarded by the lane's and the destination's mutex
@@ -55,7 +56,7 @@ type transactions struct {
 }
 
 func newSession(l *lane, g *group, who priority) *session {
-	return &session{lane: l, group: g, who: who, from: l.egress, plain: g.plain, wake: make(chan struct{}, 1), keyer: l.prober.cfg.Cache.Keyer(),
+	return &session{lane: l, name: l.prober.connections.Add(1), group: g, who: who, from: l.egress, plain: g.plain, wake: make(chan struct{}, 1), keyer: l.prober.cfg.Cache.Keyer(),
 		accepted: map[string]bool{}, transactions: l.prober.spare.transactions()}
 }
 
@@ -182,13 +183,13 @@ const (
 )
 
 // yields reports that others find no connection, or wait to be first on a new one, and that this one has served its turn: a longer
-// one while groups call at its address, which have little to ask each and would need a connection each.
+// one while groups call at its address, or may soon, which have little to ask each and would need a connection each.
 func (s *session) yields() bool {
 	const turn, longTurn = 8, 40
 	if s.group.cutOff() {
 		return s.used.transactions >= turn
 	}
-	called := s.site != nil && s.site.waiting > 0 && !s.lane.hungry
+	called := s.expectsCalls() || s.site != nil && s.site.waiting > 0 && !s.lane.hungry
 	return s.lane.starved && (s.used.transactions >= longTurn || s.used.transactions >= turn && !called)
 }
 
@@ -203,7 +204,7 @@ func (s *session) patience(d denial, now time.Time) time.Duration {
 		linger = max(linger, longLinger)
 	}
 	switch {
-	case s.lane.starved || s.lane.prober.slots.scarce():
+	case s.lane.starved && (d.denied || !s.expectsCalls()), s.lane.prober.slots.scarce():
 		return 0
 	case d.lease:
 		s.askLease()

@@ -74,6 +74,9 @@ func (p *Prober) launch(key cache.Key, a *wire.Ask, who asker, attempts int, now
 	forbidden := p.cfg.SuppressedAddress(a.Address) || p.forbids(&errand{*a.Route, a.Address.Domain(), a.Route.Hosts})
 	pr.policy = engine.Policy{NoSMTP: a.NoSMTP || forbidden, Details: true, Schedule: p.table.Load().Schedule, Hasty: true}
 	pr.ev = engine.Evidence{Address: a.Address, Flags: a.Flags, Route: a.Route, Attempts: attempts}
+	if kept, ok := p.cfg.Cache.Get(key, now); ok {
+		pr.ev.Earlier = engine.EarlierOf(&kept, now)
+	}
 	e := p.egress.choose(a.Route, a.Address, a.Egress, now)
 	if e == nil {
 		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: now})

@@ -175,6 +175,11 @@ func (s *session) mayServe(who priority, now time.Time) bool {
 	return p.limits.Connections == 0 || s.who != single || p.open <= p.connections(who, now)
 }
 
+// expectsCalls reports a session at whose address groups may soon call: hosts of the lane are being looked up, and no single waits for
+// a connection to end. Such a session lingers although groups of other addresses find no connection. Were it closed in each moment in
+// which nothing calls, then wherever look-ups take longer than replies, each few of the hosts found would cost a new connection.
+func (s *session) expectsCalls() bool { return s.site != nil && s.lane.finders > 0 && !s.lane.hungry }
+
 // goOn takes a session to a group that calls at its address. False when none does.
 func (l *lane) goOn(s *session, now time.Time) bool {
 	if s.site == nil || s.leave || s.farewell {

@@ -132,6 +132,43 @@ func TestManyCustomersAtOnce(t *testing.T) {
 	})
 }
 
+// TestLookUpsSlowerThanReplies: a connection that has asked all that is found so far is not closed while hosts are being looked up, though
+// customers at another address have none. A connection that waits for look-ups in vain ends with its linger.
+func TestLookUpsSlowerThanReplies(t *testing.T) {
+	for _, each := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
+		t.Run(each.String(), func(t *testing.T) {
+			w := newTower(".big.example", 1000, &host{rcpt: knowsAnn}, &host{rcpt: knowsAnn}, &host{rcpt: knowsAnn})
+			inLab(t, labTable, nil, w.hosts, func(b *lab) {
+				b.musing.Store(int64(each))
+				rows, began := w.rows(b, ".big.example", 0, 1000, 1), time.Now()
+				candid(t, rows, b.verify(10*time.Minute, rows...))
+				require.Less(t, w.dialed(), 60)
+				require.Less(t, time.Since(began), 16*each+time.Second, "1,000 look-ups, 64 at one time, and one linger")
+			})
+		})
+	}
+	t.Run("nothing comes of them", func(t *testing.T) {
+		w := newTower(".big.example", 3, &host{rcpt: knowsAnn}, &host{rcpt: knowsAnn})
+		inLab(t, strings.Replace(labTable, "connections = 2", "connections = 1", 1), nil, w.hosts, func(b *lab) {
+			ask := func(i, each int) {
+				rows := w.rows(b, ".big.example", i, i+1, each)
+				candid(t, rows, b.verify(10*time.Minute, rows...))
+			}
+			ask(0, 2)
+			ask(1, 2)
+			b.dumb.Store(true)
+			var lost sync.WaitGroup
+			lost.Go(func() { b.verify(5*time.Second, w.rows(b, ".big.example", 2, 3, 1)...) })
+			time.Sleep(time.Second)
+			ask(0, 4) // its connection waits for the look-up
+			began := time.Now()
+			ask(1, 4)
+			require.Less(t, time.Since(began), time.Second)
+			lost.Wait()
+		})
+	})
+}
+
 // TestBudgetOfConnections: however many customers come at one time, the budget of their provider is theirs together.
 func TestBudgetOfConnections(t *testing.T) {
 	var open, peak atomic.Int64

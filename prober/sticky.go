@@ -15,11 +15,11 @@ const (
 	maxQuickness = maxDown          // hosts of a lane whose quickness is remembered
 )
 
-// unstick notes how long the replies of a transaction took, and leaves a host that turns into a tarpit alone. Wide providers have
-// many machines behind a name: one that is slow is no punishment. The mutex is held.
+// unstick notes how long the replies of a transaction took, and leaves a host that turns into a tarpit alone. Wide providers and
+// those with tenants have many machines behind a name: one that is slow is no punishment. The mutex is held.
 func (h *hearing) unstick(took time.Duration) {
 	l, host := h.l, h.s.group.host
-	if len(h.s.seen) == 0 || l.provider.Wide {
+	if len(h.s.seen) == 0 || l.provider.Shared() {
 		return
 	}
 	mean := took / time.Duration(len(h.s.seen))
@@ -29,7 +29,7 @@ func (h *hearing) unstick(took time.Duration) {
 		return
 	case !known || mean < best:
 		best = mean
-		l.quick[host] = best
+		set(&l.quick, host, best)
 	}
 	if mean < stickyReply || mean < stickyTimes*best {
 		return

@@ -44,14 +44,18 @@ type verification struct {
 	over <-chan struct{} // closed when nobody waits for the batch
 	part []wire.Result   // from the prober's spare ones; nil between two parts
 	// Rows in the order of their keys: what is asked together lies together in the cache, and a domain's rows are shuffled.
-	order  []keyed  // until all are admitted
-	probes []*probe // by row; nil where none was needed or it is over
-	who    priority
-	left   int // rows without a result
-	putOff int // rows that are to be tried again
+	order []keyed // until all are admitted
+	// What the cache has of rows in that order for which it is too old; nil where there is none.
+	earlier []engine.Earlier
+	probes  []*probe // by row; nil where none was needed or it is over
+	who     priority
+	left    int // rows without a result
+	putOff  int // rows that are to be tried again
 
 	breathed time.Time // last
 	sent     time.Time // the last part
+	held     wire.Held
+	counted  time.Time // when held was
 
 	same  sameRoute
 	batch []*probe // for same.lane, not yet added
@@ -75,7 +79,7 @@ type sameRoute struct {
 
 func (p *Prober) begin(b *wire.Batch, emit func(wire.Results), over <-chan struct{}) *verification {
 	now := time.Now()
-	v := &verification{p: p, b: b, r: newRun(p.spare), now: now, breathed: now, sent: now, emit: emit, over: over, left: len(b.Rows),
+	v := &verification{p: p, b: b, r: newRun(p.spare), now: now, breathed: now, sent: now, counted: now, emit: emit, over: over, left: len(b.Rows),
 		order: p.spare.order(len(b.Rows)), probes: make([]*probe, len(b.Rows))}
 	if b.Short {
 		v.who = short
@@ -112,17 +116,20 @@ func (v *verification) admit() {
 			v.put(o.row, &outcome{verdict: *wait, deferred: true, due: due, attempt: 1})
 			continue
 		}
-		v.queue(o, row)
+		v.queue(i, row)
 	}
 	v.flushLane()
 	v.p.spare.putOrder(v.order)
-	v.order, v.batch = nil, nil
+	v.order, v.earlier, v.batch = nil, nil, nil
 }
 
 // known answers what the cache can, and says which rows of the order those were.
 func (v *verification) known() []bool {
-	known := make([]bool, len(v.order))
-	if v.b.MaxAge <= 0 {
+	known, maxAge := make([]bool, len(v.order)), v.b.MaxAge
+	if !v.b.Started.IsZero() { // what was asked for the list itself, while a row was not here, is as fresh as any list can want
+		maxAge = max(maxAge, v.now.Sub(v.b.Started))
+	}
+	if maxAge <= 0 {
 		return known
 	}
 	var room [breath]cache.Key
@@ -136,10 +143,12 @@ func (v *verification) known() []bool {
 		}
 		err := v.p.cfg.Cache.GetBatch(keys, v.now, func(i int, w engine.Verdict) {
 			row := &v.b.Rows[v.order[from+i].row]
-			if known[from+i] = fits(&w, row.Flags, row.Route, v.b.MaxAge, v.now); known[from+i] {
-				v.put(v.order[from+i].row, &outcome{verdict: w})
-				v.p.metrics.hits.Inc()
+			if known[from+i] = fits(&w, row.Flags, row.Route, maxAge, v.now); !known[from+i] {
+				v.remember(from+i, &w)
+				return
 			}
+			v.put(v.order[from+i].row, &outcome{verdict: w})
+			v.p.metrics.hits.Inc()
 		})
 		if err != nil {
 			v.p.cfg.Log.Error("the cache cannot be read: what it has not answered is probed", "rows", len(v.order)-from, "error", err)
@@ -149,11 +158,23 @@ func (v *verification) known() []bool {
 	return known
 }
 
-// queue makes the probe of a row, unless it is over before anything is asked.
-func (v *verification) queue(o *keyed, row *wire.Row) {
+// remember notes what an answer that will not do contributes to the probe of the row.
+func (v *verification) remember(i int, kept *engine.Verdict) {
+	if v.earlier == nil {
+		v.earlier = make([]engine.Earlier, len(v.order))
+	}
+	v.earlier[i] = engine.EarlierOf(kept, v.now)
+}
+
+// queue makes the probe of a row, the i-th of the order, unless it is over before anything is asked.
+func (v *verification) queue(i int, row *wire.Row) {
+	o := &v.order[i]
 	v.route(row)
 	pr := &probe{key: o.key, who: v.who, facts: v.same.facts, policy: engine.Policy{NoSMTP: v.b.NoSMTP || v.same.suppressed || v.p.cfg.SuppressedAddress(row.Address), Schedule: v.p.table.Load().Schedule}}
 	pr.ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: row.Route, Attempts: int(row.Attempt)}
+	if v.earlier != nil {
+		pr.ev.Earlier = v.earlier[i]
+	}
 	if v.same.egress == nil {
 		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: v.now})
 	}
@@ -189,7 +210,7 @@ const fullWait = 5 * time.Second
 // route finds identity and lane of a row; rows of one domain share them, but where a wide provider is spread by address.
 func (v *verification) route(row *wire.Row) {
 	prov := row.Route.Provider
-	byAddress := len(v.p.egress.list) > 1 && prov.Wide && slices.Contains(prov.ByAddress, row.Address.Domain())
+	byAddress := len(v.p.egress.list) > 1 && prov.Kind == engine.KindWide && slices.Contains(prov.ByAddress, row.Address.Domain())
 	if v.same.route == row.Route && v.same.domain == row.Address.Domain() && !byAddress {
 		return
 	}
@@ -239,6 +260,7 @@ func (v *verification) collect(ctx context.Context, hold time.Duration) {
 			}
 		case <-flush.C:
 			v.drain()
+			v.countHeld(time.Now())
 			v.send(false)
 			if v.straggles(time.Now()) {
 				v.abandon()
@@ -310,7 +332,8 @@ func (v *verification) send(last bool) {
 		return
 	}
 	v.left -= len(v.part)
-	v.emit(wire.Results{Job: v.b.Job, Chunk: v.b.Chunk, Epoch: v.b.Epoch, Rows: v.part, Done: last})
+	v.held.Rows = min(v.held.Rows, v.left)
+	v.emit(wire.Results{Job: v.b.Job, Chunk: v.b.Chunk, Epoch: v.b.Epoch, Rows: v.part, Held: v.held, Done: last})
 	v.p.spare.putPart(v.part)
 	v.part, v.sent = nil, time.Now()
 }

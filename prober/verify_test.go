@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -35,6 +36,35 @@ func TestBatchIsVerified(t *testing.T) {
 		more := b.rows(mxa, "abe@a.example", "bob@a.example", "ann@a.example")
 		b.verify(time.Minute, more...)
 		require.Equal(t, 5, h.count("RCPT"), "the decoy of a domain is asked once: %v", h.saw().log)
+	})
+}
+
+// A list that wants fresh answers takes those that were heard after it began: what was asked for it while its row was not here is not
+// asked again. Older answers do not count.
+func TestAFreshListIsAskedOnce(t *testing.T) {
+	h := &host{rcpt: knows("ann")}
+	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		rows := b.rows(mxa, "ann@a.example")
+		fresh := func(began time.Time) (v engine.Verdict) {
+			err := b.prober.Verify(context.Background(), &wire.Batch{Job: "j", Rows: rows, Started: began}, time.Minute, func(r wire.Results) {
+				for i := range r.Rows {
+					v = r.Rows[i].Verdict
+				}
+			})
+			require.NoError(t, err)
+			return v
+		}
+		began := time.Now()
+		time.Sleep(time.Second)
+		require.Equal(t, "VALID", spell(fresh(began)))
+		require.Equal(t, 2, h.count("RCPT"), "a target and a decoy")
+		time.Sleep(time.Hour)
+		again := fresh(began)
+		require.Equal(t, "VALID", spell(again))
+		require.False(t, again.FromCache, "it is not older than the list")
+		require.Equal(t, 2, h.count("RCPT"), "asked again: %v", h.saw().log)
+		require.Equal(t, "VALID", spell(fresh(time.Now())))
+		require.Equal(t, 3, h.count("RCPT"), "another list asks afresh")
 	})
 }
 

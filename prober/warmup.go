@@ -35,14 +35,19 @@ func (p *Prober) warm(now time.Time) error {
 }
 
 func firstUse(c *cache.Cache, name string, now time.Time) (time.Time, error) {
-	key := "since " + name
-	state, ok, err := c.Budget(key)
+	state, ok, err := c.Budget(sinceName(name))
 	if err == nil && ok && len(state) == 8 {
 		return time.UnixMilli(int64(binary.BigEndian.Uint64(state))), nil
 	}
-	state = binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli()))
-	return now, c.PutBudgets([]cache.Budget{{Name: key, State: state, Until: now.Add(sinceKept)}})
+	return now, keepFirstUse(c, name, now)
 }
+
+func keepFirstUse(c *cache.Cache, name string, since time.Time) error {
+	state := binary.BigEndian.AppendUint64(nil, uint64(since.UnixMilli()))
+	return c.PutBudgets([]cache.Budget{{Name: sinceName(name), State: state, Until: since.Add(sinceKept)}})
+}
+
+func sinceName(egress string) string { return "since " + egress }
 
 // mayBePublic reports a source that receivers on the internet may see: only an address that is known not to be one is none.
 func (i Identity) mayBePublic() bool {

@@ -1,10 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -22,6 +23,10 @@ type APIKey struct {
 	Last4    string    `json:"last4"`
 	Created  time.Time `json:"created"`
 	LastUsed time.Time `json:"last_used,omitzero"` // zero: never; up to a minute late
+
+	Scopes   Scopes         `json:"scopes,omitempty"`
+	Expires  time.Time      `json:"expires,omitzero"` // zero: never
+	Networks []netip.Prefix `json:"networks,omitempty"`
 }
 
 // apiKeyRecord is what is stored of a key. A revoked key is deleted; the audit log remembers it.
@@ -35,12 +40,15 @@ type Identity struct {
 	User User
 	Key  string // id of the API key
 	Test bool   // a test key: costs nothing, probes nothing
+
+	Scopes   Scopes         // of the key
+	Networks []netip.Prefix // that the key may be used from; empty: any
 }
 
 // The refusals of keys.
 var (
-	// ErrBadKey: missing, malformed, unknown, revoked, or of a disabled account. Which of them is nobody's business.
-	ErrBadKey      = errors.New("the API key is missing, wrong or revoked")
+	// ErrBadKey: missing, malformed, unknown, revoked, expired, or of a disabled account. Which of them is not told.
+	ErrBadKey      = errors.New("the API key is missing, wrong, revoked or expired")
 	ErrTooManyKeys = fmt.Errorf("an account can have %d API keys: revoke one first", MaxKeys)
 	ErrBadName     = errors.New("a name must have 1 to 100 bytes")
 )
@@ -49,14 +57,15 @@ var (
 const maxLabel = 100
 
 // CreateKey makes a key for the account. The secret is returned here and nowhere else, ever.
-func (s *Store) CreateKey(account, name string, test bool, by string, now time.Time) (secret string, k APIKey, err error) {
-	if name == "" || len(name) > maxLabel {
-		return "", APIKey{}, ErrBadName
+func (s *Store) CreateKey(account string, n NewKey, by string, now time.Time) (secret string, k APIKey, err error) {
+	if err := n.check(now); err != nil {
+		return "", APIKey{}, err
 	}
-	secret = mintKey(test)
-	k = APIKey{ID: newID("k_"), Account: account, Name: name, Test: test, Last4: secret[len(secret)-4:], Created: now.UTC()}
+	secret = mintKey(n.Test)
+	k = APIKey{ID: newID("k_"), Account: account, Name: n.Name, Test: n.Test, Last4: secret[len(secret)-4:], Created: now.UTC(),
+		Scopes: cmp.Or(n.Scopes, DefaultScopes), Expires: n.Expires.UTC().Truncate(time.Second), Networks: n.Networks}
 	rec := apiKeyRecord{k, hashSecret(secret)}
-	act := Act{At: now, By: by, Act: "key create", Target: k.ID, Note: account + " " + name}
+	act := Act{At: now, By: by, Act: "key create", Target: k.ID, Note: fmt.Sprintf("%s %s (%s)", account, n.Name, k.terms())}
 	if err := s.commitUser(account, rec.insert, act.write); err != nil {
 		return "", APIKey{}, err
 	}
@@ -64,11 +73,15 @@ func (s *Store) CreateKey(account, name string, test bool, by string, now time.T
 }
 
 func (rec apiKeyRecord) insert(b *pebble.Batch) error {
-	if _, err := readUser(b, rec.Account); err != nil {
+	owner, err := readUser(b, rec.Account)
+	if err != nil {
 		return fmt.Errorf("account %s: %w", rec.Account, err)
 	}
+	if rec.Scopes&ScopeAdmin != 0 && owner.Role != Admin {
+		return fmt.Errorf("%w: admin is for accounts with the role admin", ErrBadScopes)
+	}
 	n := 0
-	err := scan(b, keyUnder(tableAPIKey, rec.Account), nil, func(_, _ []byte) error {
+	err = scan(b, keyUnder(tableAPIKey, rec.Account), nil, func(_, _ []byte) error {
 		n++
 		return nil
 	})
@@ -118,10 +131,12 @@ func (s *Store) Keys(account string) ([]APIKey, error) {
 		prefix = keyUnder(tableAPIKey, account)
 	}
 	var keys []APIKey
-	err := scan(s.db, prefix, nil, func(_, v []byte) error {
-		var rec apiKeyRecord
-		if err := json.Unmarshal(v, &rec); err != nil {
-			return fmt.Errorf("API keys: %w", err)
+	err := scan(s.db, prefix, nil, func(k, v []byte) error {
+		account, _, _ := cutName(k)
+		owner, _ := s.live.user(account)
+		rec, err := readKeyRecord(v, owner)
+		if err != nil {
+			return err
 		}
 		keys = append(keys, rec.APIKey)
 		return nil
@@ -142,11 +157,11 @@ func (s *Store) Authenticate(secret string, now time.Time) (Identity, error) {
 		return Identity{}, ErrBadKey
 	}
 	k, u, ok := s.live.bearer(hashSecret(secret))
-	if !ok || u.Disabled {
+	if !ok || u.Disabled || (!k.expires.IsZero() && !now.Before(k.expires)) {
 		return Identity{}, ErrBadKey
 	}
 	k.used.Store(now.Unix())
-	return Identity{User: u, Key: k.id, Test: k.test}, nil
+	return Identity{User: u, Key: k.id, Test: k.test, Scopes: k.scopes, Networks: k.networks}, nil
 }
 
 // lastUsedEvery is how old the stored last use of a busy key may become.

@@ -14,7 +14,7 @@ func TestBackupIsAStore(t *testing.T) {
 	fs := vfs.NewMem()
 	s := openMem(t, fs)
 	ann := someone(t, s, "ann@example.com", 10)
-	secret, _, err := s.CreateKey(ann, "shop", false, "test", noon)
+	secret, _, err := s.CreateKey(ann, store.NewKey{Name: "shop"}, "test", noon)
 	require.NoError(t, err)
 	require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
 	require.NoError(t, s.ReserveJob(ann, "j1", 4, noon))

@@ -17,8 +17,8 @@ import (
 // appear as whole verbs.
 type accounts interface {
 	AddUser(ctx context.Context, n store.NewUser, by string, now time.Time) (store.User, string, error)
-	FirstAdmin(ctx context.Context, email string, credits int64, now time.Time) (store.User, string, error)
-	CheckPassword(ctx context.Context, email, password string, now time.Time) (store.User, error)
+	FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (store.User, bool, error)
+	CheckPassword(ctx context.Context, l store.Login, now time.Time) (store.User, error)
 	SetPassword(ctx context.Context, account string, p store.NewPassword, now time.Time) error
 	DisableUser(account, by string, now time.Time) error
 	EnableUser(account, by string, now time.Time) error
@@ -27,7 +27,7 @@ type accounts interface {
 	UserByEmail(email string) (store.User, error)
 	Users() []store.User
 
-	CreateKey(account, name string, test bool, by string, now time.Time) (string, store.APIKey, error)
+	CreateKey(account string, n store.NewKey, by string, now time.Time) (string, store.APIKey, error)
 	RevokeKey(account, id, by string, now time.Time) error
 	Keys(account string) ([]store.APIKey, error)
 	Authenticate(secret string, now time.Time) (store.Identity, error)

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,18 +49,18 @@ func conformUsers(t *testing.T, s accounts) {
 	require.NoError(t, err)
 	require.Equal(t, 600, got.SinglePerMinute())
 	require.Equal(t, ann.ID, got.ID)
-	_, err = s.CheckPassword(ctx, "ann@example.com", password, noon)
+	_, err = s.CheckPassword(ctx, store.Login{Email: "ann@example.com", Password: password}, noon)
 	require.ErrorIs(t, err, store.ErrBadCredentials)
-	_, err = s.CheckPassword(ctx, "ANN@example.com ", "another password", noon)
+	_, err = s.CheckPassword(ctx, store.Login{Email: "ANN@example.com ", Password: "another password"}, noon)
 	require.NoError(t, err)
-	_, err = s.CheckPassword(ctx, "nobody@example.com", "another password", noon)
+	_, err = s.CheckPassword(ctx, store.Login{Email: "nobody@example.com", Password: "another password"}, noon)
 	require.ErrorIs(t, err, store.ErrBadCredentials)
 
 	require.NoError(t, s.DisableUser(ann.ID, "test", noon))
-	_, err = s.CheckPassword(ctx, "ann@example.com", "another password", noon)
+	_, err = s.CheckPassword(ctx, store.Login{Email: "ann@example.com", Password: "another password"}, noon)
 	require.ErrorIs(t, err, store.ErrDisabled)
 	require.NoError(t, s.EnableUser(ann.ID, "test", noon))
-	_, err = s.CheckPassword(ctx, "ann@example.com", "another password", noon)
+	_, err = s.CheckPassword(ctx, store.Login{Email: "ann@example.com", Password: "another password"}, noon)
 	require.NoError(t, err)
 	_, err = s.User("u_nobody")
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -68,52 +70,63 @@ func conformUsers(t *testing.T, s accounts) {
 
 func conformFirstAdmin(t *testing.T, s accounts) {
 	ctx := t.Context()
-	u, password, err := s.FirstAdmin(ctx, "admin@localhost", 1_000_000, noon)
+	const password = "a first password"
+	u, made, err := s.FirstAdmin(ctx, "admin@localhost", password, 1_000_000, noon)
 	require.NoError(t, err)
-	require.NotEmpty(t, password)
+	require.True(t, made)
 	require.Equal(t, store.Admin, u.Role)
 	c, err := s.Credits(u.ID)
 	require.NoError(t, err)
 	require.Equal(t, store.Credits{Balance: 1_000_000}, c)
-	_, err = s.CheckPassword(ctx, "admin@localhost", password, noon)
+	_, err = s.CheckPassword(ctx, store.Login{Email: "admin@localhost", Password: password}, noon)
 	require.NoError(t, err)
 
 	s = s.Reopen(t)
-	_, none, err := s.FirstAdmin(ctx, "other@localhost", 1, noon)
+	_, made, err = s.FirstAdmin(ctx, "other@localhost", password, 1, noon)
 	require.NoError(t, err)
-	require.Empty(t, none)
+	require.False(t, made)
 	require.Len(t, s.Users(), 1)
 }
 
 func conformLockout(t *testing.T, s accounts) {
 	ctx, now := t.Context(), noon
 	someone(t, s, "ann@example.com", 0)
-	for range 5 {
-		_, err := s.CheckPassword(ctx, "ann@example.com", "wrong password", now)
-		require.ErrorIs(t, err, store.ErrBadCredentials)
+	thief, owner := netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("198.51.100.1")
+	try := func(email, password string, from netip.Addr, at time.Time) error {
+		_, err := s.CheckPassword(ctx, store.Login{Email: email, Password: password, From: from}, at)
+		return err
 	}
-	s = s.Reopen(t) // a restart does not lift it
-	_, err := s.CheckPassword(ctx, "Ann@example.com", "long enough", now.Add(59*time.Second))
-	var locked *store.ErrLockedOut
-	require.ErrorAs(t, err, &locked)
-	require.Equal(t, now.Add(time.Minute), locked.Until)
+	for _, email := range []string{"ann@example.com", "nobody@example.com"} { // one has an account, one has not
+		for range 5 {
+			require.ErrorIs(t, try(email, "wrong password", thief, now), store.ErrBadCredentials, email)
+		}
+		var locked *store.ErrLockedOut
+		require.ErrorAs(t, try(strings.ToUpper(email), "long enough", netip.MustParseAddr("203.0.113.77"), now.Add(59*time.Second)), &locked, email)
+		require.Equal(t, now.Add(time.Minute), locked.Until, email)
+	}
+	require.NoError(t, try("ann@example.com", "long enough", owner, now), "failures from elsewhere lock no owner out")
 	now = now.Add(time.Minute)
-	_, err = s.CheckPassword(ctx, "ann@example.com", "long enough", now)
+	require.NoError(t, try("ann@example.com", "long enough", thief, now))
+	for range 5 {
+		require.ErrorIs(t, try("ann@example.com", "wrong password", thief, now), store.ErrBadCredentials, "a success forgets the failures")
+	}
+	require.Error(t, try("ann@example.com", "long enough", thief, now))
+	u, err := s.UserByEmail("ann@example.com")
 	require.NoError(t, err)
-	_, err = s.CheckPassword(ctx, "ann@example.com", "wrong password", now)
-	require.ErrorIs(t, err, store.ErrBadCredentials, "a success forgets the failures")
+	require.NoError(t, s.SetPassword(ctx, u.ID, store.NewPassword{Password: "another password", By: "test"}, now))
+	require.NoError(t, try("ann@example.com", "another password", thief, now), "a new password lifts the lock-out")
 }
 
 func conformKeys(t *testing.T, s accounts) {
 	ann, bob := someone(t, s, "ann@example.com", 0), someone(t, s, "bob@example.com", 0)
-	live, k, err := s.CreateKey(ann, "shop", false, "test", noon)
+	live, k, err := s.CreateKey(ann, store.NewKey{Name: "shop"}, "test", noon)
 	require.NoError(t, err)
 	require.Equal(t, live[len(live)-4:], k.Last4)
-	test, _, err := s.CreateKey(ann, "trial", true, "test", noon)
+	test, _, err := s.CreateKey(ann, store.NewKey{Name: "trial", Test: true}, "test", noon)
 	require.NoError(t, err)
-	_, _, err = s.CreateKey("u_nobody", "shop", false, "test", noon)
+	_, _, err = s.CreateKey("u_nobody", store.NewKey{Name: "shop"}, "test", noon)
 	require.ErrorIs(t, err, store.ErrNotFound)
-	_, _, err = s.CreateKey(ann, "", false, "test", noon)
+	_, _, err = s.CreateKey(ann, store.NewKey{Name: ""}, "test", noon)
 	require.ErrorIs(t, err, store.ErrBadName)
 
 	used := noon.Add(time.Hour)
@@ -153,10 +166,10 @@ func conformKeys(t *testing.T, s accounts) {
 	require.NoError(t, err)
 
 	for i := range store.MaxKeys {
-		_, _, err = s.CreateKey(bob, "many", false, "test", noon)
+		_, _, err = s.CreateKey(bob, store.NewKey{Name: "many"}, "test", noon)
 		require.NoError(t, err, i)
 	}
-	_, _, err = s.CreateKey(bob, "one more", false, "test", noon)
+	_, _, err = s.CreateKey(bob, store.NewKey{Name: "one more"}, "test", noon)
 	require.ErrorIs(t, err, store.ErrTooManyKeys)
 	s = s.Reopen(t)
 	refused(live)

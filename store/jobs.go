@@ -45,6 +45,7 @@ type Job struct {
 	StartedAt  time.Time       `json:"started_at,omitzero"`
 	PausedAt   time.Time       `json:"paused_at,omitzero"`
 	FinishedAt time.Time       `json:"finished_at,omitzero"`
+	ExpiredAt  time.Time       `json:"expired_at,omitzero"` // its files were deleted
 
 	Rows       int64 `json:"rows"`
 	Unique     int64 `json:"unique"`     // distinct addresses: what is asked and charged at most
@@ -56,8 +57,7 @@ type Job struct {
 	NoSMTP   bool          `json:"no_smtp,omitempty"`
 	Test     bool          `json:"test,omitempty"` // of a test key: no prober is asked
 
-	Term      uint32 `json:"term"`       // how often work on it was begun: answers of an earlier term are void
-	SplitDone bool   `json:"split_done"` // every row is answered or in a chunk
+	Term uint32 `json:"term"` // how often work on it was begun: answers of an earlier term are void
 
 	Counts      map[string]int64 `json:"counts,omitempty"`  // rows by status, once finished
 	Reasons     map[string]int64 `json:"reasons,omitempty"` // rows by reason, once finished
@@ -65,9 +65,11 @@ type Job struct {
 	ResultBytes int64            `json:"result_bytes,omitempty"`
 	ResultSHA   string           `json:"result_sha256,omitempty"`
 	Error       string           `json:"error,omitempty"`
+	Damage      string           `json:"damage,omitempty"` // what became of a part of its files that could not be read
 
 	CallbackURL     string `json:"callback_url,omitempty"`
 	CallbackContent string `json:"callback_content,omitempty"`
+	CallbackInput   bool   `json:"callback_input,omitempty"` // its rows carry the other columns of the list
 }
 
 // ErrJobExists is the answer to accepting a job under an id that is taken.
@@ -155,7 +157,7 @@ func (s *Store) JobsOf(account string, state JobState, limit int, cursor string)
 	return jobs, next, err
 }
 
-// DeleteJob forgets a job and its chunks. Its files must be gone.
+// DeleteJob forgets a job, and its callback with the log of that. Its files must be gone.
 func (s *Store) DeleteJob(id string) error {
 	j, err := s.Job(id)
 	if errors.Is(err, ErrNotFound) {
@@ -164,11 +166,7 @@ func (s *Store) DeleteJob(id string) error {
 	if err != nil {
 		return err
 	}
-	return s.Commit(j.Account, func(b *pebble.Batch) error {
-		chunks := keyUnder(tableChunk, id)
-		if err := b.DeleteRange(chunks, after(chunks), nil); err != nil {
-			return err
-		}
+	return s.Commit(j.Account, DropCallback(id), func(b *pebble.Batch) error {
 		if err := b.Delete(ownerKey(j), nil); err != nil {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 func TestAcceptJobWithItsReservation(t *testing.T) {
@@ -68,39 +67,4 @@ func TestJobsOfPagesNewestFirst(t *testing.T) {
 	jobs, _, err = s.JobsOf("a", "", 10, "")
 	require.NoError(t, err)
 	require.Len(t, jobs, 4)
-}
-
-func TestChunksFinishInOneCommit(t *testing.T) {
-	s := open(t, vfs.NewMem())
-	defer s.Close()
-	made := []Chunk{{Number: 1, Class: "google", Rows: 3}, {Number: 2, Class: "tail"}}
-	require.NoError(t, s.FinishChunks("j", nil, made))
-	require.NoError(t, s.FinishChunks("jj", nil, made[:1]))
-	again := Chunk{Number: 3, Class: "google", Egress: "e1", Attempt: 1, NotBefore: time.UnixMilli(5).UTC()}
-	require.NoError(t, s.FinishChunks("j", []uint64{1}, []Chunk{again}))
-	var got []Chunk
-	require.NoError(t, s.Chunks("j", func(c Chunk) error { got = append(got, c); return nil }))
-	require.Equal(t, []Chunk{made[1], again}, got)
-}
-
-func TestChunkRecord(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		c := Chunk{
-			Offset: rapid.Int64Range(0, 1<<50).Draw(t, "offset"), Length: rapid.Uint32().Draw(t, "length"),
-			Rows: rapid.Uint32().Draw(t, "rows"), Attempt: rapid.Uint8().Draw(t, "attempt"),
-			Class: rapid.StringN(0, 300, 400).Draw(t, "class"), Egress: rapid.String().Draw(t, "egress"),
-		}
-		if ms := rapid.Int64Range(0, 1<<42).Draw(t, "due"); ms > 0 {
-			c.NotBefore = time.UnixMilli(ms).UTC()
-		}
-		got, err := readChunk(appendChunk(nil, &c))
-		if err != nil || got != c {
-			t.Fatalf("got %+v, %v, want %+v", got, err, c)
-		}
-	})
-}
-
-func FuzzReadChunk(f *testing.F) {
-	f.Add(appendChunk(nil, &Chunk{Class: "tail", Egress: "x"}))
-	f.Fuzz(func(t *testing.T, b []byte) { readChunk(b) })
 }

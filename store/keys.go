@@ -6,22 +6,24 @@ import (
 )
 
 // Format is the version of the schema on this page. A store that bears a greater one is refused, a lesser one is read and
-// from then on bears this one. In 1 no ledger key had more than the end of one single; until 2 there was no journal beside it.
-const Format = 3
+// from then on bears this one. In 1 no ledger key had more than the end of one single; until 2 there was no journal beside it;
+// until 3 keys had no scopes, and a program that does not know them would let each key do everything;
+// until 4 the rows of a job that were to be asked were in records here.
+const Format = 5
 
 // The schema: the first byte of a key names its table. Numbers in keys are big-endian, so that key order is number order.
 // Strings that are followed by more of a key are closed by a zero byte and never contain one.
 //
 //	table           key after the first byte            value                 file
 const (
-	tableMeta  = 'm' // name                              "format" uint32, "folded" uint64  store.go, ledger_fold.go
+	tableMeta  = 'm' // name                              "format" uint32, "folded" uint64, "clock" ms uint64  store.go, ledger_fold.go, clock.go
 	tableJob   = 'j' // job id                            Job as JSON           jobs.go
-	tableChunk = 'c' // job id, 0, number uint64          Chunk, fixed fields   chunks.go
+	tableChunk = 'c' // chunks of jobs until format 4; dropped when such a store is opened
 	tableOwner = 'o' // account, 0, ^created, job id      empty: newest first   jobs.go
 
-	tableUser    = 'u' // account                         user as JSON          users.go
-	tableEmail   = 'e' // hash of a folded login e-mail   account               users.go
-	tableLogin   = 'n' // account                         login as JSON         users_login.go
+	tableUser  = 'u' // account                         user as JSON          users.go
+	tableEmail = 'e' // hash of a folded login e-mail   account               users.go
+	// 'n' was failed logins until format 3. Old stores have some: no other table may have this letter.
 	tableAPIKey  = 'k' // account, 0, key id              apiKey as JSON        apikeys.go
 	tableKeyUsed = 't' // account, 0, key id              unix seconds uint64   apikeys.go
 	tableBalance = 'b' // account                         balance, fixed fields ledger.go
@@ -35,6 +37,8 @@ const (
 	tableSetting = 'f' // name                            bytes                 settings.go
 	tableAccount = 'g' // account, 0, name                bytes                 settings.go
 	tableAudit   = 'z' // time uint64, random             Act as JSON           settings_audit.go
+	tableErasure = 'x' // id                              Erasure as JSON       erasures.go
+	tableWish    = 'h' // hash of an address in hex       id of its open erasure erasures.go
 	tableStop    = 'p' // kind, 0, hash of the name       Suppression as JSON   suppress.go
 	tableCall    = 'v' // job id                          Callback as JSON      callbacks.go
 	tableCallDue = 'y' // time uint64, job id             empty                 callbacks.go

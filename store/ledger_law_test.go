@@ -290,7 +290,7 @@ func TestAccountsUnderContention(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 20 {
-				secret, k, err := s.CreateKey(ann, "k", false, "test", noon)
+				secret, k, err := s.CreateKey(ann, store.NewKey{Name: "k"}, "test", noon)
 				require.NoError(t, err)
 				_, err = s.Authenticate(secret, noon)
 				require.NoError(t, err)

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -26,8 +28,45 @@ type Act struct {
 
 // ActNames are the acts that this program writes, here and in the rooms that call Audit. A log may hold others, of other builds.
 func ActNames() []string {
-	return []string{"sign in", "user add", "user disable", "user enable", "user limits", "user password", "key create", "key revoke", "grant",
-		"callback secret", "suppress", "unsuppress", "erase", "release", "backup"}
+	return []string{"sign in", "user add", "user disable", "user enable", "user limits", "user password", "reset link", "totp on", "totp off", "recovery code", "key create", "key revoke", "grant",
+		"callback secret", "suppress", "unsuppress", "erase", "release", "backup", ActDownload}
+}
+
+// ActDownload is the act of those who fetch results. There may be many, so that these, alone of all acts, go when history does.
+const ActDownload = "download"
+
+// SweepDownloads deletes the records of downloads from before a time, and tells how many. One that cannot be decoded stays, and is an
+// error once all others are done.
+func (s *Store) SweepDownloads(before time.Time) (n int, err error) {
+	upper := binary.BigEndian.AppendUint64([]byte{tableAudit}, uint64(before.UnixNano()))
+	var undecoded error // the last
+	for start := []byte(nil); ; {
+		var found [][]byte
+		if err := scan(s.db, []byte{tableAudit}, start, func(k, v []byte) error {
+			if bytes.Compare(k, upper) >= 0 || len(found) == sweepBatch {
+				return errStop
+			}
+			var a Act
+			if err := json.Unmarshal(v, &a); err != nil {
+				undecoded = fmt.Errorf("audit log, record %x: %w", k[1:], err)
+			} else if a.Act == ActDownload {
+				found = append(found, bytes.Clone(k))
+			}
+			return nil
+		}); err != nil || len(found) == 0 {
+			return n, cmp.Or(err, undecoded)
+		}
+		if err := s.Commit("", func(b *pebble.Batch) (err error) {
+			for _, k := range found {
+				err = errors.Join(err, b.Delete(k, nil))
+			}
+			return err
+		}); err != nil {
+			return n, err
+		}
+		n += len(found)
+		start = append(found[len(found)-1], 0)
+	}
 }
 
 // actorFrom stands between the two parts of an actor.
@@ -47,13 +86,13 @@ func who(actor string) string {
 	return name
 }
 
-// maxNote bounds the free text of an act.
-const maxNote = 1000
+// maxNote bounds the free text that people leave, maxActNote that of an act: the longest terms of a key fit.
+const maxNote, maxActNote = 1000, 2000
 
 // write is the part of a commit that records the act.
 func (a Act) write(b *pebble.Batch) error {
-	if len(a.Note) > maxNote {
-		a.Note = a.Note[:maxNote]
+	if len(a.Note) > maxActNote {
+		a.Note = a.Note[:maxActNote]
 	}
 	if a.From == "" {
 		a.By, a.From, _ = strings.Cut(a.By, actorFrom)

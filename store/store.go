@@ -10,6 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/store/opendb"
 )
 
 // ErrNotFound is the answer about a record that does not exist.
@@ -39,7 +41,7 @@ type Store struct {
 func Open(fs vfs.FS, dir string) (*Store, error) {
 	cache := pebble.NewCache(cacheBytes)
 	defer cache.Unref()
-	db, err := pebble.Open(dir, options(fs, cache))
+	db, err := opendb.Open(dir, options(fs, cache))
 	if err != nil {
 		return nil, fmt.Errorf("state store %s: %w", dir, err)
 	}
@@ -169,7 +171,7 @@ func (s *Store) put(b *pebble.Batch) error {
 		return nil
 	}
 	defer lostOnPanic()
-	return s.db.ApplyNoSyncWait(b, pebble.Sync)
+	return broken(s.db.ApplyNoSyncWait(b, pebble.Sync))
 }
 
 // lostOnPanic gives our name to the panic of a database that met a failing disk outside of a sync, such as when it could not
@@ -192,7 +194,7 @@ func get(r pebble.Reader, k []byte) ([]byte, error) {
 		return nil, ErrNotFound
 	}
 	if err != nil {
-		return nil, err
+		return nil, broken(err)
 	}
 	defer closer.Close()
 	return append([]byte(nil), v...), nil
@@ -209,11 +211,11 @@ func scan(r pebble.Reader, prefix, start []byte, visit func(k, v []byte) error) 
 	}
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: after(prefix)})
 	if err != nil {
-		return err
+		return broken(err)
 	}
 	for ok := it.First(); ok; ok = it.Next() {
 		v, err := it.ValueAndErr()
-		if err == nil {
+		if err = broken(err); err == nil {
 			err = visit(it.Key(), v)
 		}
 		if errors.Is(err, errStop) {
@@ -223,7 +225,17 @@ func scan(r pebble.Reader, prefix, start []byte, visit func(k, v []byte) error) 
 			return errors.Join(err, it.Close())
 		}
 	}
-	return it.Close()
+	return broken(it.Close())
+}
+
+// ErrBroken is wrapped by the errors of a database that cannot be read or written, as opposed to those of what was asked of it.
+var ErrBroken = errors.New("the state store fails")
+
+func broken(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrBroken, err)
 }
 
 func (s *Store) checkFormat() error {
@@ -243,6 +255,9 @@ func (s *Store) checkFormat() error {
 	case n > Format:
 		return fmt.Errorf("it has format %d and this program knows up to %d: use the newer program that wrote it", n, Format)
 	case n < Format:
+		if err := s.db.DeleteRange(key(tableChunk, ""), []byte{tableChunk + 1}, pebble.NoSync); err != nil {
+			return err
+		}
 		return mark()
 	}
 	return nil

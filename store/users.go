@@ -42,6 +42,7 @@ type User struct {
 	Disabled bool      `json:"disabled,omitempty"`
 	Created  time.Time `json:"created"`
 	Limits   Limits    `json:"limits"`
+	TOTP     bool      `json:"totp,omitempty"` // a login needs a code as well
 }
 
 // SinglePerMinute is the limit that holds for this account.
@@ -53,7 +54,9 @@ func (u User) BulkPerHour() int { return cmp.Or(u.Limits.BulkPerHour, DefaultBul
 // userRecord is what is stored of a user; the hash leaves this package in no form.
 type userRecord struct {
 	User
-	Password string `json:"password"`
+	Password string        `json:"password"`
+	Reset    *reset        `json:"reset,omitempty"`
+	Second   *secondFactor `json:"second_factor,omitempty"` // counts while User.TOTP; before that it waits for its first code
 }
 
 // NewUser is what AddUser makes an account of. An empty password is made up; an empty role is a customer.
@@ -81,19 +84,19 @@ func (s *Store) AddUser(ctx context.Context, n NewUser, by string, now time.Time
 	return s.addUser(ctx, n, by, now, func(*pebble.Batch) error { return nil })
 }
 
-// FirstAdmin makes an admin if there is no account at all, and returns its password: an empty one means that there was.
-func (s *Store) FirstAdmin(ctx context.Context, email string, credits int64, now time.Time) (User, string, error) {
+// FirstAdmin makes an admin with that password if there is no account at all, and tells whether it did.
+func (s *Store) FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (User, bool, error) {
 	if len(s.Users()) > 0 {
-		return User{}, "", nil
+		return User{}, false, nil
 	}
 	none := func(b *pebble.Batch) error {
 		return scan(b, []byte{tableUser}, nil, func(_, _ []byte) error { return errNotFirst })
 	}
-	u, password, err := s.addUser(ctx, NewUser{Email: email, Role: Admin, Credits: credits}, "first start", now, none)
+	u, _, err := s.addUser(ctx, NewUser{Email: email, Password: password, Role: Admin, Credits: credits}, "first start", now, none)
 	if errors.Is(err, errNotFirst) {
-		return User{}, "", nil
+		return User{}, false, nil
 	}
-	return u, password, err
+	return u, err == nil, err
 }
 
 var errNotFirst = errors.New("there are accounts already")
@@ -117,7 +120,7 @@ func (s *Store) addUser(ctx context.Context, n NewUser, by string, now time.Time
 // newRecord checks what was asked for and hashes the password, before any lock is taken.
 func (s *Store) newRecord(ctx context.Context, n NewUser, now time.Time) (userRecord, string, error) {
 	n.Role = cmp.Or(n.Role, Customer)
-	n.Password = cmp.Or(n.Password, randomBase62(20))
+	n.Password = cmp.Or(n.Password, RandomPassword())
 	email := strings.TrimSpace(n.Email)
 	if err := errors.Join(checkEmail(email), n.Role.check(), n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
 		return userRecord{}, "", err
@@ -127,7 +130,7 @@ func (s *Store) newRecord(ctx context.Context, n NewUser, now time.Time) (userRe
 		return userRecord{}, "", err
 	}
 	u := User{ID: newID("u_"), Email: email, Role: n.Role, Created: now.UTC(), Limits: n.Limits}
-	return userRecord{u, hash}, n.Password, nil
+	return userRecord{User: u, Password: hash}, n.Password, nil
 }
 
 func (rec userRecord) insert(b *pebble.Batch) error {

@@ -1,11 +1,12 @@
 package store
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -15,6 +16,7 @@ import (
 // those) and at most MaxKeys keys for each.
 type live struct {
 	passwords *passwords
+	attempts  *attempts
 	singles   singleWindows
 	inFlight  inFlight
 	stops     atomic.Pointer[stopList]
@@ -34,6 +36,11 @@ type liveKey struct {
 	id      string
 	hash    KeyHash
 	test    bool
+
+	scopes   Scopes
+	expires  time.Time // zero: never
+	networks []netip.Prefix
+
 	used    atomic.Int64 // unix seconds of the last use, 0 for never
 	written atomic.Int64 // the part of that which is in the store
 }
@@ -41,6 +48,7 @@ type liveKey struct {
 func newLive() *live {
 	l := &live{
 		passwords: newPasswords(defaultCost),
+		attempts:  newAttempts(),
 		users:     make(map[string]User),
 		keys:      make(map[KeyHash]*liveKey),
 		byID:      make(map[string]*liveKey),
@@ -78,7 +86,7 @@ func (l *live) refresh(s *Store, account string) error {
 	if err != nil {
 		return fmt.Errorf("account %s: %w", account, err)
 	}
-	keys, err := l.readKeys(view, account)
+	keys, err := l.readKeys(view, rec.User)
 	if err != nil {
 		return err
 	}
@@ -86,21 +94,22 @@ func (l *live) refresh(s *Store, account string) error {
 	return nil
 }
 
-func (l *live) readKeys(r pebble.Reader, account string) ([]*liveKey, error) {
+func (l *live) readKeys(r pebble.Reader, owner User) ([]*liveKey, error) {
 	var keys []*liveKey
-	err := scan(r, keyUnder(tableAPIKey, account), nil, func(_, v []byte) error {
-		var rec apiKeyRecord
-		if err := json.Unmarshal(v, &rec); err != nil {
-			return fmt.Errorf("API key of %s: %w", account, err)
+	err := scan(r, keyUnder(tableAPIKey, owner.ID), nil, func(_, v []byte) error {
+		rec, err := readKeyRecord(v, owner)
+		if err != nil {
+			return err
 		}
-		keys = append(keys, &liveKey{account: account, id: rec.ID, hash: rec.Hash, test: rec.Test})
+		keys = append(keys, &liveKey{account: owner.ID, id: rec.ID, hash: rec.Hash, test: rec.Test,
+			scopes: rec.Scopes, expires: rec.Expires, networks: rec.Networks})
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, k := range keys {
-		at, err := readUsed(r, account, k.id)
+		at, err := readUsed(r, owner.ID, k.id)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return nil, err
 		}

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// The lock-out: after freeAttempts failures in a row the account takes no password for a minute, then twice as long
-// after each further failure, up to maxLockout. Failures are forgotten a day after the last one.
+// The lock-out: after freeAttempts failures in a row no password of that address is taken from that network for a minute, then
+// twice as long after each further failure, up to maxLockout. Failures are forgotten a day after the last one.
 const (
 	freeAttempts  = 5
 	firstLockout  = time.Minute
@@ -25,7 +26,10 @@ var (
 )
 
 // ErrLockedOut refuses a login after repeated failures, right password or not.
-type ErrLockedOut struct{ Until time.Time }
+type ErrLockedOut struct {
+	Until time.Time
+	Codes bool // of the account, from everywhere; else passwords for the e-mail address from one network
+}
 
 func (e *ErrLockedOut) Error() string {
 	return "too many failed logins: try again after " + e.Until.UTC().Format(time.RFC3339)
@@ -33,9 +37,9 @@ func (e *ErrLockedOut) Error() string {
 
 // login is what is remembered of the attempts since the last success.
 type login struct {
-	Failures int       `json:"failures"`
-	Last     time.Time `json:"last"`
-	Until    time.Time `json:"until"` // locked until then
+	Failures int
+	Last     time.Time
+	Until    time.Time // locked until then
 }
 
 // next is the state after one more attempt at now, which counts as failed until it has succeeded.
@@ -56,57 +60,75 @@ func lockout(failures int) time.Duration {
 	return min(firstLockout<<min(failures-freeAttempts, 10), maxLockout)
 }
 
-// CheckPassword is the account that logs in with e-mail address and password. An unknown address, a wrong password and
-// a lock-out cost the caller the same time as a success, within reason; a disabled account is told so only after the
-// right password.
-func (s *Store) CheckPassword(ctx context.Context, email, password string, now time.Time) (User, error) {
-	if len(password) > MaxPassword {
-		return User{}, ErrBadCredentials
-	}
-	id, err := get(s.db, emailKey(email))
-	if errors.Is(err, ErrNotFound) {
-		return User{}, errors.Join(ErrBadCredentials, s.live.passwords.waste(ctx, password))
-	}
+// Login is an attempt to log in.
+type Login struct {
+	Email, Password string
+	Code            string     // of the authenticator app, or a recovery code; LogIn alone reads it
+	From            netip.Addr // of the client
+}
+
+// CheckPassword is the account that a password proves; LogIn asks for more. An unknown address is treated like a known one with a
+// wrong password: it takes the same time, within reason, and is locked out alike, so that neither tells who has an account. The
+// lock-out holds for the network that the failures came from: they lock its owner out nowhere else. A disabled account is told so
+// only after the right password.
+func (s *Store) CheckPassword(ctx context.Context, l Login, now time.Time) (User, error) {
+	rec, err := s.matchPassword(ctx, l, now)
 	if err != nil {
 		return User{}, err
 	}
-	rec, err := s.countAttempt(string(id), now)
-	if err != nil {
-		return User{}, err
-	}
-	ok, err := s.live.passwords.matches(ctx, rec.Password, password)
-	if err != nil {
-		return User{}, fmt.Errorf("password of %s: %w", rec.ID, err)
-	}
-	if !ok {
-		return User{}, ErrBadCredentials
-	}
-	forget := func(b *pebble.Batch) error { return b.Delete(key(tableLogin, rec.ID), nil) }
-	if err := s.Commit(rec.ID, forget); err != nil {
-		return User{}, err
-	}
+	return s.loggedIn(l, rec)
+}
+
+// loggedIn is the end of an attempt that proved all that was asked for.
+func (s *Store) loggedIn(l Login, rec userRecord) (User, error) {
+	s.live.attempts.succeed(l.key())
 	if rec.Disabled {
 		return User{}, ErrDisabled
 	}
 	return rec.User, nil
 }
 
-// countAttempt commits an attempt before its password is compared, so that a hundred at once count as a hundred.
-func (s *Store) countAttempt(account string, now time.Time) (rec userRecord, err error) {
-	err = s.Commit(account, func(b *pebble.Batch) error {
-		if rec, err = readUser(b, account); err != nil {
-			return err
-		}
-		var l login
-		if err := getJSON(b, key(tableLogin, account), &l); err != nil && !errors.Is(err, ErrNotFound) {
-			return err
-		}
-		if now.Before(l.Until) {
-			return &ErrLockedOut{Until: l.Until}
-		}
-		return setJSON(b, key(tableLogin, account), l.next(now))
-	})
-	return rec, err
+// matchPassword is the account of an address and a password. It has counted the attempt, which may still fail.
+func (s *Store) matchPassword(ctx context.Context, l Login, now time.Time) (userRecord, error) {
+	if len(l.Password) > MaxPassword {
+		return userRecord{}, ErrBadCredentials
+	}
+	if err := s.live.attempts.locked(l.key(), now); err != nil {
+		return userRecord{}, err
+	}
+	done, err := s.live.passwords.turn(ctx)
+	if err != nil {
+		return userRecord{}, err
+	}
+	defer done()
+	// It counts before the password is compared, so that a hundred at once count as a hundred, and not before it had its turn.
+	if err := s.live.attempts.count(l.key(), now); err != nil {
+		return userRecord{}, err
+	}
+	rec, err := s.userOfLogin(l.Email)
+	if errors.Is(err, ErrNotFound) {
+		s.live.passwords.waste(l.Password)
+		return userRecord{}, ErrBadCredentials
+	}
+	if err != nil {
+		return userRecord{}, err
+	}
+	ok, err := s.live.passwords.matches(rec.Password, l.Password)
+	if err != nil {
+		return userRecord{}, fmt.Errorf("password of %s: %w", rec.ID, err)
+	}
+	if !ok {
+		return userRecord{}, ErrBadCredentials
+	}
+	return rec, nil
+}
+
+func (s *Store) userOfLogin(email string) (userRecord, error) {
+	id, err := get(s.db, emailKey(email))
+	if err != nil {
+		return userRecord{}, err
+	}
+	return readUser(s.db, string(id))
 }
 
 // NewPassword is what an account's password becomes.
@@ -116,8 +138,14 @@ type NewPassword struct {
 	By       string
 }
 
-// SetPassword replaces the account's password, ends its sessions save the one to keep, and lifts a lock-out.
+// SetPassword replaces the account's password, ends its sessions save the one to keep, and lifts a lock-out. A reset token that
+// was made for the old password is not good any more.
 func (s *Store) SetPassword(ctx context.Context, account string, p NewPassword, now time.Time) error {
+	return s.setPassword(ctx, account, p, now, func(*pebble.Batch) error { return nil })
+}
+
+// setPassword is SetPassword if the part allows it, in the same commit.
+func (s *Store) setPassword(ctx context.Context, account string, p NewPassword, now time.Time, allowed Part) error {
 	if err := checkPasswordLength(p.Password); err != nil {
 		return err
 	}
@@ -125,9 +153,13 @@ func (s *Store) SetPassword(ctx context.Context, account string, p NewPassword, 
 	if err != nil {
 		return err
 	}
-	return s.Commit(account,
-		changeUser(account, func(rec *userRecord) { rec.Password = hash }),
+	var email string
+	err = s.Commit(account, allowed,
+		changeUser(account, func(rec *userRecord) { rec.Password, rec.Reset, email = hash, nil, rec.Email }),
 		dropSessions(account, p.Keep),
-		func(b *pebble.Batch) error { return b.Delete(key(tableLogin, account), nil) },
 		Act{At: now, By: p.By, Act: "user password", Target: account}.write)
+	if err == nil {
+		s.live.attempts.forgive(email)
+	}
+	return err
 }

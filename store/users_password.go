@@ -19,7 +19,7 @@ const (
 )
 
 // ErrPasswordLength refuses a password that is too short or too long.
-var ErrPasswordLength = fmt.Errorf("the password must have %d to %d bytes", MinPassword, MaxPassword)
+var ErrPasswordLength = errors.New("the password is too short or too long")
 
 // hashCost is what one argon2id computation takes. It is written into each hash, so that it can be raised later.
 type hashCost struct {
@@ -30,56 +30,75 @@ type hashCost struct {
 // defaultCost is about 20 ms and 19 MiB: RFC 9106 section 4 lets memory be traded for passes where it is scarce.
 var defaultCost = hashCost{time: 2, memoryKiB: 19 << 10, threads: 1}
 
-// hashesAtOnce bounds the memory and the processors that logins can take together.
-const hashesAtOnce = 2
+// hashesAtOnce bounds the memory and the processors that logins can take together, and hashesWaiting how many more may wait for
+// their turn: a third of a second of work. Whatever comes beyond that is refused at once, so that no crowd of strangers makes
+// others wait.
+const (
+	hashesAtOnce  = 2
+	hashesWaiting = 32
+)
+
+// ErrPasswordsBusy refuses a password because too many others are waiting to be compared.
+var ErrPasswordsBusy = errors.New("too many passwords are being checked")
 
 // passwords hashes with bounded concurrency.
 type passwords struct {
 	cost  hashCost
-	slots chan struct{}
+	room  chan struct{} // one for each computation that runs or waits
+	slots chan struct{} // one for each that runs
 }
 
 func newPasswords(cost hashCost) *passwords {
-	return &passwords{cost: cost, slots: make(chan struct{}, hashesAtOnce)}
+	return &passwords{cost: cost, room: make(chan struct{}, hashesAtOnce+hashesWaiting), slots: make(chan struct{}, hashesAtOnce)}
+}
+
+// turn waits until the caller may compute a hash, which it does before it calls done. It gives up with ctx, and at once where
+// too many wait already.
+func (p *passwords) turn(ctx context.Context) (done func(), err error) {
+	select {
+	case p.room <- struct{}{}:
+	default:
+		return nil, ErrPasswordsBusy
+	}
+	select {
+	case p.slots <- struct{}{}:
+		return func() { <-p.slots; <-p.room }, nil
+	case <-ctx.Done():
+		<-p.room
+		return nil, ctx.Err()
+	}
 }
 
 // hash is a new salted hash of a password, in the usual $argon2id$ notation.
 func (p *passwords) hash(ctx context.Context, password string) (string, error) {
-	var salt [16]byte
-	rand.Read(salt[:])
-	sum, err := p.derive(ctx, password, salt[:], p.cost, 32)
+	done, err := p.turn(ctx)
 	if err != nil {
 		return "", err
 	}
+	defer done()
+	var salt [16]byte
+	rand.Read(salt[:])
+	sum := p.cost.derive(password, salt[:], 32)
 	enc := base64.RawStdEncoding.EncodeToString
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s",
 		argon2.Version, p.cost.memoryKiB, p.cost.time, p.cost.threads, enc(salt[:]), enc(sum)), nil
 }
 
-// matches tells whether password is the one that hash was made of.
-func (p *passwords) matches(ctx context.Context, hash, password string) (bool, error) {
+// matches tells whether password is the one that hash was made of. The caller has its turn.
+func (p *passwords) matches(hash, password string) (bool, error) {
 	h, err := parseHash(hash)
 	if err != nil {
 		return false, err
 	}
-	sum, err := p.derive(ctx, password, h.salt, h.cost, uint32(len(h.sum)))
-	return err == nil && subtle.ConstantTimeCompare(sum, h.sum) == 1, err
+	sum := h.cost.derive(password, h.salt, uint32(len(h.sum)))
+	return subtle.ConstantTimeCompare(sum, h.sum) == 1, nil
 }
 
 // waste takes the time of a comparison, so that an unknown e-mail address answers no faster than a known one.
-func (p *passwords) waste(ctx context.Context, password string) error {
-	_, err := p.derive(ctx, password, make([]byte, 16), p.cost, 32)
-	return err
-}
+func (p *passwords) waste(password string) { p.cost.derive(password, make([]byte, 16), 32) }
 
-func (p *passwords) derive(ctx context.Context, password string, salt []byte, c hashCost, size uint32) ([]byte, error) {
-	select {
-	case p.slots <- struct{}{}:
-		defer func() { <-p.slots }()
-		return argon2.IDKey([]byte(password), salt, c.time, c.memoryKiB, c.threads, size), nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+func (c hashCost) derive(password string, salt []byte, size uint32) []byte {
+	return argon2.IDKey([]byte(password), salt, c.time, c.memoryKiB, c.threads, size)
 }
 
 type passwordHash struct {
@@ -110,6 +129,9 @@ func parseHash(s string) (passwordHash, error) {
 	}
 	return h, nil
 }
+
+// RandomPassword makes a password that cannot be guessed.
+func RandomPassword() string { return randomBase62(20) }
 
 func checkPasswordLength(p string) error {
 	if len(p) < MinPassword || len(p) > MaxPassword {

@@ -2,12 +2,14 @@ package store
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -25,7 +27,7 @@ func TestPasswordHash(t *testing.T) {
 	// A hash made at another cost still matches: the cost is read from the hash.
 	p = newPasswords(hashCost{time: 2, memoryKiB: 128, threads: 1})
 	for password, want := range map[string]bool{"correct horse": true, "Correct horse": false, "": false} {
-		ok, err := p.matches(ctx, hash, password)
+		ok, err := p.matches(hash, password)
 		require.NoError(t, err)
 		require.Equal(t, want, ok, password)
 	}
@@ -56,11 +58,14 @@ func FuzzParseHash(f *testing.F) {
 	})
 }
 
-func TestHashingWaitsForASlotAndGivesUpWithItsCaller(t *testing.T) {
+func TestHashingWaitsForItsTurnAndGivesUpWithItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPasswords(cheap)
+		var running []func()
 		for range hashesAtOnce {
-			p.slots <- struct{}{}
+			done, err := p.turn(t.Context())
+			require.NoError(t, err)
+			running = append(running, done)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -69,10 +74,62 @@ func TestHashingWaitsForASlotAndGivesUpWithItsCaller(t *testing.T) {
 		wg.Go(func() { _, late = p.hash(t.Context(), "waits") })
 		_, err := p.hash(ctx, "gives up")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		<-p.slots
+		running[0]()
 		wg.Wait()
 		require.NoError(t, late)
 	})
+}
+
+func TestBeyondTheQueueOfPasswordsIsRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPasswords(cheap)
+		var running []func()
+		for range hashesAtOnce {
+			done, err := p.turn(t.Context())
+			require.NoError(t, err)
+			running = append(running, done)
+		}
+		var wg sync.WaitGroup
+		for range hashesWaiting {
+			wg.Go(func() {
+				_, err := p.hash(t.Context(), "waits")
+				require.NoError(t, err)
+			})
+		}
+		synctest.Wait()
+		_, err := p.hash(t.Context(), "one too many")
+		require.ErrorIs(t, err, ErrPasswordsBusy)
+		for _, done := range running {
+			done()
+		}
+		wg.Wait()
+		_, err = p.hash(t.Context(), "there is room again")
+		require.NoError(t, err)
+	})
+}
+
+func TestLoginsAreCountedByNetwork(t *testing.T) {
+	s, err := Open(vfs.NewMem(), "state")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	allow := func(from string) bool { return s.AllowLogin(netip.MustParseAddr(from), now).OK }
+	for range LoginsPerMinute {
+		require.True(t, allow("192.0.2.1"))
+		require.True(t, allow("2001:db8::1"))
+	}
+	for _, same := range []string{"192.0.2.1", "192.0.2.200", "::ffff:192.0.2.9", "2001:db8::2:1"} {
+		require.False(t, allow(same), same)
+	}
+	for _, other := range []string{"192.0.3.1", "2001:db8:0:1::1"} {
+		require.True(t, allow(other), other)
+	}
+	for i := range maxNetworks + 10 {
+		allow(netip.AddrFrom4([4]byte{10, byte(i >> 14), byte(i >> 7 & 127), byte(i & 127)}).String())
+	}
+	require.LessOrEqual(t, s.live.attempts.windows.Len(), maxNetworks)
+	now = now.Add(time.Minute)
+	require.True(t, allow("192.0.2.1"))
 }
 
 func TestLockout(t *testing.T) {

@@ -8,6 +8,7 @@ if ! enough_node || ! packages; then
 	echo "web: $why; the dashboard is left out. To get it: install Node 20.19 or later and run make web build" >&2
 	exit 0
 fi
+echo "web: building the dashboard" >&2
 npm run --silent generate >/dev/null
 npm run --silent check
 rm -rf .dist

@@ -15,6 +15,7 @@ packages() {
 	if [ -d node_modules ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then
 		return 0
 	fi
+	echo "web: fetching the packages of the dashboard with npm; this can take a minute" >&2
 	npm ci --silent && touch node_modules/.package-lock.json && return 0
 	why="npm could not fetch its packages"
 	return 1

@@ -13,7 +13,8 @@
 //   - Truth: the outcomes that an honest verifier may give for any address.
 //   - Referee: connections, recipients and refusals by source address and
 //     persona, held against what that persona tolerates; and those of each
-//     narrow route over all sources, which ask it one at a time.
+//     narrow route over all sources, which ask it one at a time, as they do
+//     each tenant of a gateway or hoster.
 //   - List, truth and score files, and the override file that scales a prober's
 //     budgets as the internet's speed-up scales the personas' limits.
 //

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bufio"
 	"io"
 	"strconv"
 	"strings"
@@ -43,6 +44,25 @@ func WriteList(out io.Writer, w *World, rows int, seed uint64) error {
 	return err
 }
 
+// WriteHomes writes a CSV list with one address of each of the first rows domains of Config.Homes; of all of them when there are fewer.
+func WriteHomes(out io.Writer, w *World, rows int) error {
+	l := lister{World: w, seed: mix(w.config.Seed ^ hashString("homes"))}
+	b := bufio.NewWriterSize(out, flushAt)
+	if _, err := b.WriteString(ListHeader + "\n"); err != nil {
+		return err
+	}
+	var line []byte
+	for i := range min(rows, w.config.Homes) {
+		p := l.personAt(i)
+		p.domain = w.byName[homeName(i)]
+		line = l.appendCells(line[:0], i, p, func(b []byte) []byte { return appendAddress(b, p) })
+		if _, err := b.Write(line); err != nil {
+			return err
+		}
+	}
+	return b.Flush()
+}
+
 // lister makes rows by number.
 type lister struct {
 	*World
@@ -80,10 +100,15 @@ func pick(words []string, draw uint64) string { return words[draw%uint64(len(wor
 // appendRow appends line i: seven cells and a line feed.
 func (l *lister) appendRow(b []byte, i int) []byte {
 	p := l.personAt(i)
+	return l.appendCells(b, i, p, func(b []byte) []byte { return l.appendEmail(b, i, p) })
+}
+
+// appendCells appends a line of p with the e-mail cell that email appends.
+func (l *lister) appendCells(b []byte, i int, p person, email func([]byte) []byte) []byte {
 	b = strconv.AppendInt(b, int64(i)+1, 10)
 	b = appendTitle(append(b, ','), p.first)
 	b = appendTitle(append(b, ','), string(p.last[:]))
-	b = l.appendEmail(append(b, ','), i, p)
+	b = email(append(b, ','))
 	b = appendCompany(append(b, ','), p)
 	b = append(append(b, ','), pick(cities, p.draw>>40)...)
 	b = appendNote(append(b, ','), p)

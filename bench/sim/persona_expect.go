@@ -14,7 +14,7 @@ func candid(shown Mailbox) []Outcome {
 		return []Outcome{{"INVALID", "mailbox_disabled"}}
 	case Moved:
 		// 551 says that no mailbox is here; no verifier is bound to know where it went.
-		return []Outcome{{"INVALID", "mailbox_not_found"}, {"INVALID", "mailbox_disabled"}, {"UNKNOWN", "protocol_error"}}
+		return []Outcome{{"INVALID", "mailbox_not_found"}, {"INVALID", "mailbox_disabled"}, {"UNKNOWN", "unclear_refusal"}}
 	default:
 		return []Outcome{{"INVALID", "mailbox_not_found"}}
 	}
@@ -30,17 +30,13 @@ func or(base expectation, more ...Outcome) expectation {
 	return func(shown Mailbox) []Outcome { return append(base(shown), more...) }
 }
 
-// undecided accepts what exists but gives neither yes nor no for the rest, so
-// that an acceptance stays unconfirmed.
+// undecided accepts what exists and puts the rest off as unknown users: that
+// confirms an acceptance, and condemns no mailbox.
 func undecided(shown Mailbox) []Outcome {
-	switch shown {
-	case Present:
-		return []Outcome{{"RISKY", "accepted_unconfirmed"}}
-	case Absent:
+	if shown == Absent {
 		return []Outcome{{"UNKNOWN", "temporary_error"}}
-	default:
-		return candid(shown)
 	}
+	return candid(shown)
 }
 
 // picky accepts every name but those it has been told to refuse.

@@ -90,7 +90,7 @@ func refusers() []*Persona {
 			sayRefused: "550-Verification failed for <{from}>\n550-The mail server could not deliver to it: No Such User Here\n550 Sender verify failed"}}),
 		house("sender-refused", blocked, habit{refuseAt: stageMail, texts: texts{
 			sayRefused: "550 5.1.8 <{from}>: Sender address rejected: Domain not found"}}),
-		house("relay-denied", always(Outcome{"UNKNOWN", "blocked"}, Outcome{"UNKNOWN", "protocol_error"},
+		house("relay-denied", always(Outcome{"UNKNOWN", "blocked"}, Outcome{"UNKNOWN", "relay_denied"},
 			Outcome{"UNKNOWN", "connection_failed"}, Outcome{"UNKNOWN", "temporary_error"}),
 			habit{refuseAt: stageRcpt, texts: texts{sayRefused: "554 5.7.1 <{to}>: Relay access denied"}}),
 		house("temporary", always(Outcome{"UNKNOWN", "temporary_error"}), habit{refuseAt: stageRcpt, texts: texts{

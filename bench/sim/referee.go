@@ -41,13 +41,13 @@ const maxMeters = 1 << 16
 //  2. A window holds between 59 and 60 parts of its minute or hour, so that no
 //     rate is overstated.
 //  3. All hosts of a provider are one, whatever the personas of its tenants.
-//  4. A narrow route is counted once more, over all sources (referee_route.go).
+//  4. A narrow route is counted once more, over all sources, and so are the sources of a tenant (referee_route.go).
 type Referee struct {
 	speedup float64
 
 	mu     sync.Mutex // guards what follows
 	meters map[meterKey]*meter
-	routes map[string]*routeMeter // narrow ones, maxMeters at most
+	routes map[string]*routeMeter // narrow ones and tenants, maxMeters at most
 }
 
 // meterKey is one source seen by one cluster of hosts.

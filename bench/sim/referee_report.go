@@ -15,7 +15,7 @@ type Report struct {
 	Silences    int64      `json:"silences"` // times that one began to accept everybody from it instead
 	By          []Entry    `json:"by"`       // the excesses
 	Peaks       []Entry    `json:"peaks"`    // the highest value of each limited kind, whether within the limit or not
-	Routes      []RouteUse `json:"routes"`   // the narrow routes, all sources together
+	Routes      []RouteUse `json:"routes"`   // the narrow routes and the tenants, all sources together
 }
 
 // Entry is one kind of limit of one persona towards one source. With several

@@ -11,13 +11,32 @@ import (
 // A narrow route is a receiver that a cluster of probers asks from one address at a time, whatever addresses it has: its mail
 // hosts are one site's, and to them all who ask on behalf of one asker are one. So its minute and its hour are counted over all
 // sources together, and who else is still there when a source asks. A wide receiver is as large as the world: each source has
-// a budget of its own there, and it has no route here.
+// a budget of its own there, and it has no route here. A receiver with tenants counts each source for itself, too, but each domain
+// is a route that one source at a time may ask.
 
-// wideProviders are those that a prober's table marks so. Everybody else is narrow.
-var wideProviders = []string{"google", "microsoft365", "outlook", "yahoo", "icloud", "gmx", "qq", "netease", "mailru"}
+// The kinds of receiver, as a prober's table has them.
+const (
+	narrow   = "narrow"
+	wide     = "wide"
+	tenanted = "tenants"
+)
 
-// Wide tells whether a persona may be asked from several sources at a time.
-func (p *Persona) Wide() bool { return slices.Contains(wideProviders, p.Provider) }
+// Those that are not narrow.
+var (
+	wideProviders    = []string{"google", "microsoft365", "outlook", "yahoo", "icloud", "gmx", "qq", "netease", "mailru"}
+	tenantsProviders = []string{"mimecast", "proofpoint", "barracuda", "cisco", "zoho", "godaddy"}
+)
+
+// Kind tells how several sources may ask a persona: narrow, wide or tenants.
+func (p *Persona) Kind() string {
+	switch {
+	case slices.Contains(wideProviders, p.Provider):
+		return wide
+	case slices.Contains(tenantsProviders, p.Provider):
+		return tenanted
+	}
+	return narrow
+}
 
 // Kinds of excess of a route, all sources together.
 const (
@@ -30,7 +49,10 @@ const (
 // everySource is what a report has for a source where it speaks of all of them.
 const everySource = "every source"
 
-func routeKindName(kind int) string {
+func (m *routeMeter) kindName(kind int) string {
+	if m.tenant && kind == overSources {
+		return "sources_of_a_tenant"
+	}
 	return [routeKinds]string{"sources_of_a_route", "rcpts_of_a_route_per_minute", "refusals_of_a_route_per_hour"}[kind]
 }
 
@@ -39,10 +61,11 @@ func (m *routeMeter) limitOf(kind int) int {
 	return [routeKinds]int{1, m.limits.RcptsPerMinute, m.limits.RefusalsPerHour}[kind]
 }
 
-// routeMeter is what all sources do to one narrow route.
+// routeMeter is what all sources do to one narrow route, or to one domain of a receiver with tenants.
 type routeMeter struct {
 	persona string // or the provider's id
-	limits  Limits // scaled
+	limits  Limits // scaled; none of a tenant, for each source has its own
+	tenant  bool
 
 	mu       sync.Mutex // guards what follows
 	open     map[netip.Addr]int
@@ -52,11 +75,13 @@ type routeMeter struct {
 	tallies  [routeKinds]tally
 }
 
-// routeKey names the route of a domain: its provider, or its sorted hosts; empty where it is wide.
+// routeKey names the route of a domain: its provider, itself where that has tenants, or its sorted hosts; empty where it is wide.
 func routeKey(d *Domain) string {
-	switch {
-	case d.Persona.Wide():
+	switch kind := d.Persona.Kind(); {
+	case kind == wide:
 		return ""
+	case kind == tenanted:
+		return d.Name
 	case d.Persona.Provider != "":
 		return d.Persona.Provider
 	case len(d.MX) == 0:
@@ -81,6 +106,9 @@ func (r *Referee) routeFor(d *Domain) *routeMeter {
 	if m == nil && len(r.routes) < maxMeters {
 		m = &routeMeter{persona: d.Persona.Name, limits: d.Persona.Limits.scaled(r.speedup), open: map[netip.Addr]int{}, sources: map[netip.Addr]bool{},
 			asked: window{part: time.Second}, refusals: window{part: time.Minute}}
+		if d.Persona.Kind() == tenanted {
+			m.tenant, m.limits = true, Limits{}
+		}
 		if p := d.Persona.Provider; p != "" {
 			m.persona = p
 		}
@@ -146,7 +174,7 @@ func (m *routeMeter) note(kind, seen int) {
 	}
 }
 
-// RouteUse is what was seen of the narrow routes of one persona, all sources together.
+// RouteUse is what was seen of the narrow routes of one persona, or of its tenants, all sources together.
 type RouteUse struct {
 	Persona string  `json:"persona"` // or the provider's id
 	Routes  int     `json:"routes"`
@@ -163,7 +191,7 @@ func (r *Referee) reportRoutes(rep *Report) {
 			u = &RouteUse{Persona: m.persona}
 			uses[m.persona] = u
 			for kind := range routeKinds {
-				u.Peaks = append(u.Peaks, Entry{Persona: m.persona, Source: everySource, Kind: routeKindName(kind), Limit: m.limitOf(kind)})
+				u.Peaks = append(u.Peaks, Entry{Persona: m.persona, Source: everySource, Kind: m.kindName(kind), Limit: m.limitOf(kind)})
 			}
 		}
 		m.addTo(u)

@@ -16,7 +16,7 @@ func narrowDomain() (*Domain, *Host) {
 
 func TestRouteIsNamedByItsHosts(t *testing.T) {
 	d, _ := narrowDomain()
-	google, mimecast := &Persona{Provider: "google"}, &Persona{Provider: "mimecast"}
+	google, mimecast, orange := &Persona{Provider: "google"}, &Persona{Provider: "mimecast"}, &Persona{Provider: "orange"}
 	for _, tt := range []struct {
 		domain Domain
 		want   string
@@ -24,7 +24,8 @@ func TestRouteIsNamedByItsHosts(t *testing.T) {
 		{*d, "mx.example,mx2.example"},
 		{Domain{Name: "own.example", Persona: d.Persona}, "own.example"},
 		{Domain{Name: "g.example", Persona: google, MX: d.MX}, ""},
-		{Domain{Name: "m.example", Persona: mimecast, MX: d.MX}, "mimecast"},
+		{Domain{Name: "m.example", Persona: mimecast, MX: d.MX}, "m.example"},
+		{Domain{Name: "o.example", Persona: orange, MX: d.MX}, "orange"},
 	} {
 		if got := routeKey(&tt.domain); got != tt.want {
 			t.Errorf("%s: route %q, want %q", tt.domain.Name, got, tt.want)
@@ -91,6 +92,61 @@ func TestRefereeCountsRoutesOverAllSources(t *testing.T) {
 		}
 		if uses := r.Report().Routes; len(uses) != 1 || uses[0].Routes != 1 || uses[0].Moved != 1 {
 			t.Errorf("%q: routes %+v", tt.kind, uses)
+		}
+	}
+}
+
+// TestRefereeWantsOneSourceForATenant has two sources ask a gateway: each may use all that it tolerates, but not at one domain.
+func TestRefereeWantsOneSourceForATenant(t *testing.T) {
+	second := netip.MustParseAddr("127.0.0.2")
+	host := strictHost()
+	gateway := *host.Persona
+	gateway.Provider = "proofpoint"
+	host.Persona = &gateway
+	tenant := func(name string) *Domain {
+		d := &Domain{Name: name, Persona: &gateway, MX: []MX{{10, "mx.example"}}}
+		d.route = routeKey(d)
+		return d
+	}
+	a, b := tenant("a.example"), tenant("b.example")
+	visit := func(r *Referee, source netip.Addr, now time.Time, domains ...*Domain) *visit {
+		v := r.arrive(now, source, host)
+		for _, d := range domains {
+			v.rcpt(now)
+			v.asks(r, source, d, now)
+			v.refuse(now, 0)
+		}
+		return v
+	}
+	for _, tt := range []struct {
+		name  string
+		do    func(r *Referee)
+		want  int
+		moved int
+	}{
+		{"each its own", func(r *Referee) {
+			one, other := visit(r, client, noon, a, a), visit(r, second, noon, b, b)
+			one.leave()
+			other.leave()
+		}, 0, 0},
+		{"both at one", func(r *Referee) {
+			one, other := visit(r, client, noon, a), visit(r, second, noon, b, a)
+			one.leave()
+			other.leave()
+		}, 1, 1},
+		{"one after the other", func(r *Referee) {
+			visit(r, client, noon, a).leave()
+			visit(r, second, noon.Add(time.Minute), a).leave()
+		}, 0, 1},
+	} {
+		r := NewReferee(1)
+		tt.do(r)
+		got, moved := excesses(r), 0
+		for _, u := range r.Report().Routes {
+			moved += u.Moved
+		}
+		if got["sources_of_a_tenant"] != tt.want || moved != tt.moved || got["refusals_of_a_route_per_hour"] != 0 {
+			t.Errorf("%s: %v, %d moved, want %d and %d", tt.name, got, moved, tt.want, tt.moved)
 		}
 	}
 }

@@ -183,3 +183,22 @@ func appendReply(dst []byte, r *reply, f *fillings) []byte {
 	}
 	return dst
 }
+
+// Refuses tells whether the persona's last word on a mailbox in state m is a permanent refusal (5xx) of the recipient.
+func (p *Persona) Refuses(m Mailbox) bool {
+	h := &p.habit
+	s := sayRcpt
+	switch shown := h.shown(m); {
+	case h.takesAll:
+	case h.picky && shown == Absent, shown == Present:
+	case h.picky && shown == Disabled, shown == Absent:
+		s = sayAbsent
+	case shown == Full:
+		s = sayFull
+	case shown == Disabled:
+		s = sayDisabled
+	case shown == Moved:
+		s = sayMoved
+	}
+	return h.said[s].pieces[0].text[0] == '5'
+}

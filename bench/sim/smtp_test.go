@@ -71,6 +71,9 @@ func (h *harness) checkMailbox(p *Persona, host *Host, address string, m Mailbox
 	if !matches(said, wantCode(p, m)) {
 		h.t.Errorf("%s: mailbox state %d, expecting %v: %s", p.Name, m, p.Expect(m), said)
 	}
+	if refused := said[0] == '5'; refused != p.Refuses(m) {
+		h.t.Errorf("%s: mailbox state %d, Refuses says %t: %s", p.Name, m, p.Refuses(m), said)
+	}
 }
 
 // askOnce gives what a host says of one recipient, on a connection of its own.

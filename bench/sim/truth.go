@@ -30,7 +30,7 @@ var (
 	badSyntax   = []Outcome{{statusInvalid, "invalid_syntax"}}
 	noDomain    = []Outcome{{statusInvalid, "domain_not_found"}}
 	noRecords   = []Outcome{{statusInvalid, "no_mail_server"}}
-	noMailUsers = []Outcome{{statusUnknown, "protocol_error"}, {statusUnknown, "blocked"}}
+	noMailUsers = []Outcome{{statusUnknown, "relay_denied"}, {statusUnknown, "blocked"}}
 )
 
 // settled is what may honestly be said of each kind of mailbox at p.

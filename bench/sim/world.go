@@ -26,6 +26,12 @@ type Config struct {
 	DNS netip.AddrPort
 	// Punishers adds the receivers that change their mind about a source that asks much.
 	Punishers bool
+	// Tenants adds so many company domains, half of them at each of two gateways (tenants of proofpoint and barracuda). Lists
+	// have none of them; Addresses has.
+	Tenants int
+	// Homes adds so many company domains of the plainest mail software, home-0.example and on. Each has host names of its own,
+	// at machines of a dozen domains, of more from 96,000 on. WriteList has none of them; WriteHomes has.
+	Homes int
 	// HTTP is where the referee report is served; the zero value serves none.
 	HTTP netip.AddrPort
 }
@@ -105,7 +111,7 @@ type Domain struct {
 
 	domainFlags
 	key   uint64 // seeds its mailboxes
-	route string // names its narrow route; empty where it is wide
+	route string // names what one source at a time may ask; empty where it is wide
 }
 
 // Role says which part a host plays for its domains.

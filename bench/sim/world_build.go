@@ -48,7 +48,21 @@ func (b *builder) settle() {
 	}
 	b.special(aLabels, b.persona("postfix", PlainDNS), rowsInternation, domainFlags{})
 	b.fillUp()
+	gateways := [...]*Persona{b.persona("proofpoint", PlainDNS), b.persona("barracuda", PlainDNS)}
+	for i := range b.config.Tenants {
+		b.add(fmt.Sprintf("tenant-%d.example", i), gateways[i%len(gateways)], "", domainFlags{})
+	}
+	plain, machines := b.persona("postfix", PlainDNS), min(b.config.Homes/domainsOfAHoster+1, maxHomeMachines)
+	for i := range b.config.Homes {
+		b.add(homeName(i), plain, fmt.Sprintf("homes-%d.example", i%machines), domainFlags{ownHosts: true})
+	}
 }
+
+// maxHomeMachines bounds the machines of Config.Homes: each is a listener.
+const maxHomeMachines = 8000
+
+// homeName is the i-th domain of Config.Homes.
+func homeName(i int) string { return fmt.Sprintf("home-%d.example", i) }
 
 // share is how many rows and which public domains p has; nth counts the
 // personas of its provider before it.

@@ -65,7 +65,7 @@ func hasHosts(odd Oddity) bool {
 func (b *builder) site(d *Domain, operator string) string {
 	p := d.Persona
 	bears := p.Limits.Connections == 0 || p.Limits.Connections >= patient
-	if p.Provider != "" || bears && p.Limits.RefusalsPerHour == 0 && d.key%vanityOf == 0 {
+	if p.Provider != "" || d.ownHosts || bears && p.Limits.RefusalsPerHour == 0 && d.key%vanityOf == 0 {
 		return d.Name
 	}
 	return operator

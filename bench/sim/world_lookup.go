@@ -35,6 +35,7 @@ type domainFlags struct {
 	typo       bool // looks like a great domain
 	folds      bool // dots and +tags of the local part do not count
 	compact    bool // its local parts have no dots
+	ownHosts   bool // its hosts are named after it
 }
 
 // index makes the maps that answer questions, once the domains are all there.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -34,7 +35,9 @@ type office interface {
 	Users(ctx context.Context) ([]userView, error)
 	SetDisabled(ctx context.Context, user string, disabled bool) (userView, error)
 	SetLimits(ctx context.Context, user string, l store.Limits) (userView, error)
-	CreateKey(ctx context.Context, user, name string, test bool) (keyView, error)
+	ResetLink(ctx context.Context, user string) (resetView, error)
+	TOTPOff(ctx context.Context, user string) (userView, error)
+	CreateKey(ctx context.Context, user string, n store.NewKey) (keyView, error)
 	Keys(ctx context.Context, user string) ([]keyView, error) // of everybody when user is empty
 	RevokeKey(ctx context.Context, id string) error
 	Grant(ctx context.Context, g grant) (creditsView, error)
@@ -43,7 +46,9 @@ type office interface {
 	Suppress(ctx context.Context, kind, name, note string) (wishView, error)
 	Suppressions(ctx context.Context) ([]wishView, error)
 	Unsuppress(ctx context.Context, kind, name string) error
-	Erase(ctx context.Context, address string) (api.Erased, error)
+	Erase(ctx context.Context, address string) (api.Receipt, error)
+	Receipt(ctx context.Context, id string) (api.Receipt, error)
+	Receipts(ctx context.Context) ([]api.Receipt, error) // newest first
 	Backup(ctx context.Context, dir string, jobs bool) error
 	Acts(ctx context.Context, cursor string, limit int, wanted actFilter) (views []actView, next string, err error) // newest first
 	Close() error
@@ -57,7 +62,14 @@ type userView struct {
 	Disabled bool         `json:"disabled"`
 	Created  time.Time    `json:"created_at"`
 	Limits   store.Limits `json:"limits"`
+	TOTP     bool         `json:"totp"`
 	Password string       `json:"password,omitempty"`
+}
+
+// resetView is a link for a new password: a path where the server does not know how it is reached.
+type resetView struct {
+	URL     string    `json:"url"`
+	Expires time.Time `json:"expires_at"`
 }
 
 // keyView is an API key; the secret is there once, when it is made.
@@ -69,7 +81,12 @@ type keyView struct {
 	Last4    string     `json:"last4"`
 	Created  time.Time  `json:"created_at"`
 	LastUsed *time.Time `json:"last_used_at"`
-	Secret   string     `json:"key,omitempty"`
+
+	Scopes   store.Scopes   `json:"scopes"`
+	Expires  *time.Time     `json:"expires_at"`
+	Networks []netip.Prefix `json:"networks"`
+
+	Secret string `json:"key,omitempty"`
 }
 
 // grant is credits for an account, or from it.
@@ -109,7 +126,7 @@ type wishView struct {
 // whereFlags say where a command is carried out.
 type whereFlags struct {
 	Data   string `help:"A store at rest: no server may be running on it." default:"./probity-data" type:"path" placeholder:"DIR"`
-	Server string `help:"A running server instead; the environment variable PROBITY_ADMIN_KEY holds a live key of an admin." placeholder:"URL"`
+	Server string `help:"A running server instead; the environment variable PROBITY_ADMIN_KEY holds a live key of an admin with the scope admin." placeholder:"URL"`
 }
 
 const adminKeyVariable = "PROBITY_ADMIN_KEY" // and no flag: command lines are seen by everybody on the machine

@@ -20,7 +20,7 @@ type auditCmd struct {
 	listFlags
 	Limit int    `help:"How many, from the newest." default:"50"`
 	By    string `help:"Only what was done by those whose name or address has these letters."`
-	Act   string `help:"Only this act, in the words of the log: 'key create'."`
+	Act   string `help:"Only this act, in the words of the log: 'key create'. Without it, all but downloads."`
 }
 
 // Validate is called by the parser. An act that is never written is a slip: an empty table would say that nobody did it.
@@ -44,18 +44,18 @@ func (c *auditCmd) sayNone(con *console) {
 		words += fmt.Sprintf(" --by %q", c.By)
 	}
 	if words == "" {
-		fmt.Fprintln(con.err, "the audit log has no entry yet")
+		fmt.Fprintln(con.err, "the audit log has no entry yet; look for downloads with --act download")
 		return
 	}
-	fmt.Fprintf(con.err, "no entry of the audit log matches%s; leave that out to see all\n", words)
+	fmt.Fprintf(con.err, "no entry of the audit log matches%s; leave that out to see all, and look for downloads with --act download\n", words)
 }
 
-// actFilter says which acts are wanted; empty fields take all.
+// actFilter says which acts are wanted; empty fields take all but downloads.
 type actFilter struct{ by, act string }
 
 // wants is the server's own rule.
 func (f actFilter) wants(a *actView) bool {
-	return (f.act == "" || a.Act == f.act) && strings.Contains(strings.ToLower(a.By), strings.ToLower(f.by))
+	return api.WantedAct(a.Act, f.act) && strings.Contains(strings.ToLower(a.By), strings.ToLower(f.by))
 }
 
 // actView is a line of the audit log, as the server's JSON has it.

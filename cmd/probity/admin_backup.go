@@ -32,11 +32,11 @@ func (c *backupCmd) Run(ctx context.Context, con *console) error {
 	})
 }
 
-// The bounds of a backup that comes from a server, and the name of its last, empty entry.
+// What a backup that comes from a server may hold, and the name of its last, empty entry. Its files are not counted: each job has some,
+// and the disk is their bound. Where it is full the backup fails, and what was written is removed.
 const (
-	maxBackupFiles = 100_000
-	backupEnd      = "complete"
-	backupDepth    = 2 // jobs, the job, its file
+	backupEnd   = "complete"
+	backupDepth = 2 // jobs, the job, its file
 )
 
 // unpackBackup writes the files of a tar stream to a folder.
@@ -45,7 +45,7 @@ func unpackBackup(r io.Reader, dir string) error {
 		if err := os.Mkdir(part, 0o700); err != nil {
 			return err
 		}
-		return unpackInto(tar.NewReader(r), part)
+		return unpack(tar.NewReader(r), func(name string, r io.Reader) error { return unpackFile(r, filepath.Join(part, name)) })
 	})
 }
 
@@ -73,8 +73,9 @@ func wholeFolder(dir string, write func(part string) error) (err error) {
 	return syncFolder(filepath.Dir(dir))
 }
 
-func unpackInto(t *tar.Reader, dir string) error {
-	for range maxBackupFiles {
+// unpack has put write each file of a backup, under its name in the folder.
+func unpack(t *tar.Reader, put func(name string, r io.Reader) error) error {
+	for {
 		h, err := t.Next()
 		switch {
 		case errors.Is(err, io.EOF):
@@ -86,18 +87,16 @@ func unpackInto(t *tar.Reader, dir string) error {
 		case h.Typeflag != tar.TypeReg || !filepath.IsLocal(h.Name) || strings.Count(h.Name, "/") > backupDepth:
 			return fmt.Errorf("the backup has an entry %q that is no file of a store", h.Name)
 		}
-		path := filepath.Join(dir, filepath.FromSlash(h.Name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return err
-		}
-		if err := unpackFile(t, path); err != nil {
+		if err := put(filepath.FromSlash(h.Name), t); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("the backup has more than %d files", maxBackupFiles)
 }
 
 func unpackFile(r io.Reader, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

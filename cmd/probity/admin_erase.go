@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"probity/api"
@@ -16,85 +17,110 @@ import (
 
 type eraseCmd struct {
 	listFlags
-	Address string `arg:"" help:"The address to forget, in any of its spellings."`
+	Address string `arg:"" optional:"" help:"The address to forget, in any of its spellings."`
+	Receipt string `help:"Show this receipt again, as it is now." placeholder:"ID"`
+	List    bool   `help:"Show the receipts of the newest 100 erasures."`
 }
 
-// Run prints what was removed.
+// Validate is called by the parser.
+func (c *eraseCmd) Validate() error {
+	asked := 0
+	for _, given := range []bool{c.Address != "", c.Receipt != "", c.List} {
+		if given {
+			asked++
+		}
+	}
+	if asked != 1 {
+		return errors.New("give the address to forget, or --receipt ID, or --list")
+	}
+	return nil
+}
+
+// Run prints the receipt.
 func (c *eraseCmd) Run(ctx context.Context, con *console) error {
 	return c.in(con, func(o office) error {
-		removed, err := o.Erase(ctx, c.Address)
+		receipts, err := c.receipts(ctx, o)
 		if err != nil {
 			return err
 		}
-		return printRows(con, c.JSON, "CACHED\tJOBS", []api.Erased{removed}, func(e api.Erased) []string {
-			return []string{strconv.Itoa(e.Cached), strconv.Itoa(e.Jobs)}
-		})
+		if err := printRows(con, c.JSON, "RECEIPT\tASKED\tSTATUS\tHASH\tJOBS\tROWS\tCACHED\tAGES OUT", receipts, receiptCells); err != nil {
+			return err
+		}
+		if c.Address == "" || receipts[0].Status == "done" {
+			return nil
+		}
+		why := ""
+		if p := receipts[0].Problem; p != nil {
+			why = ": " + *p
+		}
+		fmt.Fprintf(con.err, "not finished%s. A running server tries again each minute; look with: probity erase --receipt %s\n", why, receipts[0].ID)
+		return nil
 	})
 }
 
-// eraseEverywhere forgets an address, given in folded form, wherever we keep what is known of one: in the files of jobs,
-// which ask no more for it then, in the cache, and in answers kept for their Idempotency-Key.
-func eraseEverywhere(c *coordinator.Coordinator, s *store.Store, uncache func(context.Context, engine.Address) (int, error)) func(context.Context, string) (api.Erased, error) {
-	return func(ctx context.Context, folded string) (removed api.Erased, err error) {
-		a, err := engine.Parse(folded)
-		if err != nil {
-			return removed, fmt.Errorf("address to erase: %w", err)
-		}
-		if removed.Jobs, err = c.Erase(ctx, a.Folded()); err != nil {
-			return removed, err
-		}
-		if removed.Cached, err = uncache(ctx, a); err != nil {
-			return removed, err
-		}
-		answers, err := s.EraseAnswers(func(body []byte) bool { return names(body, a.Folded()) })
-		removed.Cached += answers
-		return removed, err
+func (c *eraseCmd) receipts(ctx context.Context, o office) ([]api.Receipt, error) {
+	if c.List {
+		return o.Receipts(ctx)
+	}
+	one := func() (api.Receipt, error) { return o.Erase(ctx, c.Address) }
+	if c.Receipt != "" {
+		one = func() (api.Receipt, error) { return o.Receipt(ctx, c.Receipt) }
+	}
+	r, err := one()
+	return []api.Receipt{r}, err
+}
+
+// shownHash is how much of the hash of an address a table shows: enough to tell whose receipt it is. JSON has the whole.
+const shownHash = 12
+
+func receiptCells(r api.Receipt) []string {
+	ages := make([]string, len(r.AgesOut))
+	for i, a := range r.AgesOut {
+		ages[i] = a.String()
+	}
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return []string{r.ID, moment(time.Time(r.Asked)), r.Status, r.Hash[:min(len(r.Hash), shownHash)], number(r.Jobs), number(r.Rows), number(r.Cached), strings.Join(ages, ", ")}
+}
+
+// keptAnswers deletes the answers about an address that are kept for their Idempotency-Key.
+func keptAnswers(s *store.Store) func(folded string) (int, error) {
+	return func(folded string) (int, error) {
+		return s.EraseAnswers(func(body []byte) bool { return api.IsAbout(body, folded) })
 	}
 }
 
-// uncache deletes the verdicts of an address, and counts them: in this process's cache, or in those of a coordinator's nodes, which
-// are told later where they are away.
-func (n *node) uncache(ctx context.Context, a engine.Address) (int, error) {
-	if n.fleet == nil {
-		return uncacheFrom(n.cache)(ctx, a)
+// newEraser makes the eraser of a node: of the cache in this process, or of those of a coordinator's nodes.
+func (n *node) newEraser() *coordinator.Eraser {
+	cfg := coordinator.EraserConfig{Store: n.store, Jobs: n.coordinator, Answers: keptAnswers(n.store), Log: n.log}
+	if n.fleet != nil {
+		cfg.Caches = n.fleet
+	} else {
+		cfg.Caches = ownCache{n.cache}
 	}
-	cached, away, err := n.fleet.Forget(ctx, a.Folded())
-	if len(away) > 0 {
-		n.log.Warn("nodes are away: they forget an erased address when they are back", "nodes", away)
-	}
-	return cached, err
+	return coordinator.NewEraser(cfg)
 }
 
-// uncacheFrom deletes the verdict of an address from one cache.
-func uncacheFrom(k *cache.Cache) func(context.Context, engine.Address) (int, error) {
-	return func(_ context.Context, a engine.Address) (n int, err error) {
-		key := k.Keyer().Key(a)
-		if _, cached := k.Get(key, time.Now()); cached {
-			n = 1
-		}
-		if err := k.Delete(key); err != nil {
-			return 0, fmt.Errorf("cache: %w", err)
-		}
-		return n, nil
+// ownCache is the cache of this process as the only one.
+type ownCache struct{ *cache.Cache }
+
+// Forget implements coordinator.Caches.
+func (k ownCache) Forget(_ context.Context, folded string, done func(string) bool) (map[string]int, []string, error) {
+	if done(hostName()) {
+		return nil, nil, nil
 	}
+	a, err := engine.Parse(folded)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, verdicts := k.Keyer().Key(a), 0
+	if _, cached := k.Get(key, time.Now()); cached {
+		verdicts = 1
+	}
+	if err := k.Delete(key); err != nil {
+		return nil, nil, err
+	}
+	return map[string]int{hostName(): verdicts}, nil, nil
 }
 
-// names tells whether a kept answer is about the address.
-func names(body []byte, folded string) bool {
-	var answer struct {
-		Email   string `json:"email"`
-		Details struct {
-			Normalized string `json:"normalized_email"`
-			DidYouMean string `json:"did_you_mean"`
-		} `json:"details"`
-	}
-	if json.Unmarshal(body, &answer) != nil {
-		return false
-	}
-	for _, s := range []string{answer.Email, answer.Details.Normalized, answer.Details.DidYouMean} {
-		if a, err := engine.ParseTrimmed(s); err == nil && a.Folded() == folded {
-			return true
-		}
-	}
-	return false
-}
+// Reachable implements coordinator.Caches.
+func (ownCache) Reachable(string) bool { return true }

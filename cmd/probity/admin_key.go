@@ -3,6 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"probity/store"
 )
 
 type keyCmd struct {
@@ -16,12 +21,53 @@ type keyCreateCmd struct {
 	User string `required:"" help:"E-mail address or id of the account." placeholder:"EMAIL"`
 	Name string `required:"" help:"What the key is for." placeholder:"NAME"`
 	Test bool   `help:"A test key: costs nothing, probes nothing."`
+
+	Scope   []string `help:"What the key opens: verify, jobs, account, admin (of an admin's account); repeatable. Default: verify and jobs." placeholder:"SCOPE"`
+	Expires string   `help:"When it ends: a date, a time such as 2027-01-31T12:00:00Z, or a number of days such as 90d. Default: never." placeholder:"WHEN"`
+	Network []string `help:"Where it may be used from: an address or a prefix; repeatable. Default: anywhere." placeholder:"CIDR"`
+}
+
+// newKey reads the flags.
+func (c *keyCreateCmd) newKey(now time.Time) (n store.NewKey, err error) {
+	n = store.NewKey{Name: c.Name, Test: c.Test}
+	if n.Scopes, err = store.ParseScopes(c.Scope); err != nil {
+		return n, fmt.Errorf("%w: --scope: %v", errUsage, err)
+	}
+	if n.Networks, err = store.ParseNetworks(c.Network); err != nil {
+		return n, fmt.Errorf("%w: --network: %v", errUsage, err)
+	}
+	if c.Expires != "" {
+		n.Expires, err = parseExpiry(c.Expires, now)
+	}
+	return n, err
+}
+
+// maxExpiryDays bounds --expires in days.
+const maxExpiryDays = 36_500
+
+// parseExpiry reads a date (its first moment in UTC), a time, or a number of days from now.
+func parseExpiry(s string, now time.Time) (time.Time, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n > 0 && n <= maxExpiryDays {
+			return now.AddDate(0, 0, n), nil
+		}
+	}
+	for _, form := range []string{time.DateOnly, time.RFC3339} {
+		if at, err := time.Parse(form, s); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%w: --expires %q; write a date such as 2027-01-31, a time such as 2027-01-31T12:00:00Z, or days such as 90d", errUsage, s)
 }
 
 // Run prints the key, and nothing else on standard output.
 func (c *keyCreateCmd) Run(ctx context.Context, con *console) error {
+	n, err := c.newKey(time.Now())
+	if err != nil {
+		return err
+	}
 	return c.in(con, func(o office) error {
-		k, err := o.CreateKey(ctx, c.User, c.Name, c.Test)
+		k, err := o.CreateKey(ctx, c.User, n)
 		if err != nil {
 			return err
 		}
@@ -42,15 +88,22 @@ func (c *keyListCmd) Run(ctx context.Context, con *console) error {
 		if err != nil {
 			return err
 		}
-		return printRows(con, c.JSON, "ID\tUSER\tNAME\tKIND\tENDS IN\tCREATED\tLAST USED", keys, func(k keyView) []string {
-			kind, used := "live", ""
+		return printRows(con, c.JSON, "ID\tUSER\tNAME\tKIND\tENDS IN\tSCOPES\tNETWORKS\tEXPIRES\tCREATED\tLAST USED", keys, func(k keyView) []string {
+			kind, used, expires := "live", "", ""
 			if k.Test {
 				kind = "test"
 			}
 			if k.LastUsed != nil {
 				used = moment(*k.LastUsed)
 			}
-			return []string{k.ID, k.User, k.Name, kind, k.Last4, moment(k.Created), used}
+			if k.Expires != nil {
+				expires = moment(*k.Expires)
+			}
+			var networks []string
+			for _, p := range k.Networks {
+				networks = append(networks, p.String())
+			}
+			return []string{k.ID, k.User, k.Name, kind, k.Last4, strings.Join(k.Scopes.Names(), ","), strings.Join(networks, ","), expires, moment(k.Created), used}
 		})
 	})
 }

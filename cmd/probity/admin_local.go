@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -47,7 +48,7 @@ func openLocal(dir string, mayMake bool) (*localOffice, error) {
 		}
 		return nil, fmt.Errorf("the store in %s: %w", dir, err)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := ownFolder(dir); err != nil {
 		return nil, err
 	}
 	s, err := store.Open(vfs.Default, state)
@@ -84,7 +85,7 @@ func (r *localOffice) user(name string) (store.User, error) {
 func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 func viewUser(u store.User) userView {
-	return userView{ID: u.ID, Email: u.Email, Role: u.Role, Disabled: u.Disabled, Created: second(u.Created), Limits: u.Limits}
+	return userView{ID: u.ID, Email: u.Email, Role: u.Role, Disabled: u.Disabled, Created: second(u.Created), Limits: u.Limits, TOTP: u.TOTP}
 }
 
 func (r *localOffice) AddUser(ctx context.Context, n store.NewUser) (userView, error) {
@@ -126,8 +127,25 @@ func (r *localOffice) changeUser(name string, change func(id string) error) (use
 	return viewUser(u), err
 }
 
+func (r *localOffice) ResetLink(_ context.Context, user string) (resetView, error) {
+	u, err := r.user(user)
+	if err != nil {
+		return resetView{}, err
+	}
+	token, expires, err := r.store.NewReset(u.ID, byCommandLine(), time.Now())
+	return resetView{URL: api.ResetPage + token, Expires: second(expires)}, err
+}
+
+func (r *localOffice) TOTPOff(_ context.Context, user string) (userView, error) {
+	return r.changeUser(user, func(id string) error { return r.store.TOTPOff(id, "", byCommandLine(), time.Now()) })
+}
+
 func (r *localOffice) viewKey(k store.APIKey) keyView {
-	v := keyView{ID: k.ID, User: k.Account, Name: k.Name, Test: k.Test, Last4: k.Last4, Created: second(k.Created)}
+	v := keyView{ID: k.ID, User: k.Account, Name: k.Name, Test: k.Test, Last4: k.Last4, Created: second(k.Created), Scopes: k.Scopes, Networks: []netip.Prefix{}}
+	v.Networks = append(v.Networks, k.Networks...)
+	if !k.Expires.IsZero() {
+		v.Expires = &k.Expires
+	}
 	if u, err := r.store.User(k.Account); err == nil {
 		v.User = u.Email
 	}
@@ -138,12 +156,12 @@ func (r *localOffice) viewKey(k store.APIKey) keyView {
 	return v
 }
 
-func (r *localOffice) CreateKey(_ context.Context, user, name string, test bool) (keyView, error) {
+func (r *localOffice) CreateKey(_ context.Context, user string, n store.NewKey) (keyView, error) {
 	u, err := r.user(user)
 	if err != nil {
 		return keyView{}, err
 	}
-	secret, k, err := r.store.CreateKey(u.ID, name, test, byCommandLine(), time.Now())
+	secret, k, err := r.store.CreateKey(u.ID, n, byCommandLine(), time.Now())
 	v := r.viewKey(k)
 	v.Secret = secret
 	return v, err
@@ -234,26 +252,52 @@ func (r *localOffice) Unsuppress(_ context.Context, kind, name string) error {
 	return err
 }
 
-// Erase forgets an address with rooms that run nothing: unfinished jobs go on without it when a server does.
-func (r *localOffice) Erase(ctx context.Context, address string) (removed api.Erased, err error) {
+// Erase forgets an address with rooms that run nothing: unfinished jobs go on without it when a server does. A coordinator's folder
+// has no cache: its nodes are told when it runs.
+func (r *localOffice) Erase(ctx context.Context, address string) (receipt api.Receipt, err error) {
 	a, err := engine.ParseTrimmed(address)
 	if err != nil {
-		return removed, fmt.Errorf("address to erase: %w", err)
+		return receipt, fmt.Errorf("address to erase: %w", err)
 	}
 	known, err := lists.Default()
 	if err != nil {
-		return removed, err
-	}
-	memory, err := cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(r.dir, "cache")})
-	if err != nil {
-		return removed, lockedAdvice(r.dir, err)
+		return receipt, err
 	}
 	c := coordinator.New(coordinator.Config{Store: r.store, FS: vfs.Default, Dir: r.dir, Table: engine.DefaultTable(), Lists: known})
-	removed, err = eraseEverywhere(c, r.store, uncacheFrom(memory))(ctx, a.Folded())
-	if err == nil {
-		err = r.store.Audit(store.Act{At: time.Now(), By: byCommandLine(), Act: "erase", Target: "an address"})
+	cfg := coordinator.EraserConfig{Store: r.store, Jobs: c, Answers: keptAnswers(r.store)}
+	if _, err := os.Stat(filepath.Join(r.dir, coordinatorFile)); errors.Is(err, fs.ErrNotExist) {
+		memory, err := cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(r.dir, "cache")})
+		if err != nil {
+			return receipt, lockedAdvice(r.dir, err)
+		}
+		defer memory.Close()
+		cfg.Caches = ownCache{memory}
+	} else if err != nil {
+		return receipt, err
 	}
-	return removed, errors.Join(err, memory.Close())
+	e, err := coordinator.NewEraser(cfg).Erase(ctx, a, byCommandLine(), time.Now())
+	return r.receipt(e), err
+}
+
+// receipt shows an erasure. When the files of a job go is the server's to say: its flags are not known here.
+func (r *localOffice) receipt(e store.Erasure) api.Receipt {
+	return api.ShowReceipt(e, func(string) time.Time { return time.Time{} })
+}
+
+func (r *localOffice) Receipt(_ context.Context, id string) (api.Receipt, error) {
+	e, err := r.store.Erasure(id)
+	if errors.Is(err, store.ErrNotFound) {
+		return api.Receipt{}, fmt.Errorf("there is no erasure %s: erase --list shows what there is", id)
+	}
+	return r.receipt(e), err
+}
+
+func (r *localOffice) Receipts(context.Context) (receipts []api.Receipt, err error) {
+	list, err := r.store.Erasures("", 100)
+	for _, e := range list {
+		receipts = append(receipts, r.receipt(e))
+	}
+	return receipts, err
 }
 
 // Backup writes the copy for its owner's eyes only: it holds what passwords and keys are checked against.

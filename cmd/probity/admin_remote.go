@@ -125,8 +125,25 @@ func (r *remoteOffice) SetLimits(ctx context.Context, user string, l store.Limit
 	return u, err
 }
 
-func (r *remoteOffice) CreateKey(ctx context.Context, user, name string, test bool) (k keyView, err error) {
-	err = r.ask(ctx, http.MethodPost, "keys", map[string]any{"user": user, "name": name, "test": test}, &k)
+func (r *remoteOffice) ResetLink(ctx context.Context, user string) (v resetView, err error) {
+	err = r.ask(ctx, http.MethodPost, "users/"+url.PathEscape(user)+"/reset", nil, &v)
+	return v, err
+}
+
+func (r *remoteOffice) TOTPOff(ctx context.Context, user string) (u userView, err error) {
+	err = r.ask(ctx, http.MethodPost, "users/"+url.PathEscape(user)+"/totp-off", nil, &u)
+	return u, err
+}
+
+func (r *remoteOffice) CreateKey(ctx context.Context, user string, n store.NewKey) (k keyView, err error) {
+	what := map[string]any{"user": user, "name": n.Name, "test": n.Test, "scopes": n.Scopes}
+	if !n.Expires.IsZero() {
+		what["expires_at"] = n.Expires.Format(time.RFC3339)
+	}
+	if n.Networks != nil {
+		what["networks"] = n.Networks
+	}
+	err = r.ask(ctx, http.MethodPost, "keys", what, &k)
 	return k, err
 }
 
@@ -179,9 +196,20 @@ func (r *remoteOffice) Unsuppress(ctx context.Context, kind, name string) error 
 	return r.ask(ctx, http.MethodDelete, withQuery("suppressions", "kind", kind, "name", name), nil, nil)
 }
 
-func (r *remoteOffice) Erase(ctx context.Context, address string) (e api.Erased, err error) {
+func (r *remoteOffice) Erase(ctx context.Context, address string) (e api.Receipt, err error) {
 	err = r.ask(ctx, http.MethodPost, "erase", map[string]any{"address": address}, &e)
 	return e, err
+}
+
+func (r *remoteOffice) Receipt(ctx context.Context, id string) (e api.Receipt, err error) {
+	err = r.askInto(ctx, "erasures/"+url.PathEscape(id), &e)
+	return e, err
+}
+
+func (r *remoteOffice) Receipts(ctx context.Context) ([]api.Receipt, error) {
+	var v struct{ Erasures []api.Receipt }
+	err := r.askInto(ctx, "erasures?limit=100", &v)
+	return v.Erasures, err
 }
 
 // Backup brings the copy here.

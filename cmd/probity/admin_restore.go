@@ -29,7 +29,7 @@ func (c *restoreCmd) Run(con *console) error {
 	if _, err := os.Lstat(state); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is there: move the old data folder away first, it may be wanted still", state)
 	}
-	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+	if err := ownFolder(c.Data); err != nil {
 		return err
 	}
 	from := c.Backup

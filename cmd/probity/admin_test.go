@@ -57,6 +57,23 @@ func (w *adminWorld) rows(args ...string) (rows []map[string]any) {
 	return rows
 }
 
+// A store whose only accounts are customers never gets an admin from serve: the command says so.
+func TestAFirstCustomerIsWarnedOf(t *testing.T) {
+	w := &adminWorld{t: t, data: t.TempDir()}
+	w.where = []string{"--data", w.data}
+	for _, more := range [][]string{nil, {"--json"}} {
+		_, words := w.admin(0, append([]string{"user", "add", fmt.Sprintf("ann%d@example.com", len(more))}, more...)...)
+		require.Contains(t, words, "warning: no account is an admin")
+	}
+	_, words := w.admin(0, "user", "add", "root@example.com", "--role", "admin")
+	require.NotContains(t, words, "warning")
+	_, words = w.admin(0, "user", "add", "cy@example.com")
+	require.NotContains(t, words, "warning")
+	w.admin(0, "user", "disable", "root@example.com")
+	_, words = w.admin(0, "user", "add", "di@example.com")
+	require.Contains(t, words, "warning: no account is an admin")
+}
+
 // adminSheet is a list that names the address that is erased.
 const adminSheet = "email\ngone@shop.example\nkept@shop.example\n"
 
@@ -66,7 +83,7 @@ func newAdminWorld(t *testing.T) (w *adminWorld, key string) {
 	w.where = []string{"--data", w.data}
 	_, words := w.admin(0, "user", "add", "root@example.com", "--role", "admin")
 	require.Contains(t, words, "shown this once")
-	key, _ = w.admin(0, "key", "create", "--user", "root@example.com", "--name", "admin")
+	key, _ = w.admin(0, "key", "create", "--user", "root@example.com", "--name", "admin", "--scope", "admin")
 	c, s, k := adminRooms(t, w.data)
 	_, err := c.Accept(t.Context(), coordinator.Upload{Body: strings.NewReader(adminSheet)})
 	require.NoError(t, err)
@@ -95,7 +112,7 @@ func (w *adminWorld) serveAdmin(key string) {
 	t := w.t
 	c, s, k := adminRooms(t, w.data)
 	server, err := api.New(api.Config{}, api.Rooms{Store: s, Coordinator: c, FS: vfs.Default, Scratch: filepath.Join(w.data, "scratch"),
-		Erase: eraseEverywhere(c, s, uncacheFrom(k))})
+		Eraser: coordinator.NewEraser(coordinator.EraserConfig{Store: s, Jobs: c, Caches: ownCache{k}, Answers: keptAnswers(s)})})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -122,6 +139,7 @@ func TestAdminCommands(t *testing.T) {
 			}
 			w.users()
 			w.keys()
+			w.narrowKeys()
 			w.credits()
 			w.wishes()
 			w.erasure()
@@ -153,6 +171,18 @@ func (w *adminWorld) users() {
 	limited := w.rows("user", "limit", "cy@example.com", "--limit", "bulk=3/hour")[0]
 	require.Equal(t, map[string]any{"bulk_per_hour": 3.0}, limited["limits"])
 	require.NotContains(t, limited, "password")
+	link, _ := w.admin(0, "user", "reset", "bo@example.com")
+	require.Regexp(t, `^http://127\.0\.0\.1:\d+/app/reset#u_\w+\.\w{43}\n$`, link, "the link, and nothing else")
+	link, _ = w.admin(0, "user", "reset", "bo@example.com", "--public-url", "https://verify.example/")
+	require.Regexp(t, `^https://verify\.example/app/reset#u_`, link)
+	again := w.rows("user", "reset", "bo@example.com")[0]
+	require.NotEqual(t, strings.TrimSpace(link), again["url"])
+	require.NotEmpty(t, again["expires_at"])
+	_, words = w.admin(1, "user", "totp-off", "bo@example.com")
+	require.Contains(t, words, "TOTP is off")
+	require.Empty(t, w.rows("audit", "--act", "totp off"), "nothing was done")
+	_, words = w.admin(1, "user", "totp-off", "nobody@example.com")
+	require.Contains(t, strings.ToLower(words), "there is no")
 	_, words = w.admin(1, "user", "disable", "nobody@example.com")
 	require.Contains(t, strings.ToLower(words), "there is no")
 }
@@ -175,6 +205,28 @@ func (w *adminWorld) keys() {
 	w.admin(1, "key", "revoke", listed[0]["id"].(string))
 	require.Empty(t, w.rows("key", "list", "--user", "bo@example.com"))
 	w.admin(1, "key", "list", "--user", "nobody@example.com")
+}
+
+// narrowKeys makes keys that open less than others.
+func (w *adminWorld) narrowKeys() {
+	t := w.t
+	for _, flags := range [][]string{{"--scope", "everything"}, {"--expires", "tomorrow"}, {"--expires", "0d"}, {"--network", "example.com"}, {"--network", "192.0.2.77/24"}} {
+		w.admin(2, append([]string{"key", "create", "--user", "bo@example.com", "--name", "bad"}, flags...)...)
+	}
+	_, words := w.admin(1, "key", "create", "--user", "bo@example.com", "--name", "bad", "--scope", "admin")
+	require.Contains(t, words, "admin is for accounts with the role admin")
+	_, words = w.admin(1, "key", "create", "--user", "bo@example.com", "--name", "bad", "--expires", "2001-01-01")
+	require.Contains(t, words, "later than now")
+	narrow, _ := w.admin(0, "key", "create", "--user", "bo@example.com", "--name", "narrow", "--scope", "account", "--scope", "jobs", "--expires", "2999-01-31",
+		"--network", "192.0.2.0/24", "--network", "2001:db8::1")
+	for _, k := range w.rows("key", "list", "--user", "bo@example.com") {
+		require.Equal(t, []any{"narrow", []any{"jobs", "account"}, "2999-01-31T00:00:00Z", []any{"192.0.2.0/24", "2001:db8::1/128"}},
+			[]any{k["name"], k["scopes"], k["expires_at"], k["networks"]})
+		require.True(t, strings.HasSuffix(strings.TrimSpace(narrow), k["last4"].(string)))
+		w.admin(0, "key", "revoke", k["id"].(string))
+	}
+	out, _ := w.admin(0, "key", "list")
+	require.Regexp(t, `(?m)^k_\w+ +root@example.com +admin +live +\w{4} +admin +- +- `, out)
 }
 
 func (w *adminWorld) credits() {
@@ -222,10 +274,22 @@ func (w *adminWorld) wishes() {
 
 func (w *adminWorld) erasure() {
 	t := w.t
-	require.Equal(t, []map[string]any{{"cached": 1.0, "jobs": 1.0}}, w.rows("erase", " GONE@shop.example"))
+	first := w.rows("erase", " GONE@shop.example")[0]
+	for key, want := range map[string]any{"status": "done", "cached": 1.0, "jobs": 1.0, "rows": 1.0} {
+		require.Equal(t, want, first[key], key)
+	}
 	out, _ := w.admin(0, "erase", "gone@shop.example")
-	require.Regexp(t, `^CACHED +JOBS\n0 +0\n$`, out)
-	_, words := w.admin(1, "erase", "gone")
+	require.Regexp(t, `^RECEIPT +ASKED +STATUS +HASH +JOBS +ROWS +CACHED +AGES OUT\n[0-9a-f]{24} +\d{4}-\d\d-\d\dT[0-9:]{8}Z +done +[0-9a-f]{12} +0 +0 +0 +-\n$`, out)
+	require.Contains(t, out, first["address_sha256"].(string)[:12])
+	require.Equal(t, []map[string]any{first}, w.rows("erase", "--receipt", first["erasure_id"].(string)))
+	all := w.rows("erase", "--list")
+	require.Len(t, all, 2)
+	require.Equal(t, first, all[1], "the newest is first")
+	_, words := w.admin(1, "erase", "--receipt", "none")
+	require.Contains(t, words, "no erasure")
+	_, words = w.admin(2, "erase")
+	require.Contains(t, words, "give the address to forget, or --receipt ID, or --list")
+	_, words = w.admin(1, "erase", "gone")
 	require.Contains(t, words, "address")
 }
 
@@ -363,6 +427,6 @@ func TestNamesAnAddress(t *testing.T) {
 		`{"job_id":"ann@example.com"}`:                                             false,
 		`not JSON`:                                                                 false,
 	} {
-		require.Equal(t, want, names([]byte(body), "ann@example.com"), body)
+		require.Equal(t, want, api.IsAbout([]byte(body), "ann@example.com"), body)
 	}
 }

@@ -1,8 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +21,9 @@ type userCmd struct {
 	Disable userDisableCmd `cmd:"" help:"Refuse an account's keys and end its sessions; its jobs finish."`
 	Enable  userEnableCmd  `cmd:"" help:"Undo a disabling."`
 	Limit   userLimitCmd   `cmd:"" help:"Give an account limits of its own."`
+	Reset   userResetCmd   `cmd:"" help:"Print a link that gives an account a new password, good once and for an hour."`
+	TOTPOff userTOTPOffCmd `cmd:"" name:"totp-off" help:"Let an account whose authenticator app is lost sign in without a code; its sessions end."`
+	First   userFirstCmd   `cmd:"" name:"first-password" help:"Print the password that the first start gave the first admin."`
 }
 
 // limitFlags are the limits of an account, one for each kind of request.
@@ -66,12 +75,84 @@ func (c *userAddCmd) Run(ctx context.Context, con *console) error {
 			return err
 		}
 		if c.JSON {
-			return printOne(con, u)
+			err = printOne(con, u)
+		} else {
+			fmt.Fprintf(con.err, "%s %s made, with %s; the password is shown this once:\n", u.Role, u.Email, counted(c.Credits, "credit"))
+			_, err = fmt.Fprintln(con.out, u.Password)
 		}
-		fmt.Fprintf(con.err, "%s %s made, with %s; the password is shown this once:\n", u.Role, u.Email, counted(c.Credits, "credit"))
-		_, err = fmt.Fprintln(con.out, u.Password)
+		return errors.Join(err, warnWithoutAdmin(ctx, con, o)) // after the password, which is not shown again
+	})
+}
+
+type userResetCmd struct {
+	listFlags
+	User      string `arg:"" name:"email" help:"E-mail address or id of the account."`
+	PublicURL string `help:"How people reach the server, where it does not know that itself; default: --server, else http://127.0.0.1:8080." placeholder:"URL"`
+}
+
+// Run prints the link, and nothing else on standard output, or as JSON with its end.
+func (c *userResetCmd) Run(ctx context.Context, con *console) error {
+	return c.in(con, func(o office) error {
+		link, err := o.ResetLink(ctx, c.User)
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(link.URL, "/") {
+			link.URL = strings.TrimSuffix(cmp.Or(c.PublicURL, c.Server, "http://127.0.0.1:8080"), "/") + link.URL
+		}
+		if c.JSON {
+			return printOne(con, link)
+		}
+		fmt.Fprintf(con.err, "good once, until %s; its use ends all sessions of the account:\n", moment(link.Expires))
+		_, err = fmt.Fprintln(con.out, link.URL)
 		return err
 	})
+}
+
+type userTOTPOffCmd struct {
+	listFlags
+	User string `arg:"" name:"email" help:"E-mail address or id of the account."`
+}
+
+// Run prints the account as it is then.
+func (c *userTOTPOffCmd) Run(ctx context.Context, con *console) error {
+	return c.in(con, func(o office) error {
+		u, err := o.TOTPOff(ctx, c.User)
+		if err != nil {
+			return err
+		}
+		return printUsers(con, c.JSON, []userView{u})
+	})
+}
+
+type userFirstCmd struct {
+	Data string `help:"The data folder of the server, which may be running." default:"./probity-data" type:"path" placeholder:"DIR"`
+}
+
+// Run prints the password and nothing else: an image without a shell has no other way to read the file.
+func (c *userFirstCmd) Run(con *console) error {
+	password, err := os.ReadFile(filepath.Join(c.Data, firstPassword))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no %s in %s: the first start writes it, and it is yours to delete: make a new password with probity user reset EMAIL", firstPassword, c.Data)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = con.out.Write(password)
+	return err
+}
+
+// warnWithoutAdmin says when no active account is an admin: serve makes an admin only where there is no account at all.
+func warnWithoutAdmin(ctx context.Context, con *console, o office) error {
+	users, err := o.Users(ctx)
+	if err != nil {
+		return fmt.Errorf("looking for an admin: %w", err)
+	}
+	isAdmin := func(u userView) bool { return u.Role == store.Admin && !u.Disabled }
+	if !slices.ContainsFunc(users, isAdmin) {
+		fmt.Fprintln(con.err, "warning: no account is an admin, and serve makes one only if there is no account at all; make one with: probity user add EMAIL --role admin")
+	}
+	return nil
 }
 
 type userListCmd struct{ listFlags }
@@ -88,13 +169,17 @@ func (c *userListCmd) Run(ctx context.Context, con *console) error {
 }
 
 func printUsers(con *console, asJSON bool, users []userView) error {
-	return printRows(con, asJSON, "EMAIL\tROLE\tSTATE\tSINGLE/MIN\tBULK/HOUR\tCREATED\tID", users, func(u userView) []string {
+	return printRows(con, asJSON, "EMAIL\tROLE\tSTATE\tSINGLE/MIN\tBULK/HOUR\tCREATED\tTOTP\tID", users, func(u userView) []string {
 		state := "active"
 		if u.Disabled {
 			state = "disabled"
 		}
+		totp := "off"
+		if u.TOTP {
+			totp = "on"
+		}
 		limits := store.User{Limits: u.Limits}
-		return []string{u.Email, string(u.Role), state, strconv.Itoa(limits.SinglePerMinute()), strconv.Itoa(limits.BulkPerHour()), moment(u.Created), u.ID}
+		return []string{u.Email, string(u.Role), state, strconv.Itoa(limits.SinglePerMinute()), strconv.Itoa(limits.BulkPerHour()), moment(u.Created), totp, u.ID}
 	})
 }
 

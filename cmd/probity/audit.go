@@ -35,6 +35,13 @@ func audited(s wire.Status, d *doctor.Doctor) wire.Status {
 		return s
 	}
 	r := d.Latest()
-	s.Failing, s.Doubtful = r.Count(doctor.Fail), r.Count(doctor.Warn)
+	s.Failing, s.Doubtful, s.Audited = r.Count(doctor.Fail), r.Count(doctor.Warn), r.At
+	for _, level := range []doctor.Level{doctor.Fail, doctor.Warn, doctor.Unknown} {
+		for _, f := range r.Findings {
+			if f.Level == level {
+				s.Findings = append(s.Findings, wire.Finding{Check: f.Check, Subject: f.Subject, Level: level.String(), What: f.What, Do: f.Do})
+			}
+		}
+	}
 	return s
 }

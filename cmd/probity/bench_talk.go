@@ -220,8 +220,6 @@ func (t *talking) hear(i int, r engine.Reply) {
 	if seen.Finding.Meaning == engine.Accepted {
 		t.heard.Accepted++
 		d.accepted = true
-	} else {
-		seen.Vouched = d.accepted
 	}
 	p.ev.Append(seen)
 	t.move(p)

@@ -15,6 +15,7 @@ import (
 
 	"probity/coordinator"
 	"probity/engine"
+	"probity/engine/lists"
 	"probity/prober"
 	"probity/prober/wire"
 )
@@ -162,11 +163,20 @@ func (p *pacer) rate(n uint64) float64 {
 	return p.last
 }
 
+// setLists makes other lists the ones in force.
+func (n *node) setLists(known *lists.Set) {
+	n.lists.Store(known)
+	n.coordinator.SetLists(known)
+}
+
 // setTable makes a provider table the one in force.
 func (n *node) setTable(t *engine.Table) {
 	n.current.Store(t)
 	n.resolver.SetTable(t)
 	n.coordinator.SetTable(t)
+	if n.fleet != nil {
+		n.fleet.TableChanged()
+	}
 	if n.prober != nil {
 		n.prober.SetTable(t)
 	}

@@ -33,6 +33,9 @@ func (c *coordinatorCmd) Run(ctx context.Context, con *console, root *cli) error
 	if len(c.Egress) > 0 || c.SOCKS5 != "" || c.MailFrom != "" {
 		return fmt.Errorf("%w: --egress, --mail-from and --socks5 belong to probity prober; a coordinator asks no mail server", errUsage)
 	}
+	if c.RetainCache != 0 {
+		return fmt.Errorf("%w: --retain-cache belongs to probity prober; a coordinator has no cache", errUsage)
+	}
 	if err := c.ready(); err != nil {
 		return err
 	}
@@ -117,7 +120,7 @@ func (n *node) ownerOf(ctx context.Context, what string) (string, error) {
 		return "", nil
 	case n.fleet == nil:
 		return hostName(), nil
-	case address == (engine.Address{}) && route.Provider.Wide && slices.Contains(route.Provider.ByAddress, domain):
+	case address == (engine.Address{}) && route.Provider.Kind == engine.KindWide && slices.Contains(route.Provider.ByAddress, domain):
 		return "each address has its own", nil
 	case address == (engine.Address{}):
 		if address, err = engine.Parse("postmaster@" + domain); err != nil {

@@ -17,7 +17,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"probity/api"
 	"probity/bench/sim"
+	"probity/store"
 )
 
 type demoCmd struct {
@@ -49,8 +51,8 @@ func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, intern
 		return err
 	}
 	serve := &serveCmd{Data: files.data, Listen: c.Listen, AdminListen: "127.0.0.1:0", AdminEmail: demoAdmin, InitialCredits: 1_000_000, PublishDocs: true,
-		PublicPerDay: 1000, DiskFloor: 1 << 28, probingFlags: probingFlags{DNS: []resolverAddr{{internet.DNS}},
-			SMTPPort: uint16(internet.World.Config().SMTPPort), Egress: []string{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
+		PublicPerDay: 1000, retainFlags: retainFlags{RetainResults: period(7 * day)}, DiskFloor: 1 << 28, probingFlags: probingFlags{DNS: []resolverAddr{{internet.DNS}},
+			SMTPPort: uint16(internet.World.Config().SMTPPort), Egress: []egressFlag{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
 			Providers: files.overrides, AllowPrivateTargets: true}}
 	s := &service{cmd: serve, log: newLog(con, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry()}
 	if err := s.open(); err != nil {
@@ -69,16 +71,17 @@ func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, intern
 const demoAdmin = "admin@demo.example"
 
 func (c demoCmd) play(ctx context.Context, con *console, s *service, internet *sim.Server, files demoFiles) error {
-	admin, password, err := s.node.store.FirstAdmin(ctx, demoAdmin, s.cmd.InitialCredits, time.Now())
+	password := store.RandomPassword()
+	admin, _, err := s.node.store.FirstAdmin(ctx, demoAdmin, password, s.cmd.InitialCredits, time.Now())
 	if err != nil {
 		return err
 	}
-	key, _, err := s.node.store.CreateKey(admin.ID, "demo", false, "demo", time.Now())
+	key, _, err := s.node.store.CreateKey(admin.ID, store.NewKey{Name: "demo"}, "demo", time.Now())
 	if err != nil {
 		return err
 	}
 	base := "http://" + s.public.Addr().String()
-	fmt.Fprintf(con.err, "The API is at %s: key %s, login %s, password %s.\nUploading %s: %s.\n", base, key, demoAdmin, password, files.list, counted(c.Rows, "row"))
+	fmt.Fprintf(con.err, "A server is up at %s.\nUploading %s: %s.\n", base, files.list, counted(c.Rows, "row"))
 	client := &apiClient{base: base, key: key, http: &http.Client{}}
 	job, err := client.verifyFile(ctx, con, files.list, files.result)
 	if err != nil {
@@ -93,11 +96,18 @@ func (c demoCmd) play(ctx context.Context, con *console, s *service, internet *s
 	if err := judgeDemo(con, internet, files); err != nil {
 		return err
 	}
+	dashboard := api.HasDashboard()
 	if c.Exit {
+		fmt.Fprintf(con.err, "\nThe demo ends here, and its server with it. To keep one up, with its dashboard:\n  %s\n", c.lasting(dashboard))
 		return nil
 	}
-	fmt.Fprintf(con.err, `
-Everything stays up until you interrupt it. Look into one row, or go on with the API:
+	fmt.Fprintf(con.err, "\nEverything stays up until you interrupt it.\n")
+	if dashboard {
+		fmt.Fprintf(con.err, "The dashboard is at %s: login %s, password %s.\n", base, demoAdmin, password)
+	} else {
+		fmt.Fprintf(con.err, "This program has no dashboard. To get one: interrupt, then\n  %s\n", c.lasting(dashboard))
+	}
+	fmt.Fprintf(con.err, `Look into one row, or go on with the API:
   curl -s %[1]s/v1/verify/single -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -d '{"email":"ADDRESS","details":true}'
   curl -s %[1]s/v1/verify/bulk -H 'Authorization: Bearer %[2]s' -F file=@%[3]s
   curl -s %[1]s/v1/credits -H 'Authorization: Bearer %[2]s'
@@ -105,6 +115,14 @@ The interface is described at %[1]s/docs.
 `, base, key, files.list)
 	<-ctx.Done()
 	return nil
+}
+
+// lasting is the command of a demo that stays up and has a dashboard.
+func (c demoCmd) lasting(dashboard bool) string {
+	if !dashboard { // make build needs Node, and writes the program to bin
+		return fmt.Sprintf("make build && ./bin/probity demo --rows %d", c.Rows)
+	}
+	return fmt.Sprintf("%s demo --rows %d", os.Args[0], c.Rows)
 }
 
 // demoFiles are where the demo keeps its things.
@@ -117,7 +135,7 @@ func (c demoCmd) prepare(w *sim.World) (f demoFiles, err error) {
 	if err = c.claim(); err != nil {
 		return f, err
 	}
-	if err = errors.Join(os.RemoveAll(f.data), os.MkdirAll(f.data, 0o755)); err != nil {
+	if err = errors.Join(os.RemoveAll(f.data), os.MkdirAll(f.data, 0o700)); err != nil {
 		return f, err
 	}
 	err = errors.Join(

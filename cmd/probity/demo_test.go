@@ -24,4 +24,6 @@ func TestDemo(t *testing.T) {
 	info, err := os.Stat(results[0])
 	require.NoError(t, err)
 	require.Positive(t, info.Size())
+	require.NotContains(t, words.String(), "password", "its server is gone")
+	require.Regexp(t, `with its dashboard:\n  .+ demo --rows 100\n$`, words.String())
 }

@@ -76,22 +76,26 @@ func (f *probingFlags) doctor(table *engine.Table, parts doctorParts) (*doctor.D
 	if err != nil && !errors.Is(err, errUsage) {
 		return nil, err
 	}
+	through, err := f.proxy()
+	if err != nil {
+		return nil, err
+	}
 	sessions := f.Concurrency
 	if sessions == 0 {
 		sessions = defaultMaxSessions
 	}
-	cfg := doctor.Config{MailFrom: f.MailFrom, Servers: servers, Table: table, Exchange: exchangeDNS, Dial: dialFrom, SOCKS5: f.SOCKS5,
+	cfg := doctor.Config{MailFrom: f.MailFrom, Servers: servers, Table: table, Exchange: exchangeDNS, Dial: dialFrom, SOCKS5: through,
 		AllowPrivate: f.AllowPrivateTargets, Port: f.SMTPPort, Target: parts.target, DNSBLs: parts.lists, OpenFiles: openFiles, Sessions: sessions,
 		FS: vfs.Default, Folder: parts.folder, Synced: clockSynced, NotBefore: newest(engine.DefaultTable()), Log: parts.log, Metrics: parts.metrics}
 	if len(parts.lists) == 1 && parts.lists[0] == "none" {
 		cfg.DNSBLs = []string{}
 	}
 	for _, e := range f.Egress {
-		spec, err := parseEgress(e)
+		spec, err := e.parse()
 		if err != nil {
 			return nil, err
 		}
-		cfg.Identities = append(cfg.Identities, doctor.Identity{Local: spec.local, Public: spec.public, EHLO: spec.ehlo})
+		cfg.Identities = append(cfg.Identities, doctor.Identity{Local: spec.local, Public: spec.public, EHLO: spec.ehlo, SOCKS5: spec.proxy})
 	}
 	return doctor.New(cfg)
 }

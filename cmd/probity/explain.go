@@ -15,6 +15,7 @@ import (
 
 	"probity/engine"
 	"probity/engine/lists"
+	"probity/prober"
 )
 
 type explainCmd struct {
@@ -47,12 +48,14 @@ func eachLine(args []string, in io.Reader, do func(string) error) error {
 }
 
 type explainAddressCmd struct {
+	listsFlags
 	Lines []string `arg:"" optional:"" help:"Addresses, raw or as JSON strings; standard input when none is given."`
 }
 
 // addressFacts is one JSON line of explain address.
 type addressFacts struct {
 	Input        string  `json:"input"`
+	Trimmed      bool    `json:"trimmed"` // its edges are cut off before it is judged
 	Valid        bool    `json:"valid"`
 	Normalized   string  `json:"normalized"`
 	Local        string  `json:"local"`
@@ -62,12 +65,13 @@ type addressFacts struct {
 	IsRole       bool    `json:"is_role_based"`
 	IsDisposable bool    `json:"is_disposable"`
 	IsFree       bool    `json:"is_free_email"`
+	IsAlias      bool    `json:"is_alias"`
 	DidYouMean   *string `json:"did_you_mean"`
 }
 
 // Run writes one JSON line for each line of input.
 func (c explainAddressCmd) Run(con *console) error {
-	set, err := lists.Default()
+	set, err := c.knownLists()
 	if err != nil {
 		return err
 	}
@@ -85,11 +89,13 @@ func (c explainAddressCmd) Run(con *console) error {
 
 func explainAddress(set *lists.Set, line string) addressFacts {
 	facts := addressFacts{Input: unquoteJSON(line)}
-	addr, err := engine.Parse(facts.Input)
+	text := engine.Trim(facts.Input)
+	facts.Trimmed = text != facts.Input
+	addr, err := engine.Parse(text)
 	if err != nil {
-		text := err.Error()
-		facts.Error = &text
-		if guess, ok := engine.Guess(facts.Input); ok {
+		words := err.Error()
+		facts.Error = &words
+		if guess, ok := engine.Guess(text); ok {
 			facts.DidYouMean = &guess
 		}
 		return facts
@@ -99,7 +105,8 @@ func explainAddress(set *lists.Set, line string) addressFacts {
 	if facts.Domain, err = idna.ToUnicode(addr.Domain()); err != nil {
 		facts.Domain = addr.Domain()
 	}
-	facts.IsRole, facts.IsDisposable, facts.IsFree = flags.Has(engine.FlagRole), flags.Has(engine.FlagDisposable), flags.Has(engine.FlagFree)
+	facts.IsRole, facts.IsDisposable = flags.Has(engine.FlagRole), flags.Has(engine.FlagDisposable)
+	facts.IsFree, facts.IsAlias = flags.Has(engine.FlagFree), flags.Has(engine.FlagAlias)
 	if s := set.Suggest(addr); s != "" {
 		facts.DidYouMean = &s
 	}
@@ -116,7 +123,10 @@ func unquoteJSON(line string) string {
 }
 
 type explainReplyCmd struct {
-	Table bool `help:"Print which status and reason each meaning leads to."`
+	Table     bool   `help:"Print which status and reason each meaning leads to."`
+	Providers string `help:"Overrides of the provider table, TOML." type:"existingfile" placeholder:"FILE"`
+	MailFrom  string `help:"The reverse-path that the reply answered: a reply that quotes it speaks of the sender." placeholder:"ADDRESS"`
+	Egress    string `help:"The identity that it answered: a reply that quotes its name or address speaks of the sender." placeholder:"LOCAL[/PUBLIC]=NAME"`
 }
 
 // replyFacts is one JSON line of explain reply.
@@ -127,6 +137,8 @@ type replyFacts struct {
 	Reason  *string `json:"reason"`
 	Rule    string  `json:"rule"`
 	Action  string  `json:"action"`
+
+	band string // that scores of the reason lie in
 }
 
 // maxBadLines is how many bad lines are told one by one.
@@ -137,13 +149,21 @@ func (c explainReplyCmd) Run(con *console) error {
 	if c.Table {
 		return printMeanings(con)
 	}
-	table, strangers := engine.DefaultTable(), map[string]bool{}
+	flags := probingFlags{Providers: c.Providers}
+	table, err := flags.table()
+	if err != nil {
+		return err
+	}
+	asker, err := c.asker()
+	if err != nil {
+		return err
+	}
 	out := newLineWriter(con.out)
-	n, bad := 0, 0
-	err := eachLine(nil, con.in, func(line string) error {
+	n, bad, strangers := 0, 0, map[string]bool{}
+	err = eachLine(nil, con.in, func(line string) error {
 		n++
 		line = strings.TrimSuffix(line, "\r")
-		facts, err := explainReply(table, line)
+		facts, err := explainReply(table, asker, line)
 		if err != nil {
 			if bad++; bad <= maxBadLines {
 				fmt.Fprintf(con.err, "line %d: %v\n", n, err)
@@ -165,6 +185,24 @@ func (c explainReplyCmd) Run(con *console) error {
 	return errors.Join(err, out.Flush())
 }
 
+// asker is who was answered, as far as the flags say.
+func (c *explainReplyCmd) asker() (engine.Asker, error) {
+	if c.MailFrom != "" {
+		if _, err := engine.Parse(c.MailFrom); err != nil {
+			return engine.Asker{}, fmt.Errorf("%w: --mail-from %q: %v", errUsage, c.MailFrom, err)
+		}
+	}
+	var id prober.Identity
+	if c.Egress != "" {
+		spec, err := egressFlag(c.Egress).parse()
+		if err != nil {
+			return engine.Asker{}, err
+		}
+		id = prober.Identity{Local: spec.local, Public: spec.public, EHLO: spec.ehlo}
+	}
+	return id.Asker(c.MailFrom), nil
+}
+
 // stranger is the provider of a line that nobody is known by, unless it may be a host: hosts of nobody's are many.
 func stranger(table *engine.Table, line string) string {
 	_, rest, _ := strings.Cut(line, "\t")
@@ -175,7 +213,7 @@ func stranger(table *engine.Table, line string) string {
 	return who
 }
 
-func explainReply(table *engine.Table, line string) (replyFacts, error) {
+func explainReply(table *engine.Table, asker engine.Asker, line string) (replyFacts, error) {
 	fields := strings.SplitN(line, "\t", 3)
 	if len(fields) != 3 {
 		return replyFacts{}, fmt.Errorf("%.80q is not 'stage<TAB>provider<TAB>reply-text'; leave the provider empty if it is not known", line)
@@ -193,7 +231,7 @@ func explainReply(table *engine.Table, line string) (replyFacts, error) {
 	finding := engine.Finding{Meaning: engine.ProtocolFault, Blame: engine.BlameSite, Rule: "generic/not-a-reply"}
 	reply, err := engine.ParseReply(stage, strings.ReplaceAll(fields[2], `\n`, "\n"))
 	if err == nil {
-		finding = table.Classify(provider, reply, engine.Asker{})
+		finding = table.Classify(provider, reply, asker)
 	}
 	return judgeOnly(provider, reply, stage, finding), nil
 }
@@ -211,7 +249,13 @@ func judgeOnly(provider *engine.Provider, reply engine.Reply, stage engine.Stage
 	ev.Append(engine.Sighting{Subject: about, Host: "mx", Reply: reply, Finding: f})
 	v := engine.Judge(&ev, engine.Policy{}, time.Time{})
 	return replyFacts{Meaning: f.Meaning.String(), Blame: f.Blame.String(), Status: v.Status.String(), Reason: nullable(v.Reason.String()),
-		Rule: f.Rule, Action: f.Action.Kind.String()}
+		Rule: f.Rule, Action: f.Action.Kind.String(), band: bandText(v.Reason)}
+}
+
+// bandText is the least and the greatest score of a reason.
+func bandText(r engine.Reason) string {
+	b := r.Band()
+	return fmt.Sprintf("%d to %d", b.Low, b.High)
 }
 
 func nullable(s string) *string {
@@ -224,7 +268,7 @@ func nullable(s string) *string {
 // printMeanings judges each meaning as a permanent refusal, or as an acceptance, of a recipient.
 func printMeanings(con *console) error {
 	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "meaning\tcode\tstatus\treason")
+	fmt.Fprintln(w, "meaning\tcode\tstatus\treason\tscore")
 	for _, row := range []struct {
 		m    engine.Meaning
 		code int
@@ -237,7 +281,7 @@ func printMeanings(con *console) error {
 		if facts.Reason != nil {
 			reason = *facts.Reason
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", row.m, row.code, facts.Status, reason)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", row.m, row.code, facts.Status, reason, facts.band)
 	}
 	return w.Flush()
 }

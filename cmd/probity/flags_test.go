@@ -26,6 +26,12 @@ func TestWrongFlags(t *testing.T) {
 		{"serve coordinator", "--listen=8080"},
 		{"serve", "--listen=127.0.0.1:99999"},
 		{anything, "--admin-listen=127.0.0.1"},
+		{"serve coordinator", "--retain-results=31d"},
+		{"serve coordinator", "--retain-results=23h"},
+		{"serve coordinator", "--retain-results=week"},
+		{"serve coordinator", "--retain-history=1d"},
+		{anything, "--retain-cache=32d"},
+		{"coordinator", "--retain-cache=7d"},
 		{"serve", "--trusted-proxy=192.0.2.1"},
 		{"serve", "--allow-private-callbacks=10.0.0.0"},
 		{"serve", "--callback-source=host"},
@@ -42,6 +48,7 @@ func TestWrongFlags(t *testing.T) {
 		{anything, "--mail-from=probe"},
 		{anything, "--dns=resolver"},
 		{"serve prober", "--egress=127.0.0.1=mx"},
+		{"serve prober", "--egress=127.0.0.1=mx.example.org --egress=127.0.0.1=mx2.example.org"},
 		{"serve prober", "--egress=203.0.113.7=mx.example.org"},
 		{"coordinator prober", "--cluster-listen=7946"},
 		{"coordinator prober", "--cluster-advertise=host"},
@@ -65,4 +72,15 @@ func TestWrongFlags(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestASourceIsGivenOnce: two of one name would share its budgets twice. Nothing is made before that is said.
+func TestASourceIsGivenOnce(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	var words bytes.Buffer
+	code := run(t.Context(), []string{"prober", "--data", data, "--egress", "127.0.0.1=mx.example.org", "--egress", "127.0.0.2/127.0.0.1=mx.example.org"},
+		&console{in: strings.NewReader(""), out: &words, err: &words})
+	require.Equal(t, 2, code, words.String())
+	require.Contains(t, words.String(), "--egress: 127.0.0.1 is given twice; give each source once")
+	require.NoDirExists(t, data)
 }

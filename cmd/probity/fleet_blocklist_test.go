@@ -22,7 +22,7 @@ func TestFleetAvoidsListedSources(t *testing.T) {
 	const speedup = fleetSpeedup / 4 // a canary is let go every four minutes
 	inFleet(t, speedup, 2, 2, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
 		atGoogle, everywhere := spokes[0].ids[0].Local, spokes[1].ids[1].Local
-		blocked, unknown, next := map[string]int{}, 0, f.slices(12_000, 400)
+		blocked, unknown, next := map[string]int{}, 0, f.slices(24_000, 400)
 		verify := func() {
 			list := next()
 			_, result := f.hub.finish(t, ctx, f.hub.accept(t, ctx, list))

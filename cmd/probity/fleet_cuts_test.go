@@ -153,7 +153,7 @@ func TestRestartedCoordinatorWaitsForItsNodes(t *testing.T) {
 		s, err := f.hub.coordinator.Snapshot(id)
 		require.NoError(t, err)
 		require.NotZero(t, s.WaitingBudget)
-		require.GreaterOrEqual(t, s.ETA, 25*time.Second, "no end before the owner is back or another may ask")
+		require.True(t, s.ETA == 0 || s.ETA >= 25*time.Second, "no end before the owner is back or another may ask; 0 is one that cannot be told: %s", s.ETA)
 		time.Sleep(50 * time.Minute)
 		require.True(t, other.lastProbe().Before(restarted), "nobody knows what its owner has used of the hour")
 		time.Sleep(15 * time.Minute)

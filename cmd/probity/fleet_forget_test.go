@@ -10,6 +10,7 @@ import (
 
 	"probity/coordinator"
 	"probity/engine"
+	"probity/store"
 )
 
 // TestFleetForgets erases addresses from the caches of nodes: of one that is there at once, of one that is away when it is back,
@@ -30,24 +31,44 @@ func TestFleetForgets(t *testing.T) {
 		require.Greater(t, len(of["p2"]), 1)
 		cached := func(s *spoke, a engine.Address) bool { _, is := s.cache.Get(s.cache.Key(a), time.Now()); return is }
 
-		n, away, err := f.hub.fleet.Forget(ctx, of["p1"][0].Folded())
-		require.NoError(t, err)
-		require.Equal(t, 1, n)
-		require.Empty(t, away)
+		erase := func(a engine.Address) store.Erasure {
+			e, err := f.hub.eraser.Erase(ctx, a, "root", time.Now())
+			require.NoError(t, err)
+			return e
+		}
+		time.Sleep(10 * time.Second) // a new coordinator does not know its nodes
+		e := erase(of["p1"][0])
+		require.False(t, e.Open(), e.Fault)
+		verdicts := map[string]int64{}
+		for _, c := range e.Caches {
+			verdicts[c.Node] = c.Verdicts
+		}
+		require.Equal(t, map[string]int64{"p1": 1, "p2": 0}, verdicts)
 		require.False(t, cached(spokes[0], of["p1"][0]))
 
 		gone := of["p2"][0]
 		require.True(t, cached(spokes[1], gone))
 		spokes[1].kill()
-		_, away, err = f.hub.fleet.Forget(ctx, gone.Folded())
-		require.NoError(t, err)
-		require.True(t, slices.Contains(away, "p2"), away)
+		e = erase(gone)
+		require.True(t, e.Open())
+		require.True(t, slices.ContainsFunc(e.Caches, func(c store.ErasedCache) bool { return c.Node == "p2" && c.Done.IsZero() }))
 		f.killHub()
 		f.hub = f.resumeHub(hubIP, "hub", f.hub)
+		early := erase(of["p1"][1])
+		require.True(t, early.Open(), "who is there is not known yet")
+		require.Contains(t, early.Fault, "does not know its nodes yet")
 		spokes[1].start()
 		f.waitUsable(2)
 		time.Sleep(10 * time.Second)
 		require.False(t, cached(spokes[1], gone), "it was away, and is back")
+		e, err := f.hub.store.Erasure(e.ID)
+		require.NoError(t, err)
+		require.False(t, e.Open(), e.Fault)
+		time.Sleep(time.Minute)
+		require.False(t, cached(spokes[0], of["p1"][1]))
+		early, err = f.hub.store.Erasure(early.ID)
+		require.NoError(t, err)
+		require.False(t, early.Open(), early.Fault)
 		require.True(t, cached(spokes[1], of["p2"][1]))
 	})
 }

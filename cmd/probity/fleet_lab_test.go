@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,11 +79,11 @@ func newFleetLab(t *testing.T, ctx context.Context, speedup float64, latency str
 	return f
 }
 
-func (f *fleetLab) resolver() *dns.Resolver {
+func (f *fleetLab) resolver(table *engine.Table) *dns.Resolver {
 	r, err := dns.New(dns.Config{Servers: []netip.AddrPort{f.internet.DNS}, Dial: f.network.Dial,
 		ListenPacket: func(context.Context, string, string) (net.PacketConn, error) {
 			return f.network.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
-		}}, f.table)
+		}}, table)
 	require.NoError(f.t, err)
 	return r
 }
@@ -94,7 +95,18 @@ type hub struct {
 	store       *store.Store
 	coordinator *coordinator.Coordinator
 	fleet       *coordinator.Fleet
+	resolver    *dns.Resolver
+	table       atomic.Pointer[engine.Table]
+	eraser      *coordinator.Eraser
 	stop        func()
+}
+
+// setTable is a reload of the coordinator.
+func (h *hub) setTable(t *engine.Table) {
+	h.table.Store(t)
+	h.resolver.SetTable(t)
+	h.coordinator.SetTable(t)
+	h.fleet.TableChanged()
 }
 
 const hubIP = "10.9.0.1"
@@ -106,23 +118,26 @@ func (f *fleetLab) startHub(ip, id string) *hub { return f.resumeHub(ip, id, &hu
 func (f *fleetLab) resumeHub(ip, id string, was *hub) *hub {
 	h := &hub{disk: was.disk, term: was.term + 1}
 	fs := h.disk
+	h.table.Store(f.table)
 	known, err := lists.Default()
 	require.NoError(f.t, err)
 	h.store, err = store.Open(fs, "hub/state")
 	require.NoError(f.t, err)
 	gossip := f.gossip(cluster.RoleCoordinator, "hub-"+ip, ip, "")
 	h.fleet, err = coordinator.NewFleet(coordinator.FleetConfig{Cluster: gossip, Coordinator: wire.Coordinator{ID: id, Term: h.term}, Version: "1",
-		Table: func() *engine.Table { return f.table }, Dial: f.lan.dial, Log: f.log.logger("hub"), Disk: fs, Dir: "hub",
+		Table: h.table.Load, Dial: f.lan.dial, Log: f.log.logger("hub"), Disk: fs, Dir: "hub",
 		Credentials: func(string) credentials.TransportCredentials { return insecure.NewCredentials() }})
 	require.NoError(f.t, err)
-	resolver := f.resolver()
-	h.coordinator = coordinator.New(coordinator.Config{Store: h.store, FS: fs, Dir: "hub", Resolver: resolver, Prober: h.fleet, Table: f.table, Lists: known,
+	h.resolver = f.resolver(f.table)
+	h.coordinator = coordinator.New(coordinator.Config{Store: h.store, FS: fs, Dir: "hub", Resolver: h.resolver, Prober: h.fleet, Table: f.table, Lists: known,
 		Log: f.log.logger("hub")})
+	h.eraser = coordinator.NewEraser(coordinator.EraserConfig{Store: h.store, Jobs: h.coordinator, Caches: h.fleet, Answers: keptAnswers(h.store), Log: f.log.logger("hub")})
 	run := newRunning(f.t)
 	run.last("gossip", gossip.Run)
 	run.last("fleet", h.fleet.Run)
-	run.last("resolver", resolver.Run)
+	run.last("resolver", h.resolver.Run)
 	run.first("coordinator", h.coordinator.Run)
+	run.first("eraser", h.eraser.Run)
 	h.stop = func() {
 		run.stop()
 		require.NoError(f.t, h.store.Close())
@@ -143,6 +158,7 @@ type spoke struct {
 	name  string
 	ip    string
 	ids   []prober.Identity
+	own   *engine.Table // what it works by until the coordinator sends its own
 	cache *cache.Cache
 	disk  vfs.FS
 	stop  func()
@@ -150,10 +166,11 @@ type spoke struct {
 	mu     sync.Mutex         // guards what follows
 	probed time.Time          // when it last dialled or named a recipient
 	dials  map[netip.Addr]int // connections to mail servers, by source
+	used   *engine.Table      // what the coordinator sent last; nil for nothing
 }
 
 func (f *fleetLab) newSpoke(n, identities int) *spoke {
-	s := &spoke{f: f, name: fmt.Sprintf("p%d", n), ip: fmt.Sprintf("10.9.0.%d", 10+n), disk: vfs.NewMem()}
+	s := &spoke{f: f, name: fmt.Sprintf("p%d", n), ip: fmt.Sprintf("10.9.0.%d", 10+n), disk: vfs.NewMem(), own: f.table}
 	for i := range identities {
 		s.ids = append(s.ids, prober.Identity{Local: netip.AddrFrom4([4]byte{10, 8, byte(n), byte(i + 1)}), EHLO: fmt.Sprintf("mx%d-%d.prober.example", n, i)})
 	}
@@ -166,12 +183,19 @@ func (s *spoke) start() {
 	var err error
 	s.cache, err = cache.Open(cache.Config{FS: s.disk, Dir: "cache", Sieve: 1 << 16})
 	require.NoError(f.t, err)
-	resolver := f.resolver()
-	p, err := prober.New(prober.Config{Node: s.name, Table: f.table, Resolver: resolver, Cache: s.cache, AllowPrivate: true, MailFrom: "probe@prober.example",
+	resolver, own := f.resolver(s.own), s.own
+	p, err := prober.New(prober.Config{Node: s.name, Table: own, Resolver: resolver, Cache: s.cache, AllowPrivate: true, MailFrom: "probe@prober.example",
 		Identities: s.ids, Dial: s.dial, Log: f.log.logger(s.name)})
 	require.NoError(f.t, err)
-	server, err := wire.NewServer(wire.ServerConfig{Node: s.name, Version: "1", Identities: identitiesOf(p), Table: func() *engine.Table { return f.table },
-		Prober: p, Credentials: insecure.NewCredentials(), Window: p.Window, Alone: p.SetAlone, Status: p.Status, Forget: p.Forget, Log: f.log.logger(s.name)})
+	server, err := wire.NewServer(wire.ServerConfig{Node: s.name, Version: "1", Identities: identitiesOf(p), Table: func() *engine.Table { return own },
+		Use: func(t *engine.Table) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.used = t
+			resolver.SetTable(t)
+			p.SetTable(t)
+			return nil
+		}, Prober: p, Credentials: insecure.NewCredentials(), Window: p.Window, Fresh: p.Fresh, Alone: p.SetAlone, Status: p.Status, Forget: p.Forget, Log: f.log.logger(s.name)})
 	require.NoError(f.t, err)
 	at := s.ip + ":7947"
 	listener, err := f.network.Listen(netip.MustParseAddrPort(at))
@@ -185,6 +209,13 @@ func (s *spoke) start() {
 		run.stop()
 		require.NoError(f.t, s.cache.Close())
 	}
+}
+
+// usedLast is the table that the coordinator sent last.
+func (s *spoke) usedLast() *engine.Table {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
 }
 
 // dial is the node's way to mail servers; it notes when something is asked.
@@ -311,9 +342,9 @@ func (f *fleetLab) requireOwners(identities int, wide ...string) {
 		p := f.table.Provider(persona)
 		switch {
 		case p == nil:
-		case p.Wide && contains(wide, persona):
+		case p.Kind == engine.KindWide && contains(wide, persona):
 			require.Len(f.t, sources, identities, persona)
-		case !p.Wide:
+		case !p.Shared():
 			require.Len(f.t, sources, 1, "a narrow route has one source: %s", persona)
 		}
 	}

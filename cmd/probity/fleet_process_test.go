@@ -56,7 +56,7 @@ func TestFleetOfProcesses(t *testing.T) {
 			case p == nil: // a server of nobody we know
 			case p.ID == "google" || p.ID == "microsoft365" || p.ID == "outlook":
 				require.Len(t, seen, 8, "%s: %v", p.ID, seen)
-			case !p.Wide:
+			case !p.Shared():
 				require.Len(t, seen, 1, "%s: %v", p.ID, seen)
 				narrow++
 			}
@@ -239,7 +239,7 @@ func (y *yard) customer() string {
 	defer func() { require.NoError(y.t, s.Close()) }()
 	u, _, err := s.AddUser(y.ctx, store.NewUser{Email: "yard@example.com", Credits: yardCredits, Role: store.Admin, Limits: store.Limits{SinglePerMinute: 100_000, BulkPerHour: 1000}}, "test", time.Now())
 	require.NoError(y.t, err)
-	key, _, err := s.CreateKey(u.ID, "first", false, "test", time.Now())
+	key, _, err := s.CreateKey(u.ID, store.NewKey{Name: "first", Scopes: store.DefaultScopes | store.ScopeAdmin}, "test", time.Now())
 	require.NoError(y.t, err)
 	return key
 }

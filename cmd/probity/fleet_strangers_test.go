@@ -95,18 +95,20 @@ func TestStrangersStayOutside(t *testing.T) {
 	cert.says("refused a connection to this node")
 	hub.says("certificate signed by unknown authority")
 
-	table := node("p4", "127.77.0.14", "--providers", at("other.toml"))
-	table.says("provider table")
-	hub.says("give all nodes one version and one --providers file")
+	terms := node("p4", "127.77.0.14", "--respect-terms")
+	terms.says("cannot be used; taking no work")
+	hub.says("give the coordinator --respect-terms too")
 
 	posing := node("p5", "127.77.0.15", "--node-cert", at("ours", "p6.crt"), "--node-key", at("ours", "p6.key"))
 	posing.says("is not p5's")
 	require.Error(t, posing.cmd.Wait())
 
-	for _, n := range []*talker{key, label, cert, table} {
+	for _, n := range []*talker{key, label, cert} {
 		require.NotContains(t, n.text(), `msg="attached to a coordinator"`)
 	}
 	require.NotContains(t, hub.text(), `msg="attached to the node"`)
-	node("p6", "127.77.0.16").says("attached to a coordinator") // and one of ours is welcome
+	ours := node("p6", "127.77.0.16", "--providers", at("other.toml")) // and one of ours is welcome, and takes our table over
+	ours.says("attached to a coordinator")
+	ours.says("a provider table is in force")
 	hub.says(`msg="attached to the node"`)
 }

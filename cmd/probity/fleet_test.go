@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,5 +161,22 @@ func TestSingleWithoutProbers(t *testing.T) {
 		a, err = ask()
 		require.NoError(t, err)
 		require.True(t, a.Verdict.FromCache, "the cache outlasts a restart")
+	})
+}
+
+// TestACoordinatorTellsWhatItsNodesCount: what comes of probes at nodes is seen where people look, which is at their coordinator.
+func TestACoordinatorTellsWhatItsNodesCount(t *testing.T) {
+	inFleet(t, fleetSpeedup, 2, 1, func(ctx context.Context, f *fleetLab, _ []*spoke) {
+		f.hub.finish(t, ctx, f.hub.accept(t, ctx, f.list(300, nil)))
+		time.Sleep(10 * time.Second)
+		for _, n := range f.hub.fleet.Report().Nodes {
+			outcomes := 0
+			for name, count := range n.Meters {
+				if strings.HasPrefix(name, "probity_prober_outcomes_total{") {
+					outcomes += int(count)
+				}
+			}
+			require.Positive(t, outcomes, "%s: %v", n.Name, n.Meters)
+		}
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,7 +32,8 @@ type yard struct {
 	ctx  context.Context
 	name string // of our namespace; those of machines begin with it
 	dir  string
-	pace int // the recipients of a minute are so many times fewer than the receivers' speed-up allows; 0: as many
+	runs map[string]string // the program of machines that run another one than this
+	pace int               // the recipients of a minute are so many times fewer than the receivers' speed-up allows; 0: as many
 }
 
 const (
@@ -124,7 +126,8 @@ type started struct {
 func (y *yard) start(machine string, args ...string) *started {
 	y.t.Helper()
 	inside := command(context.Background(), args...)
-	p := &started{cmd: exec.Command("ip", append([]string{"netns", "exec", y.ns(machine), inside.Path}, args...)...), ended: make(chan struct{})}
+	program := cmp.Or(y.runs[machine], inside.Path)
+	p := &started{cmd: exec.Command("ip", append([]string{"netns", "exec", y.ns(machine), program}, args...)...), ended: make(chan struct{})}
 	p.cmd.Env = inside.Env
 	lines, err := p.cmd.StderrPipe()
 	require.NoError(y.t, err)

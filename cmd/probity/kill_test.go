@@ -216,14 +216,21 @@ func requireAnswered(t *testing.T, result []byte) {
 	}
 }
 
-// takenAt is what tells one run of a list from another: the last two columns.
-var takenAt = regexp.MustCompile(`,(true|false),\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(\r?\n|$)`)
+// What tells one run of a list from another: the last two columns, and the score, which follows from when and over which connection a
+// domain was checked.
+var (
+	takenAt = regexp.MustCompile(`,(true|false),\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(\r?\n|$)`)
+	scored  = regexp.MustCompile(`,(VALID|RISKY|INVALID|UNKNOWN),\d+,`)
+)
 
-// requireSameRows compares two results byte by byte, save when the evidence was taken and whether it came from the cache.
+// requireSameRows compares two results byte by byte, save when the evidence was taken, whether it came from the cache, and the score.
 func requireSameRows(t *testing.T, want, got []byte) {
 	t.Helper()
-	wanted := bytes.SplitAfter(takenAt.ReplaceAll(want, []byte(",,$2")), []byte("\n"))
-	found := bytes.SplitAfter(takenAt.ReplaceAll(got, []byte(",,$2")), []byte("\n"))
+	lines := func(result []byte) [][]byte {
+		result = scored.ReplaceAll(takenAt.ReplaceAll(result, []byte(",,$2")), []byte(",$1,,"))
+		return bytes.SplitAfter(result, []byte("\n"))
+	}
+	wanted, found := lines(want), lines(got)
 	require.Len(t, found, len(wanted), "lines")
 	for i := range wanted {
 		require.Equal(t, string(wanted[i]), string(found[i]), "line %d", i+1)

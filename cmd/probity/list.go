@@ -53,7 +53,7 @@ func (c *verifyCmd) verifyList(ctx context.Context, con *console, log *slog.Logg
 		return err
 	}
 	dir := c.Output + progressFolder
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := ownFolder(dir); err != nil {
 		return fmt.Errorf("what is known so far is kept beside the result: %w; name another --output", err)
 	}
 	l := listRun{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
@@ -100,7 +100,7 @@ type listRun struct {
 
 // verify verifies the list, and removes the folder of its progress once the result has been delivered.
 func (l *listRun) verify(ctx context.Context, deliver func(*node, string) error) error {
-	n, err := openNode(&l.probingFlags, nodeConfig{fs: vfs.Default, dir: l.dir, log: l.log, warn: warnLog(l.con), stored: l.form})
+	n, err := openNode(&l.probingFlags, nodeConfig{fs: vfs.Default, dir: l.dir, log: l.log, warn: warnLog(l.con), lists: l.listsFlags, stored: l.form})
 	if err != nil {
 		return err
 	}
@@ -237,4 +237,4 @@ func writeFile(path string, write func(io.Writer) error) error {
 const refresh = 200 * time.Millisecond
 
 // maxHours is the longest that a job may take: a list on the command line is given all of it.
-const maxHours = 72
+const maxHours = coordinator.MaxHours

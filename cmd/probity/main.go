@@ -20,6 +20,7 @@ type cli struct {
 	Verbose bool            `help:"Log at debug level." short:"v"`
 
 	Verify      verifyCmd      `cmd:"" help:"Verify addresses or a CSV file here, without a server."`
+	Plan        planCmd        `cmd:"" help:"The least time that budgets allow for a list, and the receivers that take it."`
 	Serve       serveCmd       `cmd:"" help:"API, coordinator and one prober in one process."`
 	Coordinator coordinatorCmd `cmd:"" help:"API and coordinator, for probers on other machines."`
 	Prober      proberCmd      `cmd:"" help:"A prober alone, for a coordinator on another machine."`

@@ -23,7 +23,7 @@ func TestSlipsBetween(t *testing.T) {
 
 // TestExplainRouteSaysWhoIsNotAsked: that a provider may be asked does not mean that anybody is.
 func TestExplainRouteSaysWhoIsNotAsked(t *testing.T) {
-	asks := explainRouteCmd{probingFlags: probingFlags{MailFrom: "probe@us.example", Egress: []string{"192.0.2.1=mx.us.example"}}}
+	asks := explainRouteCmd{probingFlags: probingFlags{MailFrom: "probe@us.example", Egress: []egressFlag{"192.0.2.1=mx.us.example"}}}
 	nobody := explainRouteCmd{}
 	known := func(p engine.Provider) engine.Route { return engine.Route{Fact: engine.FactMX, Provider: &p} }
 	for _, c := range []struct {
@@ -61,5 +61,5 @@ func TestTheProxyHasAPlainVariable(t *testing.T) {
 	require.NoError(t, err)
 	_, err = k.Parse(nil)
 	require.NoError(t, err)
-	require.Equal(t, "proxy.example:1080", flags.SOCKS5)
+	require.EqualValues(t, "proxy.example:1080", flags.SOCKS5)
 }

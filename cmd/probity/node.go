@@ -39,7 +39,7 @@ type node struct {
 	current     atomic.Pointer[engine.Table] // table, or what was loaded since
 	pace        pacer
 	table       *engine.Table
-	lists       *lists.Set
+	lists       atomic.Pointer[lists.Set]
 	store       *store.Store
 	cache       *cache.Cache
 	resolver    *dns.Resolver
@@ -52,15 +52,17 @@ type node struct {
 
 // nodeConfig is where a node keeps its things and what else its coordinator is told.
 type nodeConfig struct {
-	fs      vfs.FS
-	dir     string // state, cache and jobs live below it
-	log     *slog.Logger
-	warn    *slog.Logger          // for what whoever waits must know; nil is log
-	metrics prometheus.Registerer // nil for none
-	stored  coordinator.Form
-	members *memberFlags   // the cluster to coordinate; nil to probe in this process
-	service bool           // with accounts: jobs are settled and called back, and wishes not to be probed are kept
-	running func(jobs int) // hears how many jobs are under way; nil for nobody
+	fs          vfs.FS
+	dir         string // state, cache and jobs live below it
+	log         *slog.Logger
+	warn        *slog.Logger          // for what the waiting user must know; nil is log
+	metrics     prometheus.Registerer // nil for none
+	lists       listsFlags
+	stored      coordinator.Form
+	retain      retainFlags
+	retainCache period
+	members     *memberFlags // the cluster to coordinate; nil to probe in this process
+	service     bool         // with accounts: jobs are settled and called back, and wishes not to be probed are kept
 }
 
 // latelyHere is how many rows are begun at a time with the prober of this process. Those of a fleet are on their way for longer, and
@@ -80,9 +82,11 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 		return n, err
 	}
 	n.current.Store(n.table)
-	if n.lists, err = lists.Default(); err != nil {
+	known, err := cfg.lists.knownLists()
+	if err != nil {
 		return n, err
 	}
+	n.lists.Store(known)
 	if n.store, err = store.Open(cfg.fs, filepath.Join(cfg.dir, "state")); err != nil {
 		if errors.Is(err, syscall.EAGAIN) {
 			err = fmt.Errorf("another probity is at work in %s: wait for it, stop it, or name another folder: %w", cfg.dir, err)
@@ -97,7 +101,8 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 		return n, err
 	}
 	c := coordinator.Config{Store: n.store, FS: cfg.fs, Dir: cfg.dir, Resolver: n.resolver, Prober: asked,
-		Table: n.table, Lists: n.lists, Log: cfg.log, Stored: cfg.stored, Press: &n.press, OnRunning: cfg.running}
+		Table: n.table, Lists: known, Log: cfg.log, Stored: cfg.stored, Press: &n.press,
+		RetainResults: time.Duration(cfg.retain.RetainResults), RetainHistory: time.Duration(cfg.retain.RetainHistory)}
 	if n.prober != nil {
 		c.Lately = latelyHere
 	}
@@ -114,7 +119,7 @@ func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, e
 		n.fleet, err = cfg.members.fleet(n, cfg)
 		return n.fleet, err
 	}
-	c := cache.Config{FS: cfg.fs, Dir: filepath.Join(cfg.dir, "cache"), Log: cfg.log}
+	c := cache.Config{FS: cfg.fs, Dir: filepath.Join(cfg.dir, "cache"), Log: cfg.log, MaxLife: time.Duration(cfg.retainCache)}
 	if n.cache, err = cache.Open(c); err != nil {
 		return nil, err
 	}
@@ -215,8 +220,12 @@ func (f *probingFlags) prober(n *node, cfg nodeConfig) (*prober.Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	return prober.New(prober.Config{Node: hostName(), Table: n.table, Resolver: n.resolver, Dial: f.dial(cfg.log), Cache: n.cache, Identities: ids, Press: &n.press,
-		MailFrom: f.MailFrom, SOCKS5: f.SOCKS5, Port: f.SMTPPort, Log: cfg.log, Metrics: cfg.metrics,
+	through, err := f.proxy()
+	if err != nil {
+		return nil, err
+	}
+	return prober.New(prober.Config{Node: hostName(), Table: n.table, Resolver: n.resolver, Dial: f.dial(through, ids, cfg.log), Cache: n.cache, Identities: ids, Press: &n.press,
+		MailFrom: f.MailFrom, SOCKS5: through, Port: f.SMTPPort, Log: cfg.log, Metrics: cfg.metrics,
 		AllowPrivate: f.AllowPrivateTargets, Warm: f.Warm, MaxSessions: sessions, Suppressed: func(domain string, hosts []string) bool {
 			_, is := n.store.SuppressedDomain(domain, hosts)
 			return is
@@ -239,14 +248,14 @@ func (f *probingFlags) identities() ([]prober.Identity, error) {
 	}
 	var ids []prober.Identity
 	for _, s := range f.Egress {
-		spec, err := parseEgress(s)
+		spec, err := s.parse()
 		if err != nil {
 			return nil, err
 		}
 		if err := bindable(spec.local); err != nil {
 			return nil, fmt.Errorf("%w: --egress %s: %v; give an address of this machine, and what receivers see behind a slash", errUsage, s, err)
 		}
-		ids = append(ids, prober.Identity{Local: spec.local, Public: spec.public, EHLO: spec.ehlo})
+		ids = append(ids, spec.identity())
 	}
 	return ids, nil
 }

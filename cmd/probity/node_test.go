@@ -37,11 +37,3 @@ func TestSinglesPressWhoeverAnswersThem(t *testing.T) {
 	}
 	require.NoError(t, told)
 }
-
-// TestMemoryGrowsWithLists: not without one, nor beside one, and not for ever.
-func TestMemoryGrowsWithLists(t *testing.T) {
-	require.EqualValues(t, serveMemory, memoryBeside(0))
-	require.EqualValues(t, serveMemory, memoryBeside(1))
-	require.EqualValues(t, serveMemory+9*listMemory, memoryBeside(10))
-	require.EqualValues(t, serveMemory+moreLists*listMemory, memoryBeside(1000))
-}

@@ -33,6 +33,7 @@ import (
 type proberCmd struct {
 	probingFlags
 	memberFlags
+	retainCacheFlag
 	Data        string `help:"Where the cache and the budgets live: they outlast a restart." default:"./probity-data" type:"path"`
 	NodeListen  string `help:"Where the coordinator's stream is taken." default:"0.0.0.0:7947"`
 	NodeReach   string `name:"node-advertise" help:"Where the coordinator reaches that; default: the address of our gossip." placeholder:"HOST:PORT"`
@@ -42,7 +43,7 @@ type proberCmd struct {
 
 // Validate is called by the parser.
 func (c *proberCmd) Validate() error {
-	errs := []error{c.probingFlags.Validate(), c.memberFlags.Validate(), checkListen("node-listen", c.NodeListen), checkListen("admin-listen", c.AdminListen)}
+	errs := []error{c.probingFlags.Validate(), c.memberFlags.Validate(), c.retainCacheFlag.check(), checkListen("node-listen", c.NodeListen), checkListen("admin-listen", c.AdminListen)}
 	if c.NodeReach != "" {
 		errs = append(errs, checkReach("node-advertise", c.NodeReach))
 	}
@@ -61,7 +62,8 @@ type worker struct {
 	registry metricsRegistry
 	opened   time.Time
 	pace     pacer
-	table    atomic.Pointer[engine.Table]
+	own      atomic.Pointer[engine.Table] // of our flags
+	table    atomic.Pointer[engine.Table] // in force: our own, or a coordinator's
 	cache    *cache.Cache
 	resolver *dns.Resolver
 	prober   *prober.Prober
@@ -80,6 +82,9 @@ func (c *proberCmd) Run(ctx context.Context, con *console, root *cli) error {
 		return err
 	}
 	w := &worker{cmd: c, opened: time.Now(), log: serverLog(con, c.LogFormat, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry()}
+	if err := serveFolder(c.Data, w.log); err != nil {
+		return fmt.Errorf("--data: %w", err)
+	}
 	if err := w.open(); err != nil {
 		return errors.Join(err, w.close())
 	}
@@ -95,11 +100,12 @@ func (w *worker) open() (err error) {
 	if err != nil {
 		return err
 	}
+	w.own.Store(table)
 	w.table.Store(table)
 	if w.resolver, err = c.resolver(table); err != nil {
 		return err
 	}
-	if w.cache, err = cache.Open(cache.Config{FS: w.disk, Dir: filepath.Join(c.Data, "cache"), Log: w.log}); err != nil {
+	if w.cache, err = cache.Open(cache.Config{FS: w.disk, Dir: filepath.Join(c.Data, "cache"), Log: w.log, MaxLife: time.Duration(c.RetainCache)}); err != nil {
 		return err
 	}
 	cfg, err := c.proberConfig(table, w.log)
@@ -134,8 +140,8 @@ func (w *worker) join() error {
 	if err != nil {
 		return err
 	}
-	w.server, err = wire.NewServer(wire.ServerConfig{Node: c.Name, Version: version, Identities: identitiesOf(w.prober), Table: w.table.Load,
-		Prober: w.prober, Credentials: wire.ServerTLS(own, authority, w.log), Window: w.prober.Window, Alone: w.prober.SetAlone,
+	w.server, err = wire.NewServer(wire.ServerConfig{Node: c.Name, Version: version, Identities: identitiesOf(w.prober), Table: w.own.Load, Use: w.useTable,
+		Prober: w.prober, Credentials: wire.ServerTLS(own, authority, w.log), Window: w.prober.Window, Fresh: w.prober.Fresh, Alone: w.prober.SetAlone,
 		Status: w.status, Sight: w.prober, Forget: w.prober.Forget, Log: w.log})
 	if err != nil {
 		return err
@@ -193,13 +199,25 @@ func (w *worker) status() wire.Status { return audited(w.prober.Status(), w.audi
 
 func (w *worker) backstage() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", api.Backstage{Metrics: w.registry, Config: func() any { return w.cmd }, Probes: w.prober.Recent()}.Handler())
+	mux.Handle("/", api.Backstage{Log: w.log, Metrics: w.registry, Config: func() any { return w.cmd }, Probes: w.prober.Recent()}.Handler())
 	mux.HandleFunc("GET /debug/cluster", func(rw http.ResponseWriter, _ *http.Request) { writeJSON(rw, w.report()) })
 	return mux
 }
 
-// reload reads the provider table and the gossip keys again, and takes them over if they are right. The table shows in the
-// next hello: give all machines the same, then tell them all.
+// useTable makes a table the one in force: the coordinator's, or our own where that cannot send one.
+func (w *worker) useTable(t *engine.Table) error {
+	if w.cmd.RespectTerms && !t.RespectsTerms() {
+		return errors.New("it asks receivers whose terms forbid to verify addresses, and this prober has --respect-terms; give the coordinator --respect-terms too")
+	}
+	sayTable(w.log, w.table.Load(), t)
+	w.table.Store(t)
+	w.resolver.SetTable(t)
+	w.prober.SetTable(t)
+	return nil
+}
+
+// reload reads the provider table and the gossip keys again, and takes them over if they are right. The table is that of a node
+// alone: a coordinator sends its own.
 func (w *worker) reload() error {
 	table, err := w.cmd.table()
 	if err != nil {
@@ -208,10 +226,10 @@ func (w *worker) reload() error {
 	if err := w.cmd.rekey(w.cluster); err != nil {
 		return err
 	}
-	sayTable(w.log, w.table.Load(), table)
-	w.table.Store(table)
-	w.resolver.SetTable(table)
-	w.prober.SetTable(table)
+	w.own.Store(table)
+	if !w.server.TableChanged() {
+		w.log.Info("the coordinator's provider table stays in force; give the file to the coordinator to change that", "table", tableName(w.table.Load()), "ours", tableName(table))
+	}
 	return nil
 }
 
@@ -239,7 +257,11 @@ func (f *probingFlags) proberConfig(table *engine.Table, log *slog.Logger) (prob
 	if err != nil {
 		return prober.Config{}, err
 	}
+	through, err := f.proxy()
+	if err != nil {
+		return prober.Config{}, err
+	}
 	sessions, err := f.sessions()
-	return prober.Config{Table: table, Dial: f.dial(log), Identities: ids, MailFrom: f.MailFrom, SOCKS5: f.SOCKS5, Port: f.SMTPPort,
+	return prober.Config{Table: table, Dial: f.dial(through, ids, log), Identities: ids, MailFrom: f.MailFrom, SOCKS5: through, Port: f.SMTPPort,
 		AllowPrivate: f.AllowPrivateTargets, Warm: f.Warm, MaxSessions: sessions}, err
 }

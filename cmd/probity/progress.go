@@ -24,7 +24,7 @@ type progress struct {
 }
 
 // lineEvery is how often a pipe gets a line.
-const lineEvery = 10 * time.Second
+const lineEvery = 5 * time.Second
 
 func newProgress(con *console) *progress { return &progress{con: con, last: time.Now()} }
 

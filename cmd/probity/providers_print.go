@@ -89,10 +89,10 @@ func (r ruleView) briefly() string {
 // printLimits writes one line a provider.
 func (v tableView) printLimits(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "PROVIDER\tPROBE\tWIDE\tACCEPT-ALL\tCONNECTIONS\tCONN/MIN\tRCPT/MIN\tRCPT/TRANS\tRCPT/CONN\tTRANS/CONN\tREFUSED/CONN\tREFUSED/H\tDATE\tSOURCE")
-	fmt.Fprintf(t, "(unknown)\ton\t-\t-\t%s\t\t\n", limitCells(v.defaults))
+	fmt.Fprintln(t, "PROVIDER\tPROBE\tKIND\tACCEPT-ALL\tCONNECTIONS\tCONN/MIN\tRCPT/MIN\tRCPT/TRANS\tRCPT/CONN\tTRANS/CONN\tREFUSED/CONN\tREFUSED/H\tDATE\tSOURCE")
+	fmt.Fprintf(t, "(unknown)\ton\tnarrow\t-\t%s\t\t\n", limitCells(v.defaults))
 	for _, p := range v.Providers {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.ID, onOff(p.Probe), yes(p.Wide), yes(p.AcceptAll), limitCells(p.limits), p.Date, p.Source)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.ID, onOff(p.Probe), p.Kind, yes(p.AcceptAll), limitCells(p.limits), p.Date, p.Source)
 	}
 	fmt.Fprintln(t)
 	return t.Flush()
@@ -140,7 +140,10 @@ func printProvider(w io.Writer, p providerView) {
 	line("mx", strings.Join(p.MX, " "))
 	line("aliases", strings.Join(p.Aliases, " "))
 	line("probe", onOff(p.Probe))
-	line("wide", yes(p.Wide))
+	line("kind", p.Kind)
+	if p.FleetSources > 0 {
+		line("fleet sources", strconv.Itoa(p.FleetSources))
+	}
 	line("by address", strings.Join(p.ByAddress, " "))
 	line("accept-all", yes(p.AcceptAll))
 	line("parking", yes(p.Parking))
@@ -154,6 +157,8 @@ func printProvider(w io.Writer, p providerView) {
 		line("mailbox rule", fmt.Sprintf("%d to %d of a-z 0-9 %s at %s (%s, %s)", m.Min, m.Max, m.Allowed, strings.Join(m.Domains, " "), m.Source, m.Date))
 	}
 	line("terms", p.Terms)
+	line("terms forbid to verify", yes(p.TermsForbid))
+	line("terms source", p.TermsSource)
 	line("source", p.Source)
 	line("date", p.Date)
 	fmt.Fprintln(t)

@@ -60,7 +60,7 @@ func TestProvidersCheckWarnsOfLooserBudgets(t *testing.T) {
 func TestProvidersShow(t *testing.T) {
 	out, err := runCommand(t, &providersCmd{}, "show")
 	require.NoError(t, err)
-	require.Regexp(t, `(?m)^google +on +yes +- +5 .* 20\d\d-\d\d-\d\d `, out)
+	require.Regexp(t, `(?m)^google +on +wide +- +5 .* 20\d\d-\d\d-\d\d `, out)
 	require.Regexp(t, `(?m)^google/no-such-user .* 20\d\d-\d\d-\d\d +\S`, out)
 	require.Regexp(t, `(?m)^generic/\S+ .* 20\d\d-\d\d-\d\d +\S`, out)
 

@@ -22,24 +22,28 @@ type tableView struct {
 }
 
 type providerView struct {
-	ID        string         `json:"id"`
-	Name      string         `json:"name"`
-	MX        []string       `json:"mx"`
-	Aliases   []string       `json:"aliases"`
-	Probe     bool           `json:"probe"`
-	Wide      bool           `json:"wide"`
-	ByAddress []string       `json:"by_address"`
-	AcceptAll bool           `json:"accept_all"`
-	Parking   bool           `json:"parking"`
-	OneDomain bool           `json:"one_domain_per_transaction"`
-	Silently  bool           `json:"accepts_silently"`
-	TLS       string         `json:"tls"`
-	Limits    map[string]int `json:"limits"` // 0 is no limit
-	Source    string         `json:"source"`
-	Date      string         `json:"date"`
-	Terms     string         `json:"terms"`
-	Mailbox   *mailboxView   `json:"mailbox"`
-	Rules     []ruleView     `json:"rules"`
+	ID           string         `json:"id"`
+	Name         string         `json:"name"`
+	MX           []string       `json:"mx"`
+	Aliases      []string       `json:"aliases"`
+	Probe        bool           `json:"probe"`
+	Wide         bool           `json:"wide"`
+	Kind         string         `json:"kind"` // narrow, wide or tenants
+	FleetSources int            `json:"fleet_sources"`
+	ByAddress    []string       `json:"by_address"`
+	AcceptAll    bool           `json:"accept_all"`
+	Parking      bool           `json:"parking"`
+	OneDomain    bool           `json:"one_domain_per_transaction"`
+	Silently     bool           `json:"accepts_silently"`
+	TLS          string         `json:"tls"`
+	Limits       map[string]int `json:"limits"` // 0 is no limit
+	Source       string         `json:"source"`
+	Date         string         `json:"date"`
+	Terms        string         `json:"terms"`
+	TermsForbid  bool           `json:"terms_forbid"`
+	TermsSource  string         `json:"terms_source"`
+	Mailbox      *mailboxView   `json:"mailbox"`
+	Rules        []ruleView     `json:"rules"`
 
 	limits engine.Limits
 }
@@ -84,8 +88,10 @@ func viewTable(t *engine.Table) tableView {
 }
 
 func viewProvider(p *engine.Provider) providerView {
-	v := providerView{ID: p.ID, Name: p.Name, MX: p.MX, Aliases: some(p.Aliases), Probe: p.Probe, Wide: p.Wide, ByAddress: some(p.ByAddress), AcceptAll: p.AcceptAll,
-		Parking: p.Parking, OneDomain: p.OneDomain, Silently: p.AcceptsSilently, TLS: p.TLS.String(), Limits: limitMap(p.Limits), Source: p.Source, Date: p.Date, Terms: p.Terms,
+	v := providerView{ID: p.ID, Name: p.Name, MX: p.MX, Aliases: some(p.Aliases), Probe: p.Probe,
+		Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(), FleetSources: p.FleetSources, ByAddress: some(p.ByAddress), AcceptAll: p.AcceptAll,
+		Parking: p.Parking, OneDomain: p.OneDomain, Silently: p.AcceptsSilently, TLS: p.TLS.String(), Limits: limitMap(p.Limits), Source: p.Source, Date: p.Date,
+		Terms: p.Terms, TermsForbid: p.TermsForbid, TermsSource: p.TermsSource,
 		Rules: viewRules(p.Rules), limits: p.Limits}
 	if m := p.Mailbox; m != nil {
 		view := mailboxView(*m)

@@ -6,36 +6,83 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 
 	"probity/engine/smtp"
+	"probity/prober"
 )
 
-// dial opens connections to mail servers or, where there is one, to the proxy that does.
-func (f *probingFlags) dial(log *slog.Logger) smtp.DialFunc {
-	if f.SOCKS5 == "" {
-		return dialFrom
+// proxyFlag is --socks5 and egressFlag one --egress, as they were given; both may hold a password, which is not shown with the
+// configuration. A named type of all --egress would not do: the parser would take the flag for one that is given once.
+type (
+	proxyFlag  string
+	egressFlag string
+)
+
+// egressProxy is before the proxy of one source.
+const egressProxy = ",socks5="
+
+// MarshalText is the flag as it may be shown.
+func (p proxyFlag) MarshalText() ([]byte, error) { return []byte(shownProxy(string(p))), nil }
+
+// String is the flag as it may be shown.
+func (e egressFlag) String() string {
+	source, through, ok := strings.Cut(string(e), egressProxy)
+	if !ok {
+		return string(e)
 	}
-	return (&proxyWatch{proxy: f.SOCKS5, dial: dialFrom, log: log}).connect
+	return source + egressProxy + shownProxy(through)
 }
 
-// proxyWatch says when the proxy cannot be reached: to those who wait, it looks like mail servers that do not answer.
+// MarshalText is the flag as it may be shown.
+func (e egressFlag) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+func shownProxy(s string) string {
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		return "***" + s[i:]
+	}
+	return s
+}
+
+// dial opens connections to mail servers or, where there are some, to the proxies that do.
+func (f *probingFlags) dial(through smtp.Proxy, ids []prober.Identity, log *slog.Logger) smtp.DialFunc {
+	w := &proxyWatch{gone: map[string]*atomic.Bool{}, dial: dialFrom, log: log}
+	for _, p := range append([]smtp.Proxy{through}, proxiesOf(ids)...) {
+		if p.Addr != "" {
+			w.gone[p.Addr] = new(atomic.Bool)
+		}
+	}
+	if len(w.gone) == 0 {
+		return dialFrom
+	}
+	return w.connect
+}
+
+func proxiesOf(ids []prober.Identity) (all []smtp.Proxy) {
+	for _, id := range ids {
+		all = append(all, id.SOCKS5)
+	}
+	return all
+}
+
+// proxyWatch says when a proxy cannot be reached: to those who wait, it looks like mail servers that do not answer.
 type proxyWatch struct {
-	proxy string
-	dial  smtp.DialFunc
-	log   *slog.Logger
-	gone  atomic.Bool
+	gone map[string]*atomic.Bool // by host:port of the proxy
+	dial smtp.DialFunc
+	log  *slog.Logger
 }
 
 // connect speaks up once when the proxy goes, and once when it is back.
 func (w *proxyWatch) connect(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 	conn, err := w.dial(ctx, local, network, address)
+	gone := w.gone[address]
 	switch {
-	case address != w.proxy || errors.Is(ctx.Err(), context.Canceled):
-	case err != nil && w.gone.CompareAndSwap(false, true):
-		w.log.Error("the proxy of --socks5 is not reachable: until it is, no mail server is asked; start it, or name another", "socks5", w.proxy, "error", err)
-	case err == nil && w.gone.CompareAndSwap(true, false):
-		w.log.Info("the proxy of --socks5 is reachable again", "socks5", w.proxy)
+	case gone == nil || errors.Is(ctx.Err(), context.Canceled):
+	case err != nil && gone.CompareAndSwap(false, true):
+		w.log.Error("a SOCKS5 proxy is not reachable: until it is, no mail server is asked from the sources that use it; start it, or name another", "proxy", address, "error", err)
+	case err == nil && gone.CompareAndSwap(true, false):
+		w.log.Info("a SOCKS5 proxy is reachable again", "proxy", address)
 	}
 	return conn, err
 }

@@ -7,9 +7,13 @@ import (
 	"probity/engine"
 )
 
-// reload reads the provider table, the public certificate and the gossip keys again, and takes them over if they are right.
+// reload reads the provider table, the lists, the public certificate and the gossip keys again, and takes them over if all are right.
 func (s *service) reload() error {
 	table, err := s.cmd.table()
+	if err != nil {
+		return err
+	}
+	known, err := s.cmd.reloadLists(s.node.lists.Load())
 	if err != nil {
 		return err
 	}
@@ -24,6 +28,8 @@ func (s *service) reload() error {
 	}
 	sayTable(s.log, s.node.current.Load(), table)
 	s.node.setTable(table)
+	sayLists(s.log, s.node.lists.Load(), known)
+	s.node.setLists(known)
 	s.front.take(pair)
 	return nil
 }

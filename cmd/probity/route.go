@@ -18,6 +18,7 @@ type routeFacts struct {
 	Key       string         `json:"key"`
 	Provider  string         `json:"provider"`
 	Wide      bool           `json:"wide"`
+	Kind      string         `json:"kind"`
 	AcceptAll bool           `json:"accept_all"`
 	Probe     bool           `json:"probe"` // the table's word
 	Asked     bool           `json:"asked"` // by this node, as it is configured
@@ -74,7 +75,7 @@ func explainRoute(ctx context.Context, con *console, c *explainRouteCmd) error {
 
 func factsOf(domain string, r engine.Route) routeFacts {
 	p := r.Provider
-	f := routeFacts{Domain: domain, Fact: r.Fact.String(), MX: r.MX, Key: r.Key, Provider: p.Name, Wide: p.Wide, AcceptAll: p.AcceptAll,
+	f := routeFacts{Domain: domain, Fact: r.Fact.String(), MX: r.MX, Key: r.Key, Provider: p.Name, Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(), AcceptAll: p.AcceptAll,
 		Probe: p.Probe, Limits: limitMap(p.Limits), limits: p.Limits, Source: p.Source, Date: p.Date}
 	if f.Provider == "" && r.Fact.Routable() {
 		f.Provider = "other"
@@ -123,7 +124,7 @@ func printRoute(con *console, f *routeFacts) error {
 		value any
 	}{
 		{"domain", f.Domain}, {"DNS says", f.Fact}, {"mail hosts", orDash(strings.Join(f.MX, " "))}, {"route", orDash(f.Key)},
-		{"provider", orDash(f.Provider)}, {"spread over all identities", f.Wide}, {"accepts anything", f.AcceptAll}, {"asked at all", f.asked()},
+		{"provider", orDash(f.Provider)}, {"kind", f.Kind}, {"accepts anything", f.AcceptAll}, {"asked at all", f.asked()},
 		{f.from(), orDash(f.Owner)},
 		{"connections", l.Connections}, {"connections a minute", l.ConnectionsPerMinute}, {"recipients a minute", l.RecipientsPerMinute},
 		{"recipients a transaction", l.RecipientsPerTransaction}, {"recipients a connection", l.RecipientsPerConnection},

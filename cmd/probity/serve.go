@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -25,7 +25,10 @@ import (
 
 type serveCmd struct {
 	probingFlags
+	listsFlags
 	frontFlags
+	retainFlags
+	retainCacheFlag
 	Data                  string         `help:"Where state, cache and jobs live." default:"./probity-data" type:"path"`
 	Listen                string         `help:"The public listener." default:"127.0.0.1:8080"`
 	AdminListen           string         `help:"The admin listener: metrics, pprof, debug. Keep it private." default:"127.0.0.1:9090"`
@@ -52,7 +55,7 @@ func (c *serveCmd) Validate() error {
 	case c.DiskFloor < 1:
 		return fmt.Errorf("--disk-floor %d: give a number of bytes from 1", c.DiskFloor)
 	}
-	return errors.Join(c.checkAddresses(), c.probingFlags.Validate())
+	return errors.Join(c.checkAddresses(), c.probingFlags.Validate(), c.retainFlags.check(), c.retainCacheFlag.check())
 }
 
 // checkAddresses looks at what names a place on a network.
@@ -86,12 +89,12 @@ type service struct {
 	registry  metricsRegistry
 	node      *node
 	callbacks *coordinator.Callbacks
+	eraser    *coordinator.Eraser
 	server    *api.Server
 	front     *front // nil in clear
 	fitness   *fitness
 	public    net.Listener
 	admin     net.Listener
-	running   func(lists int) // hears how many lists are under way; nil for nobody
 }
 
 // Run serves until ctx ends.
@@ -104,30 +107,11 @@ func (c *serveCmd) Run(ctx context.Context, con *console, root *cli) (err error)
 // beside one long list is half of it, the cache's sieve among that: with a limit that was 64 MiB lower the collector ran twice as often.
 const serveMemory = 272 << 20
 
-// listMemory is added for each list more, moreLists of them at the most: of ten at once more is alive than of one. With half of this
-// ten of 500,000 rows took 1.05 to 1.11 times as long as all their rows in one list, with this 1.01 to 1.06 (probity bench bulk).
-const (
-	listMemory = 16 << 20
-	moreLists  = 16
-)
-
-// memoryBeside is where the collector begins to work harder beside so many lists.
-func memoryBeside(lists int) int64 {
-	return serveMemory + int64(min(max(lists-1, 0), moreLists))*listMemory
-}
-
-// serveCollect lets the heap grow to three times of what is alive, as far as serveMemory goes, before it is collected: with 300,000
-// rows the collector then takes a sixth of the processor time, where it took more than a fifth.
-const serveCollect = 200
-
 // serve opens everything, and serves until ctx ends.
 func (s *service) serve(ctx context.Context, con *console) error {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		s.running = func(lists int) { debug.SetMemoryLimit(memoryBeside(lists)) }
-		s.running(0)
-	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(serveCollect)
+	followMemory(ctx, serveMemory)
+	if err := serveFolder(s.cmd.Data, s.log); err != nil {
+		return fmt.Errorf("--data: %w", err)
 	}
 	if err := s.open(); err != nil {
 		return errors.Join(err, s.close())
@@ -139,16 +123,16 @@ func (s *service) serve(ctx context.Context, con *console) error {
 	return errors.Join(s.run(ctx), s.close())
 }
 
-// serverLog logs from info level on, or everything with --verbose.
+// serverLog logs from info level on, or everything with --verbose; of warnings and errors that repeat, a few lines a second.
 func serverLog(con *console, format string, verbose bool) *slog.Logger {
 	options := &slog.HandlerOptions{}
 	if verbose {
 		options.Level = slog.LevelDebug
 	}
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(con.err, options))
+		return slog.New(newFewLines(slog.NewJSONHandler(con.err, options)))
 	}
-	return slog.New(slog.NewTextHandler(con.err, options))
+	return slog.New(newFewLines(slog.NewTextHandler(con.err, options)))
 }
 
 // open opens the stores, puts the rooms together and takes the listeners.
@@ -158,8 +142,8 @@ func (s *service) open() (err error) {
 	if s.front, err = c.newFront(c.Data); err != nil {
 		return err
 	}
-	s.node, err = openNode(&c.probingFlags, nodeConfig{fs: s.disk, dir: c.Data, log: s.log, metrics: s.registry, service: true, members: s.members,
-		stored: coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Zstd}, running: s.running})
+	s.node, err = openNode(&c.probingFlags, nodeConfig{fs: s.disk, dir: c.Data, log: s.log, metrics: s.registry, lists: c.listsFlags, retain: c.retainFlags, retainCache: c.RetainCache, service: true, members: s.members,
+		stored: coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Zstd}})
 	if err != nil {
 		return err
 	}
@@ -182,6 +166,10 @@ func (s *service) open() (err error) {
 	if s.callbacks, err = s.newCallbacks(); err != nil {
 		return err
 	}
+	if err = coordinator.AdoptErasures(s.node.store, s.disk, c.Data, time.Now()); err != nil {
+		return fmt.Errorf("erasures of an earlier version: %w", err)
+	}
+	s.eraser = s.node.newEraser()
 	s.warn()
 	s.server, err = s.newServer()
 	return err
@@ -213,18 +201,49 @@ func (s *service) warn() {
 	}
 }
 
-// firstAdmin gives an empty store its admin, and says its password, this once.
+// firstPassword is the file in the data folder that holds the password of the first admin.
+const firstPassword = "first-admin-password"
+
+// firstAdmin gives an empty store its admin. The password is on the disk, for the folder's owner only, before the account is:
+// a start that ends between the two leaves a file that the next one writes anew. It is never in the log.
 func (s *service) firstAdmin(ctx context.Context, con *console) error {
-	user, password, err := s.node.store.FirstAdmin(ctx, s.cmd.AdminEmail, s.cmd.InitialCredits, time.Now())
-	if errors.Is(err, store.ErrBadEmail) {
-		return fmt.Errorf("%w: --admin-email %q: %v", errUsage, s.cmd.AdminEmail, err)
+	if len(s.node.store.Users()) > 0 {
+		return nil
 	}
-	if err != nil || password == "" {
+	path, password := filepath.Join(s.cmd.Data, firstPassword), store.RandomPassword()
+	if err := writeSecret(s.disk, path, password+"\n"); err != nil {
+		return fmt.Errorf("password of the first admin: %w", err)
+	}
+	user, _, err := s.node.store.FirstAdmin(ctx, s.cmd.AdminEmail, password, s.cmd.InitialCredits, time.Now())
+	if errors.Is(err, store.ErrBadEmail) {
+		return errors.Join(fmt.Errorf("%w: --admin-email %q: %v", errUsage, s.cmd.AdminEmail, err), os.Remove(path))
+	}
+	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(con.err, "This store is new. Its admin is %s, password %s (shown this once), with %s.\nMake a key: probity key create --data %s --user %s --name first (with the server stopped)\n",
-		user.Email, password, counted(s.cmd.InitialCredits, "credit"), s.cmd.Data, user.Email)
+	_, err = fmt.Fprintf(con.err, "This store is new. Its admin is %s, with %s; the password is in %s: read it, sign in, change it and delete the file.\nMake a key: probity key create --data %s --user %s --name first (with the server stopped)\n",
+		user.Email, counted(s.cmd.InitialCredits, "credit"), path, s.cmd.Data, user.Email)
 	return err
+}
+
+// writeSecret makes a file durable, with its name, that only its owner can read, whatever stood there before.
+func writeSecret(disk vfs.FS, path, text string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	folder, err := disk.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 func (s *service) newCallbacks() (*coordinator.Callbacks, error) {
@@ -233,7 +252,9 @@ func (s *service) newCallbacks() (*coordinator.Callbacks, error) {
 		return nil, err
 	}
 	return coordinator.NewCallbacks(coordinator.CallbackConfig{Store: s.node.store, Results: s.node.coordinator,
-		Record:    func(j *store.Job, c store.Callback) ([]byte, error) { return api.Record(s.publicURL(), j, c) },
+		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
+			return api.Record(s.publicURL(), time.Duration(s.cmd.RetainResults), j, c)
+		},
 		PublicURL: s.publicURL(), Dial: dialFrom, Lookup: s.lookup, Source: source, Allow: s.cmd.AllowPrivateCallbacks, Log: s.log, Metrics: s.registry})
 }
 
@@ -258,7 +279,7 @@ func parseSource(s string) (local netip.Addr, published []string, err error) {
 	if s == "" {
 		return local, nil, nil
 	}
-	spec, err := parseEgress(s + "=callbacks.invalid")
+	spec, err := egressFlag(s + "=callbacks.invalid").parse()
 	if err != nil {
 		return local, nil, fmt.Errorf("%w: --callback-source %q; write LOCAL[/PUBLIC], e.g. 192.0.2.10", errUsage, s)
 	}
@@ -283,7 +304,7 @@ func (s *service) newServer() (*api.Server, error) {
 		api.Rooms{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: s.disk,
 			Operator: api.Operator{Table: s.node.current.Load, Cluster: func() any { return s.node.report() }, Sights: s.node.sights(), Findings: findings(s.node.audit)},
 			Scratch:  s.scratch(), Log: s.log, Metrics: s.registry,
-			Erase: eraseEverywhere(s.node.coordinator, s.node.store, s.node.uncache)})
+			Eraser: s.eraser})
 }
 
 // run runs everything until ctx ends or a part fails. Requests end first, then callbacks, then the node.
@@ -293,10 +314,11 @@ func (s *service) run(ctx context.Context) error {
 	rooms, stopRooms := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRooms()
 	var behind, front sync.WaitGroup
-	var errs [4]error
+	var errs [5]error
 	behind.Go(onHangup(rooms, s.log, s.fitness.watched(s.reload)))
 	behind.Go(func() { errs[0] = s.node.Run(rooms); stop() })
 	behind.Go(func() { errs[1] = s.callbacks.Run(rooms); stop() })
+	behind.Go(func() { errs[4] = s.eraser.Run(rooms); stop() })
 	front.Go(func() { errs[2] = s.server.Serve(ctx, s.public, drainTime); stop() })
 	front.Go(func() { errs[3] = s.serveAdmin(ctx); stop() })
 	behind.Go(func() { s.keepStore(rooms) })
@@ -314,14 +336,17 @@ func (s *service) serveAdmin(ctx context.Context) error {
 // backstage is what the operator's own listener shows.
 func (s *service) backstage() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", api.Backstage{Metrics: s.registry, Config: s.shown, Server: s.server, Probes: s.recent()}.Handler())
+	mux.Handle("/", api.Backstage{Log: s.log, Metrics: s.registry, Config: s.shown, Server: s.server, Probes: s.recent()}.Handler())
 	mux.HandleFunc("GET /debug/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.node.report()) })
 	mux.HandleFunc("GET /debug/owner", s.showOwner)
 	return mux
 }
 
-// serveWeb serves an operator's listener until ctx ends.
+// serveWeb serves an operator's listener until ctx ends. One on loopback is asked by this machine alone, and by its own names.
 func serveWeb(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	if a, ok := listener.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
+		handler = api.OwnHosts(handler)
+	}
 	web := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(listener) }()
@@ -367,10 +392,10 @@ func (s *service) keepStore(ctx context.Context) {
 	}
 }
 
-// sweep forgets windows, kept answers and sessions that are over.
+// sweep forgets windows, kept answers, sessions and receipts that are over.
 func (s *service) sweep(now time.Time) error {
 	var errs []error
-	for _, sweep := range []func(time.Time) (int, error){s.node.store.SweepWindows, s.node.store.SweepAnswers, s.node.store.SweepSessions} {
+	for _, sweep := range []func(time.Time) (int, error){s.node.store.SweepWindows, s.node.store.SweepAnswers, s.node.store.SweepSessions, s.node.store.SweepErasures} {
 		_, err := sweep(now)
 		errs = append(errs, err)
 	}

@@ -37,9 +37,17 @@ func (p *play) hireAs(t *testing.T, s *store.Store, n store.NewUser) *customer {
 	t.Helper()
 	u, _, err := s.AddUser(p.ctx, n, "test", time.Now())
 	require.NoError(t, err)
-	key, k, err := s.CreateKey(u.ID, "first", false, "test", time.Now())
+	key, k, err := s.CreateKey(u.ID, store.NewKey{Name: "first", Scopes: scopesOf(n)}, "test", time.Now())
 	require.NoError(t, err)
 	return &customer{ctx: p.ctx, account: u.ID, key: key, keyID: k.ID}
+}
+
+// scopesOf are the scopes of the key that an account gets: all that it can have.
+func scopesOf(n store.NewUser) store.Scopes {
+	if n.Role == store.Admin {
+		return store.DefaultScopes | store.ScopeAccount | store.ScopeAdmin
+	}
+	return store.DefaultScopes | store.ScopeAccount
 }
 
 // wide are limits that no test meets.

@@ -27,8 +27,7 @@ const (
 	phaseSpool                  // bytes of the list are, but no job exists
 	phaseAccepted               // the job exists, and nothing is ready to be asked
 	phaseSealed                 // chunks exist, of which nothing is answered
-	phaseSynced                 // the log has answers of rows whose chunk still exists
-	phaseDone                   // chunks have ended
+	phaseSynced                 // the log has answers of rows
 	phaseAssembled              // all is answered, and the result file is not whole
 	phaseRenamed                // it is, but the job has not ended
 	phaseSettled                // the job has ended, and its receiver does not know
@@ -38,10 +37,10 @@ const (
 )
 
 // wantedPhases are those that a kill must have hit; the others are beside them.
-var wantedPhases = []phase{phaseSpool, phaseAccepted, phaseSealed, phaseSynced, phaseDone, phaseRenamed, phaseSettled, phaseCalled}
+var wantedPhases = []phase{phaseSpool, phaseAccepted, phaseSealed, phaseSynced, phaseRenamed, phaseSettled, phaseCalled}
 
 func (g phase) String() string {
-	return [phases]string{"nothing", "spool sync", "accept", "chunk sealed", "log synced", "Done", "assembly", "rename", "settle", "callback sent", "over"}[g]
+	return [phases]string{"nothing", "spool sync", "accept", "chunk sealed", "log synced", "assembly", "rename", "settle", "callback sent", "over"}[g]
 }
 
 // mark is what shows from outside that a phase has come: callbacks that were taken, or the size of a file of the round's job.
@@ -53,7 +52,7 @@ type mark struct {
 
 // goal is the mark of a phase in the life that is about to begin.
 func (h *hunt) goal(g phase, calls int32) mark {
-	const logHead, answer = 20, 36 // bytes before the first answer, and of one
+	const answer = 36 // bytes in the log
 	s := mark{goal: g, calls: calls}
 	switch g {
 	case phaseAccepted:
@@ -61,9 +60,7 @@ func (h *hunt) goal(g phase, calls int32) mark {
 	case phaseSealed:
 		s.grown = max(0, h.size("chunks"))
 	case phaseSynced:
-		s.grown = max(logHead, h.size("log")) + h.random.Int64N(huntRows*answer/4)
-	case phaseDone: // some part of all answers later
-		s.grown = max(logHead, h.size("log")) + h.random.Int64N(huntRows*answer)
+		s.grown = max(0, h.size("rows")) + h.random.Int64N(huntRows*answer/2)
 	}
 	return s
 }
@@ -73,11 +70,11 @@ func (h *hunt) reached(s mark) bool {
 	case phaseSpool:
 		return h.size("spool") > s.grown
 	case phaseAccepted:
-		return h.size("names") > s.grown
+		return h.size("rows") > s.grown
 	case phaseSealed:
 		return h.size("chunks") > s.grown
-	case phaseSynced, phaseDone:
-		return h.size("log") > s.grown
+	case phaseSynced:
+		return h.size("rows") > s.grown
 	case phaseRenamed:
 		return h.size("results") > 0
 	case phaseSettled:
@@ -197,36 +194,16 @@ func (h *hunt) phaseOfUpload(dir string) phase {
 	return at
 }
 
-// phasesOfWork counts chunks, whose numbers have a gap where some have ended, and rows in chunks and in the log: together they
-// are more than there are where a chunk still exists although answers of its rows are safe.
-func phasesOfWork(t *testing.T, s *store.Store, dir string, j *store.Job) (hit []phase) {
+// phasesOfWork tells how far a job at work had come: its log has answers, or there are chunks to be asked, or neither.
+func phasesOfWork(t *testing.T, s *store.Store, dir string, j *store.Job) []phase {
 	t.Helper()
-	var waiting, chunks int64
-	last := uint64(0)
-	require.NoError(t, s.Chunks(j.ID, func(c store.Chunk) error {
-		waiting += int64(c.Rows)
-		last = max(last, c.Number)
-		chunks++
-		return nil
-	}))
-	answered := int64(0)
-	if j.Term > 0 {
-		answered = answeredAtRest(t, s, dir, j.ID)
+	if j.Term > 0 && answeredAtRest(t, s, dir, j.ID) > 0 {
+		return []phase{phaseSynced}
 	}
-	if answered+waiting > j.Unique {
-		hit = append(hit, phaseSynced)
+	if info, err := os.Stat(filepath.Join(dir, "jobs", j.ID, "chunks")); err == nil && info.Size() > 0 {
+		return []phase{phaseSealed}
 	}
-	if uint64(chunks) < last || chunks == 0 && j.SplitDone && answered > 0 {
-		hit = append(hit, phaseDone)
-	}
-	switch {
-	case len(hit) > 0:
-	case chunks > 0:
-		hit = append(hit, phaseSealed)
-	default:
-		hit = append(hit, phaseAccepted)
-	}
-	return hit
+	return []phase{phaseAccepted}
 }
 
 // answeredAtRest counts the distinct addresses that the log has an answer for.
@@ -235,7 +212,7 @@ func answeredAtRest(t *testing.T, s *store.Store, dir, id string) int64 {
 	domains, err := lists.Default()
 	require.NoError(t, err)
 	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: dir, Table: engine.DefaultTable(), Lists: domains})
-	if _, err := os.Stat(filepath.Join(dir, "jobs", id, "log")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "jobs", id, "rows")); err != nil {
 		return 0 // killed before there was one
 	}
 	var known bytes.Buffer

@@ -51,7 +51,7 @@ func uploadStory(t *testing.T, p *play) {
 	atRest(t, data, func(s *store.Store) {
 		c = p.hire(t, s, "big@customer.example", int64(rows), wide)
 		if !byHand {
-			key, _, err := s.CreateKey(c.account, "test", true, "test", time.Now())
+			key, _, err := s.CreateKey(c.account, store.NewKey{Name: "test", Test: true}, "test", time.Now())
 			require.NoError(t, err)
 			c.key = key
 		}

@@ -25,6 +25,23 @@ type simCmd struct {
 type seedFlag struct {
 	Seed      uint64 `help:"Which internet: all sim commands must agree on it." default:"1"`
 	Punishers bool   `help:"Add receivers that change their mind about a source: all sim commands must agree."`
+	Homes     int    `help:"Add so many company domains with host names of their own; the list has an address of each, and no others. All sim commands must agree." placeholder:"N"`
+}
+
+// maxHomes bounds the memory of the pretend internet.
+const maxHomes = 1_000_000
+
+// Validate is called by the parser.
+func (f seedFlag) Validate() error {
+	if f.Homes < 0 || f.Homes > maxHomes {
+		return fmt.Errorf("--homes %d; give 0 to %d", f.Homes, maxHomes)
+	}
+	return nil
+}
+
+// world is the internet that the flags name.
+func (f seedFlag) world() *sim.World {
+	return sim.NewWorld(sim.Config{Seed: f.Seed, Punishers: f.Punishers, Homes: f.Homes})
 }
 
 type simServeCmd struct {
@@ -47,7 +64,7 @@ func (c simServeCmd) Run(ctx context.Context, con *console) error {
 		return err
 	}
 	server, err := sim.Start(ctx, sim.Config{Seed: c.Seed, Speedup: c.Speedup, Latency: c.Latency, SMTPPort: c.SMTPPort, DNS: c.DNS, HTTP: c.HTTP,
-		Network: c.Network, Punishers: c.Punishers}, network)
+		Network: c.Network, Punishers: c.Punishers, Homes: c.Homes}, network)
 	if err != nil {
 		return err
 	}
@@ -92,13 +109,16 @@ func (c simListCmd) Validate() error {
 	if c.Rows < 1 {
 		return errors.New("--rows must be above zero")
 	}
-	return nil
+	return c.seedFlag.Validate()
 }
 
 // Run prints CSV.
 func (c simListCmd) Run(con *console) error {
 	return buffered(con.out, func(w io.Writer) error {
-		return sim.WriteList(w, sim.NewWorld(sim.Config{Seed: c.Seed, Punishers: c.Punishers}), c.Rows, c.listSeed())
+		if c.Homes > 0 {
+			return sim.WriteHomes(w, c.world(), c.Rows)
+		}
+		return sim.WriteList(w, c.world(), c.Rows, c.listSeed())
 	})
 }
 
@@ -122,7 +142,7 @@ func (c simTruthCmd) Run(con *console) error {
 	}
 	defer in.Close()
 	return buffered(con.out, func(w io.Writer) error {
-		return sim.WriteTruth(w, sim.NewWorld(sim.Config{Seed: c.Seed, Punishers: c.Punishers}), in)
+		return sim.WriteTruth(w, c.world(), in)
 	})
 }
 

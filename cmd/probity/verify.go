@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -21,6 +20,7 @@ import (
 
 type verifyCmd struct {
 	probingFlags
+	listsFlags
 	Targets []string      `arg:"" help:"Addresses, or one CSV file, or - for CSV on standard input."`
 	Output  string        `short:"o" help:"Result file of a list; its ending decides: .csv, .csv.gz, .csv.zst, .jsonl. Default: CSV on standard output." placeholder:"FILE"`
 	Force   bool          `help:"A list: write over a result file that is already there."`
@@ -35,9 +35,7 @@ type verifyCmd struct {
 
 // Run verifies addresses or a list.
 func (c *verifyCmd) Run(ctx context.Context, con *console, root *cli) error {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(verifyMemory)
-	}
+	followMemory(ctx, verifyMemory)
 	log := newLog(con, root.Verbose)
 	c.Warm = true // there is no memory here of how old a source is
 	file, isList := c.list()
@@ -193,7 +191,7 @@ func withNode(ctx context.Context, n *node, do func(context.Context) error) erro
 const maxAtOnce = 64
 
 func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console, log *slog.Logger) error {
-	n, err := openNode(&c.probingFlags, nodeConfig{fs: vfs.NewMem(), dir: "node", log: log, warn: warnLog(con)})
+	n, err := openNode(&c.probingFlags, nodeConfig{fs: vfs.NewMem(), dir: "node", log: log, warn: warnLog(con), lists: c.listsFlags})
 	if err != nil {
 		return err
 	}
@@ -252,6 +250,7 @@ func printJSON(con *console, answers []coordinator.Result) error {
 func printTable(con *console, answers []coordinator.Result) error {
 	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STATUS\tSCORE\tEMAIL\tREASON\tPROVIDER\tMX\tRULE")
+	now := time.Now()
 	for i := range answers {
 		a := &answers[i]
 		v := &a.Verdict
@@ -259,7 +258,7 @@ func printTable(con *console, answers []coordinator.Result) error {
 		if a.DidYouMean != "" {
 			reason = strings.TrimSpace(reason + " (did you mean " + a.DidYouMean + "?)")
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", v.Status, v.Score, printable(a.Email), orDash(reason), orDash(v.ProviderName), orDash(firstHost(v)), v.Rule)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", v.Status, engine.Score(v, now), printable(a.Email), orDash(reason), orDash(v.ProviderName), orDash(firstHost(v)), v.Rule)
 	}
 	return w.Flush()
 }

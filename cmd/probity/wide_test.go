@@ -9,11 +9,11 @@ import (
 	"probity/engine"
 )
 
-// TestRefereeKnowsWhoIsWide compares whom the pretend internet lets many sources ask with whom the shipped table does.
-func TestRefereeKnowsWhoIsWide(t *testing.T) {
+// TestRefereeKnowsTheKinds compares which receivers the simulated internet lets several sources ask with those of the shipped table.
+func TestRefereeKnowsTheKinds(t *testing.T) {
 	for _, persona := range sim.Personas() {
 		if p := engine.DefaultTable().Provider(persona.Provider); p != nil {
-			require.Equal(t, p.Wide, persona.Wide(), p.ID)
+			require.Equal(t, p.Kind.String(), persona.Kind(), p.ID)
 		}
 	}
 }

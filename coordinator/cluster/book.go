@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"probity/prober/wire/timing"
 )
 
 // The times of a node's absence.
 const (
-	KeepShare = 60 * time.Second // a missing node keeps its share
+	KeepShare = timing.KeepShare // a missing node keeps its share
 	forget    = time.Hour        // a node that is gone is shown
 )
 

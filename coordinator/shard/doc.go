@@ -5,7 +5,8 @@
 //
 // A narrow route has one key, its own, so exactly one source address ever asks there and the receiver's limit holds for the
 // whole cluster. A wide provider has a key for each domain, and at the consumer domains that its row of the table names, one
-// for each address, so that all identities share it.
+// for each address, so that all identities share it. A provider with tenants has a key for each domain; where its row limits how
+// many sources ask, only the first few of a ranking that is the provider's own may own one.
 //
 // Invariants:
 //  1. The owner depends on the key and on the set of names alone: not on their order, the process or the machine.

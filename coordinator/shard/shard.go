@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,7 +9,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Key is what is owned: a narrow route, or a share of a wide provider.
+// Key is what is owned: a narrow route, or a share of a provider that many sources ask.
 type Key uint64
 
 // Seeds of the kinds of key.
@@ -21,7 +22,7 @@ const (
 // Route is the key of a narrow route: all its rows have one owner.
 func Route(routeKey string) Key { return Key(xxh3.HashStringSeed(routeKey, seedRoute)) }
 
-// Domain is the key of one domain of a wide provider.
+// Domain is the key of one domain of a wide provider, or of one with tenants.
 func Domain(domain string) Key { return Key(xxh3.HashStringSeed(domain, seedDomain)) }
 
 // Address is the key of one folded address at a consumer domain of a wide provider.
@@ -76,6 +77,21 @@ func (s *Set) Index(k Key) int {
 		}
 	}
 	return at
+}
+
+// OwnerAmong is the owner of a key that only the first n identities in the ranking of another key may own; 0 is no limit.
+// When one of these leaves, the next in the ranking takes its place: keys move from the one and to the other alone.
+func (s *Set) OwnerAmong(k, ranking Key, n int) (Identity, bool) {
+	if n <= 0 || n >= len(s.hashes) {
+		return s.Owner(k)
+	}
+	ranked := make([]int, len(s.hashes))
+	for i := range ranked {
+		ranked[i] = i
+	}
+	slices.SortFunc(ranked, func(a, b int) int { return cmp.Compare(weigh(ranking, s.hashes[b]), weigh(ranking, s.hashes[a])) })
+	at := slices.MaxFunc(ranked[:n], func(a, b int) int { return cmp.Compare(weigh(k, s.hashes[a]), weigh(k, s.hashes[b])) })
+	return s.identities[at], true
 }
 
 // Owner is the index of the identity that owns a narrow route, -1 when there is none: what a Set of these names says of

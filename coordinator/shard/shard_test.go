@@ -61,6 +61,40 @@ func TestOnlyTheKeysOfWhoComesOrGoesMove(t *testing.T) {
 	})
 }
 
+// Of a limited number of owners, those stay that stay in the set: one that leaves is replaced by one, and keys move from the one
+// and to the other alone.
+func TestOwnersAmongAFew(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, k, ranking := drawSet(t), drawKey(t), drawKey(t)
+		n := rapid.IntRange(1, len(all)).Draw(t, "n")
+		i := rapid.IntRange(0, len(all)-1).Draw(t, "leaves")
+		gone, rest := all[i], slices.Delete(slices.Clone(all), i, i+1)
+		set := mustSet(t, all)
+		owners := func(s *Set) map[string]bool {
+			seen := map[string]bool{}
+			for i := range 300 {
+				id, ok := s.OwnerAmong(Domain(strconv.Itoa(i)), ranking, n)
+				require.True(t, ok)
+				seen[id.Name] = true
+			}
+			return seen
+		}
+		with, ok := set.OwnerAmong(k, ranking, n)
+		require.True(t, ok)
+		before := owners(set)
+		require.LessOrEqual(t, len(before), n)
+		free, _ := set.OwnerAmong(k, ranking, 0)
+		require.Equal(t, owner(t, set, k), free, "0 is no limit")
+		if len(rest) == 0 {
+			return
+		}
+		without, _ := mustSet(t, rest).OwnerAmong(k, ranking, n)
+		if with != gone && with != without {
+			require.False(t, before[without.Name], "a key of %q went to %q, which had a share before", with.Name, without.Name)
+		}
+	})
+}
+
 func TestOwnerOfNamesAgreesWithASet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids, key := drawSet(t), rapid.String().Draw(t, "key")
@@ -127,6 +161,8 @@ func TestEmptyAndDoubleSets(t *testing.T) {
 	_, ok := empty.Owner(Route("x"))
 	require.False(t, ok)
 	require.Equal(t, -1, Owner("x", nil))
+	_, ok = empty.OwnerAmong(Route("x"), Route("y"), 2)
+	require.False(t, ok)
 	_, err := New([]Identity{{"192.0.2.1", "a"}, {"192.0.2.1", "b"}})
 	require.ErrorContains(t, err, "identity 192.0.2.1: both")
 }

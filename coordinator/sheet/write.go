@@ -1,6 +1,7 @@
 package sheet
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,36 +36,34 @@ func (d *Dialect) AppendPreamble(dst, preamble []byte, names []string) []byte {
 		return append(dst, preamble...)
 	}
 	dst = append(dst, preamble[:d.HeaderAt]...)
-	text := d.AppendUTF8(nil, preamble[d.HeaderAt:])
+	text, cells := d.headerOf(preamble)
 	s := rowScan{d: &Dialect{Delimiter: d.Delimiter, Column: -1}, buf: text, final: true}
-	rec, _, err := readRecord(text, d.Delimiter, true)
-	if _, again := s.row(0); err != nil || again != nil {
+	if _, err := s.row(0); err != nil {
 		panic("BUG: a header that was accepted cannot be read again: " + err.Error())
 	}
 	ours := make([]string, len(names))
 	for i, name := range names {
-		ours[i] = freeName(rec.cells, name)
+		ours[i] = freeName(cells, name)
 	}
 	return d.AppendRow(dst, &Block{Buf: text, Rows: []Row{s.out}}, 0, ours)
 }
 
-func freeName(taken []string, name string) string {
-	candidate := name
-	for n := 2; ; n++ {
-		if !contains(taken, candidate) {
-			return candidate
-		}
-		candidate = name + "_" + strconv.Itoa(n)
+// headerOf is the header in UTF-8, and the texts of its cells.
+func (d *Dialect) headerOf(preamble []byte) ([]byte, []string) {
+	text := d.AppendUTF8(nil, preamble[d.HeaderAt:])
+	rec, _, err := readRecord(text, d.Delimiter, true)
+	if err != nil {
+		panic("BUG: a header that was accepted cannot be read again: " + err.Error())
 	}
+	return text, rec.cells
 }
 
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
+func freeName(taken []string, name string) string {
+	candidate := name
+	for n := 2; slices.Contains(taken, candidate); n++ {
+		candidate = name + "_" + strconv.Itoa(n)
 	}
-	return false
+	return candidate
 }
 
 // AppendCell appends a cell of ours: guarded against being read as a formula, quoted when it must be.

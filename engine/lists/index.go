@@ -2,6 +2,7 @@ package lists
 
 import (
 	"math/bits"
+	"strings"
 
 	"github.com/zeebo/xxh3"
 )
@@ -47,6 +48,20 @@ func (x *index) find(name string) (slot uint64, found bool) {
 func (x *index) has(name string) bool {
 	_, found := x.find(name)
 	return found
+}
+
+// covers reports a domain that is an entry, or lies under one.
+func (x *index) covers(domain string) bool {
+	for {
+		if x.has(domain) {
+			return true
+		}
+		dot := strings.IndexByte(domain, '.')
+		if dot < 0 {
+			return false
+		}
+		domain = domain[dot+1:]
+	}
 }
 
 // hasBytes is has for a name in a buffer; the conversion does not escape and so does not allocate.

@@ -2,11 +2,11 @@ package lists
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,7 +111,7 @@ func TestSizes(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(2<<20))
-	disposable, free, role := s.Counts()
+	disposable, free, _, role := s.Counts()
 	require.Greater(t, disposable, 30000)
 	require.Greater(t, free, 4000)
 	require.Greater(t, role, 500)
@@ -137,14 +137,14 @@ func TestDomainsThatShareAPlace(t *testing.T) {
 	}
 }
 
-// plain is a small file that may replace nothing but itself.
+// plain is a small file of lists.
 func plain(disposable ...string) string {
 	var free []string
 	for d := range engine.Great() {
 		free = append(free, d)
 	}
 	return version + "\ninputs sha256:0\nfrom x@1\n" + section("disposable", disposable) + section("free", free) +
-		section("role", []string{"info", "sales"}) + section("qualifier", []string{"uk"})
+		section("alias", []string{"alias.example"}) + section("role", []string{"info", "sales"}) + section("qualifier", []string{"uk"})
 }
 
 func section(name string, entries []string) string {
@@ -155,30 +155,49 @@ func section(name string, entries []string) string {
 	return s
 }
 
+func readPlain(t testing.TB, file string) *Set {
+	t.Helper()
+	s, err := read(file)
+	require.NoError(t, err)
+	require.NoError(t, s.believable())
+	return s
+}
+
 func TestReload(t *testing.T) {
 	ten := strings.Fields("a0.com a1.com a2.com a3.com a4.com a5.com a6.com a7.com a8.com a9.com")
-	old, err := Load(strings.NewReader(plain(ten...)), nil)
-	require.NoError(t, err)
+	old := readPlain(t, plain(ten...))
 	require.True(t, old.Disposable("x.a0.com"))
 	require.Equal(t, "sha256:0", old.Stamp())
 
-	next, err := Load(strings.NewReader(plain(append(ten[1:], "b.com")...)), old)
-	require.NoError(t, err, "one of ten may go")
+	next := readPlain(t, plain(append(ten[1:], "b.com")...))
+	require.NoError(t, old.CheckReload(next), "one of ten may go")
 	require.True(t, next.Disposable("b.com"))
 	require.False(t, next.Disposable("a0.com"))
 
 	for name, file := range map[string]string{
-		"a fifth is lost":        plain(ten[2:]...),
-		"all are others":         plain("b0.com", "b1.com", "b2.com", "b3.com", "b4.com", "b5.com", "b6.com", "b7.com", "b8.com", "b9.com"),
-		"gmail is disposable":    plain(append(ten, "gmail.com")...),
-		"the parent of a great":  plain(append(ten, "co.uk", "com.br")...),
-		"gmail is not free":      strings.Replace(plain(ten...), "\ngmail.com\n", "\nzmail.com\n", 1),
-		"another version":        strings.Replace(plain(ten...), "lists 1", "lists 2", 1),
+		"disposable": plain(ten[2:]...),
+		"free":       strings.Replace(plain(ten...), section("free", slices.Collect(engine.Great())), section("free", []string{"a.example"}), 1),
+		"alias":      strings.Replace(plain(ten...), "alias.example", "other.example", 1),
+		"role":       strings.Replace(plain(ten...), "\nsales\n", "\ncontact\n", 1),
+	} {
+		next, err := read(file)
+		require.NoError(t, err, name)
+		err = old.CheckReload(next)
+		require.ErrorIs(t, err, ErrRefused, name)
+		require.ErrorContains(t, err, "of the "+name+" list, a fifth or more; the lists in force stay")
+	}
+}
+
+func TestListsThatAreRefused(t *testing.T) {
+	ten := strings.Fields("a0.com a1.com a2.com a3.com a4.com a5.com a6.com a7.com a8.com a9.com")
+	for name, file := range map[string]string{
+		"another version":        strings.Replace(plain(ten...), "lists 2", "lists 1", 1),
 		"empty":                  "",
 		"not text":               "\x00\x01\x02",
 		"cut short":              plain(ten...)[:900],
 		"cut in its last line":   strings.TrimSuffix(plain(ten...), "\n"),
 		"a section is missing":   strings.Replace(plain(ten...), section("qualifier", []string{"uk"}), "", 1),
+		"no alias section":       strings.Replace(plain(ten...), section("alias", []string{"alias.example"}), "", 1),
 		"a section comes twice":  plain(ten...) + section("qualifier", []string{"uk"}),
 		"an unknown section":     plain(ten...) + section("other", nil),
 		"an entry comes twice":   plain(append(ten, "a0.com")...),
@@ -186,39 +205,40 @@ func TestReload(t *testing.T) {
 		"an entry is upper-case": plain(append(ten, "A.com")...),
 		"a count is a lie":       strings.Replace(plain(ten...), "[disposable] 10", "[disposable] 999999999", 1),
 		"a blank line":           plain(ten...) + "\nx\n",
-		"broken packing":         "\x28\xb5\x2f\xfd broken",
 	} {
-		s, err := Load(strings.NewReader(file), old)
+		s, err := read(file)
 		require.ErrorIs(t, err, ErrRefused, name)
 		require.Nil(t, s, name)
 	}
+	for name, file := range map[string]string{
+		"gmail is disposable":   plain(append(ten, "gmail.com")...),
+		"the parent of a great": plain(append(ten, "co.uk", "com.br")...),
+		"gmail is an alias":     strings.Replace(plain(ten...), "\nalias.example\n", "\ngmail.com\n", 1),
+		"gmail is not free":     strings.Replace(plain(ten...), "\ngmail.com\n", "\nzmail.com\n", 1),
+	} {
+		s, err := read(file)
+		require.NoError(t, err, name)
+		require.ErrorIs(t, s.believable(), ErrRefused, name)
+	}
 }
 
-func TestLoadPacked(t *testing.T) {
+func TestUnpackingIsBounded(t *testing.T) {
 	w, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
-	s, err := Load(strings.NewReader(string(w.EncodeAll([]byte(plain("a.com")), nil))), nil)
+	s, err := load(string(w.EncodeAll([]byte(plain("a.com")), nil)))
 	require.NoError(t, err)
 	require.True(t, s.Disposable("a.com"))
 
-	_, err = Load(strings.NewReader(string(w.EncodeAll(make([]byte, maxText+1), nil))), nil)
-	require.ErrorIs(t, err, ErrRefused, "it unpacks to more than the bound")
-}
-
-type brokenReader struct{}
-
-func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("broken") }
-
-func TestAFailedReadIsNoRefusal(t *testing.T) {
-	_, err := Load(brokenReader{}, nil)
-	require.Error(t, err)
-	require.NotErrorIs(t, err, ErrRefused)
+	for _, packed := range []string{string(w.EncodeAll(make([]byte, maxText+1), nil)), "\x28\xb5\x2f\xfd broken", plain("a.com"), ""} {
+		s, err := load(packed)
+		require.ErrorIs(t, err, ErrRefused)
+		require.Nil(t, s)
+	}
 }
 
 func FuzzLoad(f *testing.F) {
 	f.Add(plain("a.com"))
 	f.Add(plain("a.com")[:200])
-	f.Add("\x28\xb5\x2f\xfd")
 	f.Fuzz(func(t *testing.T, file string) {
 		s, err := read(file)
 		if err != nil {

@@ -1,11 +1,9 @@
 package lists
 
 import (
-	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -22,18 +20,17 @@ var embedded string
 // maxText bounds a file of lists, unpacked: a hundred times what is shipped, and within the reach of an index.
 const maxText = 64 << 20
 
-const version = "probity-lists 1"
+const version = "probity-lists 2"
 
 // ErrRefused is the sentinel of a file that is not taken: broken, or not to be believed.
 var ErrRefused = errors.New("lists refused")
 
 // Default reads the embedded lists. It takes some 5 ms; call it once and share the Set.
-func Default() (*Set, error) { return Load(strings.NewReader(embedded), nil) }
+func Default() (*Set, error) { return load(embedded) }
 
-// Load reads lists, packed with zstd or plain. With an old Set it is a reload: it is refused when it loses a fifth or
-// more of any list. It is refused too when a great provider is disposable in it or not free. Every refusal is ErrRefused.
-func Load(r io.Reader, old *Set) (*Set, error) {
-	text, err := unpack(r)
+// load reads lists that the generator packed with zstd.
+func load(packed string) (*Set, error) {
+	text, err := unpack(packed)
 	if err != nil {
 		return nil, err
 	}
@@ -44,31 +41,16 @@ func Load(r io.Reader, old *Set) (*Set, error) {
 	if err := s.believable(); err != nil {
 		return nil, err
 	}
-	if old != nil {
-		if err := old.keptBy(s); err != nil {
-			return nil, err
-		}
-	}
 	return s, nil
 }
 
-func unpack(r io.Reader) (string, error) {
-	raw, err := io.ReadAll(io.LimitReader(r, maxText+1))
-	if err != nil {
-		return "", fmt.Errorf("lists: %w", err)
-	}
-	if len(raw) > maxText {
-		return "", refuse("more than %d octets", maxText)
-	}
-	if !bytes.HasPrefix(raw, []byte{0x28, 0xb5, 0x2f, 0xfd}) { // RFC 8878 section 3.1.1
-		return string(raw), nil
-	}
+func unpack(packed string) (string, error) {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxText), zstd.WithDecoderMaxWindow(maxText))
 	if err != nil {
 		return "", fmt.Errorf("lists: %w", err)
 	}
 	defer d.Close()
-	text, err := d.DecodeAll(raw, nil)
+	text, err := d.DecodeAll([]byte(packed), nil)
 	if err != nil {
 		return "", refuse("not unpacked: %v", err)
 	}
@@ -97,8 +79,8 @@ func read(text string) (*Set, error) {
 	if p.at < len(text) {
 		return nil, refuse("line %d is blank, and more follows", p.line)
 	}
-	if s.disposable == nil || s.free == nil || s.role == nil || s.qualifier == nil {
-		return nil, refuse("a section is missing; it needs [disposable], [free], [role] and [qualifier]")
+	if s.disposable == nil || s.free == nil || s.alias == nil || s.role == nil || s.qualifier == nil {
+		return nil, refuse("a section is missing; it needs [disposable], [free], [alias], [role] and [qualifier]")
 	}
 	return s, nil
 }
@@ -135,6 +117,8 @@ func (p *parser) section(s *Set, header string) error {
 		into, valid = &s.disposable, isDomain
 	case "[free]":
 		into, valid = &s.free, isDomain
+	case "[alias]":
+		into, valid = &s.alias, isDomain
 	case "[role]":
 		into = &s.role
 	case "[qualifier]":
@@ -176,24 +160,29 @@ func isWord(s string) bool {
 	return len(s) > 1 && len(s) <= 64
 }
 
-// believable holds a Set to what everybody knows.
+// believable holds a Set to what is certain: the great providers give free mailboxes, and neither disposable ones nor aliases.
 func (s *Set) believable() error {
 	for d := range engine.Great() {
-		if s.Disposable(d) || !s.Free(d) {
-			return refuse("%s is disposable or not free in it, which cannot be", d)
+		switch {
+		case s.Disposable(d):
+			return refuse("%s is disposable in it, which cannot be", d)
+		case s.Alias(d):
+			return refuse("%s is an alias service in it, which cannot be", d)
+		case !s.Free(d):
+			return refuse("%s is not free in it, which cannot be", d)
 		}
 	}
 	return nil
 }
 
-// keptBy refuses a next Set that lost a fifth of what s has: a broken generator loses, the world hardly does.
-func (s *Set) keptBy(next *Set) error {
+// CheckReload refuses a next Set that lost a fifth of any list that s has: a file that was cut short loses, the world hardly does.
+func (s *Set) CheckReload(next *Set) error {
 	for _, l := range []struct {
 		name     string
 		old, new *index
-	}{{"disposable", s.disposable, next.disposable}, {"free", s.free, next.free}, {"role", s.role, next.role}} {
+	}{{"disposable", s.disposable, next.disposable}, {"free", s.free, next.free}, {"alias", s.alias, next.alias}, {"role", s.role, next.role}} {
 		if lost := l.old.missingFrom(l.new); lost > 0 && lost*5 >= l.old.n {
-			return refuse("it loses %d of the %d entries of the %s list, a fifth or more", lost, l.old.n, l.name)
+			return refuse("it loses %d of the %d entries of the %s list, a fifth or more; the lists in force stay. If that is meant, restart", lost, l.old.n, l.name)
 		}
 	}
 	return nil

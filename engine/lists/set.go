@@ -14,6 +14,7 @@ type Set struct {
 	stamp      string
 	disposable *index
 	free       *index
+	alias      *index
 	role       *index
 	qualifier  *index
 
@@ -27,11 +28,13 @@ type domainFlags struct {
 	flags  engine.Flags
 }
 
-// Stamp is the hash of what the lists were generated from, "sha256:" and hexadecimal.
+// Stamp is the hash of what the lists were generated from, "sha256:" and hexadecimal, and of the file that was laid over them, if any.
 func (s *Set) Stamp() string { return s.stamp }
 
 // Counts are the entries of each list.
-func (s *Set) Counts() (disposable, free, role int) { return s.disposable.n, s.free.n, s.role.n }
+func (s *Set) Counts() (disposable, free, alias, role int) {
+	return s.disposable.n, s.free.n, s.alias.n, s.role.n
+}
 
 // Flags are what the lists say of an address: those of its domain, and FlagRole.
 func (s *Set) Flags(a engine.Address) engine.Flags {
@@ -61,8 +64,14 @@ func (s *Set) place(domain string) *atomic.Pointer[domainFlags] {
 }
 
 func (s *Set) findDomain(domain string) (fl engine.Flags) {
-	if s.free.has(domain) {
-		return engine.FlagFree // no domain is both, and a known domain is no slip
+	if s.Alias(domain) {
+		fl |= engine.FlagAlias
+	}
+	if s.Free(domain) {
+		fl |= engine.FlagFree
+	}
+	if fl != 0 {
+		return fl // no such domain is disposable, and a known domain is no slip
 	}
 	if s.Disposable(domain) {
 		fl |= engine.FlagDisposable
@@ -74,25 +83,17 @@ func (s *Set) findDomain(domain string) (fl engine.Flags) {
 }
 
 // Disposable reports a lower-case A-label domain that is listed, or lies under one that is.
-func (s *Set) Disposable(domain string) bool {
-	for {
-		if s.disposable.has(domain) {
-			return true
-		}
-		dot := strings.IndexByte(domain, '.')
-		if dot < 0 {
-			return false
-		}
-		domain = domain[dot+1:]
-	}
-}
+func (s *Set) Disposable(domain string) bool { return s.disposable.covers(domain) }
+
+// Alias reports the domain of a service that forwards mail to a mailbox its customer keeps elsewhere, or one under it.
+func (s *Set) Alias(domain string) bool { return s.alias.covers(domain) }
 
 // Free reports a domain whose mailboxes anyone can have for nothing.
 func (s *Set) Free(domain string) bool { return s.free.has(domain) }
 
-// Known reports a domain of a mailbox provider: such a domain is no slip, however near it is to a greater one's.
+// Known reports a domain that gives mailboxes or aliases: such a domain is no slip, however near it is to a great provider's.
 // Every great provider's domain is on the free list.
-func (s *Set) Known(domain string) bool { return s.free.has(domain) }
+func (s *Set) Known(domain string) bool { return s.free.has(domain) || s.Alias(domain) }
 
 // Suggest is the address that was probably meant, "" when nothing better is known.
 func (s *Set) Suggest(a engine.Address) string {

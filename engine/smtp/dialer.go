@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/net/proxy"
@@ -19,7 +20,7 @@ type DialFunc func(ctx context.Context, local netip.Addr, network, address strin
 // Dialer connects to mail servers from one source address. It is a value, and safe for concurrent use.
 type Dialer struct {
 	Local        netip.Addr // source address; the zero value leaves it to the system
-	SOCKS5       string     // host:port of a proxy that connects for us; empty for none
+	SOCKS5       Proxy      // connects for us; the zero value for none
 	AllowPrivate bool       // private, loopback and link-local targets too: for tests and the pretend internet
 	Dial         DialFunc
 }
@@ -40,10 +41,15 @@ func (d *Dialer) DialContext(ctx context.Context, target netip.AddrPort) (net.Co
 }
 
 func (d *Dialer) dial(ctx context.Context, target string) (net.Conn, error) {
-	if d.SOCKS5 == "" {
+	if d.SOCKS5.Addr == "" {
 		return d.Dial(ctx, d.Local, "tcp", target)
 	}
-	p, err := proxy.SOCKS5("tcp", d.SOCKS5, nil, toProxy{d})
+	var auth *proxy.Auth
+	if d.SOCKS5.user != "" {
+		auth = &proxy.Auth{User: d.SOCKS5.user, Password: d.SOCKS5.password}
+	}
+	way := &toProxy{d: d}
+	p, err := proxy.SOCKS5("tcp", d.SOCKS5.Addr, auth, way)
 	if err != nil {
 		return nil, errors.Join(errOurs, err)
 	}
@@ -51,28 +57,58 @@ func (d *Dialer) dial(ctx context.Context, target string) (net.Conn, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: the proxy client takes no context", errOurs)
 	}
-	return cd.DialContext(ctx, "tcp", target)
+	conn, err := cd.DialContext(ctx, "tcp", target)
+	if err != nil && way.conn != nil && !way.conn.asked.Load() {
+		err = errors.Join(errNotAsked, err) // the target has no part in it
+	}
+	return conn, err
 }
 
 // errOurs marks failures on our side of the network, errProxy those on the way to the proxy.
 var (
 	errOurs  = errors.New("our side failed")
 	errProxy = fmt.Errorf("%w: no way to the proxy", errOurs)
+	// errNotAsked marks the end of a connection to the proxy before it was asked for the target.
+	errNotAsked = fmt.Errorf("%w: the proxy does not let us ask", errOurs)
 )
 
 // toProxy reaches the proxy itself; that this fails is our own trouble.
-type toProxy struct{ d *Dialer }
+type toProxy struct {
+	d    *Dialer
+	conn *proxyConn // once it is reached
+}
 
-func (p toProxy) Dial(network, address string) (net.Conn, error) {
+func (p *toProxy) Dial(network, address string) (net.Conn, error) {
 	return p.DialContext(context.Background(), network, address)
 }
 
-func (p toProxy) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+func (p *toProxy) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := p.d.Dial(ctx, p.d.Local, network, address)
 	if err != nil {
 		return nil, errors.Join(errProxy, err)
 	}
-	return conn, nil
+	p.conn = &proxyConn{Conn: conn}
+	return p.conn, nil
+}
+
+// proxyConn notes that the proxy was asked for the target. What fails before, as a password that it does not take, says nothing of that.
+type proxyConn struct {
+	net.Conn
+	asked atomic.Bool
+}
+
+// A request is longer than a greeting, and begins with the same version; a user and a password begin with another (RFC 1928 sections 3
+// and 4, RFC 1929 section 2).
+const (
+	socksVersion  = 5
+	leastSOCKSAsk = 4 + 4 + 2 // an IPv4 address and its port
+)
+
+func (c *proxyConn) Write(b []byte) (int, error) {
+	if !c.asked.Load() && len(b) >= leastSOCKSAsk && b[0] == socksVersion {
+		c.asked.Store(true)
+	}
+	return c.Conn.Write(b)
 }
 
 // dialFault tells what happened to a connection that did not come about.
@@ -83,6 +119,8 @@ func dialFault(ctx context.Context, err error) Fault {
 		return internal(engine.StageConnect, "the caller gave up")
 	case errors.Is(err, errProxy):
 		return internal(engine.StageConnect, "the SOCKS5 proxy is not reachable")
+	case errors.Is(err, errNotAsked):
+		return internal(engine.StageConnect, "the SOCKS5 proxy does not let us in: check its user and password")
 	case ours(err):
 		return internal(engine.StageConnect, "no connection can leave from here")
 	case ctx.Err() != nil, errors.As(err, &ne) && ne.Timeout():

@@ -56,7 +56,7 @@ func TestDialer(t *testing.T) {
 		{"8.8.8.8:25", Dialer{Dial: refusing(os.ErrDeadlineExceeded)}, engine.EventTimeout},
 		{"8.8.8.8:25", Dialer{Dial: refusing(syscall.EADDRNOTAVAIL)}, engine.EventInternal},
 		{"8.8.8.8:25", Dialer{Dial: refusing(syscall.EMFILE)}, engine.EventInternal},
-		{"8.8.8.8:25", Dialer{Dial: refusing(syscall.ECONNREFUSED), SOCKS5: "127.0.0.1:1080"}, engine.EventInternal},
+		{"8.8.8.8:25", Dialer{Dial: refusing(syscall.ECONNREFUSED), SOCKS5: Proxy{Addr: "127.0.0.1:1080"}}, engine.EventInternal},
 	} {
 		if _, f := c.d.DialContext(t.Context(), netip.MustParseAddrPort(c.target)); f.Event != c.want {
 			t.Errorf("%s: %s, want %s", c.target, describe(f), eventNames[c.want])
@@ -81,7 +81,7 @@ func TestDialerBindsAndConnects(t *testing.T) {
 // Over a proxy the target is still checked, and what the proxy says of it is the target's fate.
 func TestDialerOverSOCKS5(t *testing.T) {
 	for reply, want := range map[byte]engine.Event{0: engine.EventReply, 5: engine.EventConnectFailed} {
-		d := Dialer{SOCKS5: "10.9.9.9:1080", Dial: func(_ context.Context, _ netip.Addr, _, address string) (net.Conn, error) {
+		d := Dialer{SOCKS5: Proxy{Addr: "10.9.9.9:1080"}, Dial: func(_ context.Context, _ netip.Addr, _, address string) (net.Conn, error) {
 			if address != "10.9.9.9:1080" {
 				t.Error(address)
 			}
@@ -102,7 +102,7 @@ func TestDialerOverSOCKS5(t *testing.T) {
 // A proxy that is gone is our trouble, and is named.
 func TestDialerWithoutItsProxy(t *testing.T) {
 	for _, cause := range []error{syscall.ECONNREFUSED, os.ErrDeadlineExceeded} {
-		d := Dialer{SOCKS5: "10.9.9.9:1080", Dial: func(context.Context, netip.Addr, string, string) (net.Conn, error) { return nil, cause }}
+		d := Dialer{SOCKS5: Proxy{Addr: "10.9.9.9:1080"}, Dial: func(context.Context, netip.Addr, string, string) (net.Conn, error) { return nil, cause }}
 		if _, f := d.DialContext(t.Context(), netip.MustParseAddrPort("8.8.8.8:25")); f.Event != engine.EventInternal || f.Detail != "the SOCKS5 proxy is not reachable" {
 			t.Errorf("%v: %s", cause, describe(f))
 		}

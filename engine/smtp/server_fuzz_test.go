@@ -2,6 +2,8 @@ package smtp
 
 import (
 	"context"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,10 +22,16 @@ func FuzzServer(f *testing.F) {
 		f.Add([]byte(words), byte(3), true)
 		f.Add([]byte(words), byte(200), false)
 	}
+	f.Add([]byte("554 no\r\n"+strings.Repeat("y", 30_000)), byte(0), true) // goes on for long after we have left
 	f.Fuzz(func(t *testing.T, words []byte, cut byte, closes bool) {
 		synctest.Test(t, func(t *testing.T) {
 			client, server := connect(64 << 10)
-			go func() {
+			var writer sync.WaitGroup
+			defer func() {
+				_, _ = client.Close(), server.Close()
+				writer.Wait() // it sleeps, and the bubble's clock stands still once this function has returned
+			}()
+			writer.Go(func() {
 				for rest := words; len(rest) > 0; {
 					n := min(len(rest), 1+int(cut))
 					if _, err := server.Write(rest[:n]); err != nil {
@@ -35,7 +43,7 @@ func FuzzServer(f *testing.F) {
 				if closes {
 					_ = server.Close()
 				}
-			}()
+			})
 			began := time.Now()
 			s, fault := Open(context.Background(), client, Config{EHLO: "probe.example.net", TLS: engine.TLSOpportunistic}, "mx")
 			if (s == nil) == fault.None() {
@@ -57,8 +65,6 @@ func FuzzServer(f *testing.F) {
 			if took := time.Since(began); took > 10*time.Minute {
 				t.Fatal(took)
 			}
-			_ = client.Close()
-			_ = server.Close()
 		})
 	})
 }

@@ -25,6 +25,7 @@ type Identity struct {
 	Local  netip.Addr // source address; the zero value leaves it to the system
 	Public netip.Addr // what receivers see; the zero value: Local
 	EHLO   string     // the name we greet with
+	SOCKS5 smtp.Proxy // connects for it; the zero value: the one of Config
 }
 
 // public is the address that receivers see; invalid where nobody said.
@@ -45,13 +46,13 @@ func (i Identity) name() string {
 
 // Config is what is audited and through what. Exchange, Dial and Table are needed.
 type Config struct {
-	Identities []Identity       // at most 64
+	Identities []Identity       // at most 512
 	MailFrom   string           // our reverse-path
 	Servers    []netip.AddrPort // recursive resolvers; at most 8 distinct ones
 	Table      *engine.Table    // tells what a mail server's reply to us means
 	Exchange   Exchange
 	Dial       smtp.DialFunc
-	SOCKS5     string // host:port of a proxy that connects for us
+	SOCKS5     smtp.Proxy // connects for identities that have none of their own
 
 	// AllowPrivate takes private and loopback addresses for public ones: for tests and the pretend internet.
 	AllowPrivate bool
@@ -81,10 +82,10 @@ type Config struct {
 
 // The bounds of invariant 5.
 const (
-	maxIdentities = 64
+	maxIdentities = 512
 	maxServers    = 8
 	maxDNSBLs     = 32
-	maxQueries    = 2000
+	maxQueries    = 8000
 	maxAtOnce     = 8
 )
 

@@ -21,6 +21,11 @@ func TestTheReferenceIsTrue(t *testing.T) {
 		require.NotNil(t, table, "%+v", remarks)
 		require.Empty(t, remarks)
 	}
+	for _, p := range shippedTable().Providers {
+		if p.TermsForbid {
+			require.Contains(t, string(text), "(`"+p.ID+"`) | forbid", "the receivers whose terms forbid it are listed")
+		}
+	}
 	for _, l := range NamedLimits(shippedTable().Unknown.Limits) {
 		require.Contains(t, examples[len(examples)-1], l.Key)
 	}

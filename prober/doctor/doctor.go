@@ -119,7 +119,7 @@ var errTooMany = errors.New("too many DNS questions for one audit")
 
 // all runs the parts beside each other and puts their findings in the order of Checks.
 func (a *audit) all(ctx context.Context, d *Doctor) []Finding {
-	parts := []func(context.Context) []Finding{a.sender, a.reach, a.resolvers}
+	parts := []func(context.Context) []Finding{a.sender, a.reach, a.terms, a.resolvers}
 	parts = append(parts, func(context.Context) []Finding { return d.machine(time.Now()) })
 	if len(a.Identities) == 0 {
 		parts = append(parts, a.nobody)

@@ -129,6 +129,7 @@ var misconfigurations = []struct {
 	{"hardly any files", func(w *world) { w.cfg.OpenFiles = func() (uint64, uint64, error) { return 256, 256, nil } }, "files", Fail, "256 open files", "ulimit -n"},
 	{"disk is full", func(w *world) { w.cfg.FreeFloor = 200 << 30 }, "store", Fail, "below the floor", "free space"},
 	{"disk is nearly full", func(w *world) { w.cfg.FreeFloor = 20 << 30 }, "store", Warn, "100.0 GiB free", "free space"},
+	{"a cache was set aside", func(w *world) { _ = w.cfg.FS.MkdirAll("/data/cache.damaged", 0o755) }, "store", Warn, "damaged result cache", "look at the disk"},
 	{"store is not writable", func(w *world) { w.cfg.FS = readOnly{w.cfg.FS} }, "store", Fail, "not writable", "--data"},
 }
 
@@ -313,7 +314,7 @@ func gauge(t *testing.T, registry *prometheus.Registry, check, level string) flo
 func TestABadConfigurationIsRefused(t *testing.T) {
 	for name, spoil := range map[string]func(*Config){
 		"no exchange":        func(c *Config) { c.Exchange = nil },
-		"many identities":    func(c *Config) { c.Identities = make([]Identity, 65) },
+		"many identities":    func(c *Config) { c.Identities = make([]Identity, maxIdentities+1) },
 		"many lists":         func(c *Config) { c.DNSBLs = make([]string, 33) },
 		"a list that is not": func(c *Config) { c.DNSBLs = []string{"no list"} },
 	} {

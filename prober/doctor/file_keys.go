@@ -27,6 +27,9 @@ func settingOf(header, key string) (setting, bool) {
 		rule = append(rule, neighbour{"action", `action = "slow"`})
 	}
 	provider := setting{"[[provider]]\n", head}.text("")
+	if key == "fleet_sources" {
+		head = append(head, neighbour{"tenants", "tenants = true"})
+	}
 	switch header {
 	case "":
 		return setting{}, true
@@ -40,8 +43,8 @@ func settingOf(header, key string) (setting, bool) {
 		return setting{provider + "[provider.mailbox]\n", []neighbour{{"domains", `domains = ["check.invalid"]`}}}, true
 	case "provider.rule":
 		return setting{provider + "[[provider.rule]]\n", rule}, true
-	case "rule":
-		return setting{"[[rule]]\n", rule}, true
+	case "rule", "veto":
+		return setting{"[[" + header + "]]\n", rule}, true
 	}
 	return setting{}, false
 }
@@ -97,7 +100,7 @@ func (c *fileCheck) wrong(s statement) string {
 }
 
 // placed are the words at the start of a mistake that say where it is: a remark says so itself.
-var placed = regexp.MustCompile(`^((toml: )?(line \d+ ?)?(\(last key "[^"]*"\))?: |(provider|rule) "(generic/)?check[^"]*": |(defaults\.)?(limits|mailbox): )`)
+var placed = regexp.MustCompile(`^((toml: )?(line \d+ ?)?(\(last key "[^"]*"\))?: |(provider|rule|veto) "(generic/)?check[^"]*": |(defaults\.)?(limits|mailbox): )`)
 
 // brief takes out of the words of a mistake what its key says already.
 func brief(what, path string) string {

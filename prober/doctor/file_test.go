@@ -43,6 +43,8 @@ func TestAProviderFile(t *testing.T) {
 		{"a rule without an id", "[[provider]]\nid = \"google\"\n[[provider.rule]]\nmeaning = \"blocked\"\n", []string{"fail 3 provider.rule: "}},
 		{"a rule with a bad meaning", "[[rule]]\nid = \"x\"\n# why\nmeaning = \"dead\"\ntext = '''a # \" b'''\n", []string{`fail 4 rule.meaning: "dead": one of `}},
 		{"a rule with a bad action", "[[rule]]\nid = \"x\"\nmeaning = \"blocked\"\naction = \"run\"\n", []string{"fail 4 rule.action: "}},
+		{"bad vetoes", "[[veto]]\nid = \"v\"\nmeaning = \"no_mailbox\"\ntext = [\"abc def\"]\n[[veto]]\nid = \"w\"\nmeaning = \"policy\"\n", []string{
+			"fail 3 veto.meaning: meaning no_mailbox: ", `fail 5 veto: "w": text is missing`}},
 		{"given twice", "[[provider]]\nid = \"google\"\n[[provider]]\nid = \"google\"\n", []string{`fail 3 provider: "google": given twice`}},
 		{"all of one provider", `[[provider]]
 id = "google"
@@ -82,6 +84,12 @@ action = "slow"
 		{"looser defaults", "[defaults.limits]\nconnections = 20\n", []string{"warn 2 defaults.limits.connections: connections = 20 is looser than 2"}},
 		{"hasty", "retry_schedule = [\"10s\", \"5m\"]\n", []string{"warn 1 retry_schedule: wait 1 is 10s, shipped 1m"}},
 		{"for a pretend internet", "# why\nspeedup = 3600\n", []string{"warn 2 speedup: pauses and quarantines last 1/3600"}},
+		{"a narrow one made wide", "[[provider]]\nid = \"orange\"\nwide = true\n", []string{"warn 3 provider.wide: orange: wide = true spreads it over all sources; the shipped limits are meant for one source of the whole fleet"}},
+		{"a narrow one with tenants", "[[provider]]\nid = \"orange\"\ntenants = true\nfleet_sources = 2\n", []string{"warn 3 provider.tenants: orange: tenants = true spreads it"}},
+		{"tenants made wide", "[[provider]]\nid = \"proofpoint\"\nwide = true\n", []string{"warn 3 provider.wide: proofpoint: wide = true spreads it over all sources; the shipped limits are meant for sources of which one asks each domain"}},
+		{"narrower kinds", "[[provider]]\nid = \"google\"\ntenants = true\n[[provider]]\nid = \"mimecast\"\ntenants = false\n[[provider]]\nid = \"cisco\"\nfleet_sources = 3\n", nil},
+		{"fleet_sources of a narrow one", "[[provider]]\nid = \"orange\"\nfleet_sources = 2\n", []string{"fail 3 provider.fleet_sources: provider \"orange\": fleet_sources limits a provider with tenants"}},
+		{"of two kinds", "[[provider]]\nid = \"orange\"\nwide = true\ntenants = true\n", []string{"fail "}},
 		{"believes yahoo", "[[provider]]\nid = \"yahoo\"\naccept_all = false\n", []string{"warn 3 provider.accept_all: yahoo: "}},
 		{"no TLS", "[[provider]]\nid = \"orange\"\ntls = \"never\"\n", []string{"warn 3 provider.tls: orange: "}},
 		{"untraceable", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\nmx = [\".mine.org\"]\n", []string{"warn 1 provider: mine: a new provider without"}},

@@ -114,6 +114,9 @@ func (c *fileCheck) switches(now, before *engine.Provider) []Remark {
 	if now.Probe && !before.Probe {
 		out = append(out, c.warn(now.ID, "provider.probe", "keep probe = \"off\" unless you have their leave", "asks a receiver that the shipped table does not ask: %s", before.Terms))
 	}
+	if before.ID != "" && now.Kind != before.Kind && now.Kind != engine.KindNarrow && before.Kind != engine.KindWide {
+		out = append(out, c.widened(now, before))
+	}
 	if !now.AcceptAll && before.AcceptAll {
 		out = append(out, c.warn(now.ID, "provider.accept_all", "be sure that it refuses unknown recipients at RCPT now", "an acceptance will be believed where the shipped table does not"))
 	}
@@ -127,6 +130,16 @@ func (c *fileCheck) switches(now, before *engine.Provider) []Remark {
 		out = append(out, c.warn(now.ID, "provider.tls", sure, "tls = %q, where the receiver requires it", now.TLS))
 	}
 	return out
+}
+
+// widened warns of a kind that lets more sources ask than the shipped limits were made for.
+func (c *fileCheck) widened(now, before *engine.Provider) Remark {
+	meant := "one source of the whole fleet"
+	if before.Kind == engine.KindTenants {
+		meant = "sources of which one asks each domain"
+	}
+	return c.warn(now.ID, "provider."+now.Kind.String(), "leave it "+before.Kind.String()+", unless the receiver has told you otherwise: name that in source and date",
+		"%s = true spreads it over all sources; the shipped limits are meant for %s", now.Kind, meant)
 }
 
 // newcomer warns of a provider that nobody can trace.

@@ -89,10 +89,20 @@ func (c *Config) store() Finding {
 		return s.fail("free space, or move the store: uploads are refused", "%s free, below the floor of %s", size(usage.AvailBytes), size(c.FreeFloor))
 	case usage.AvailBytes < 8*c.FreeFloor:
 		return s.warn("free space: a job of five million rows may need several GiB", "%s free", size(usage.AvailBytes))
+	case exists && c.cacheAside():
+		return s.warn("look at the disk (smartctl, dmesg) and at the memory; "+damagedCache+" is removed a day after it was set aside", "writable, but a damaged result cache was set aside: %s; its budgets counted as used up for an hour", damagedCache)
 	case !exists:
 		return s.ok("will be made at the first start; %s free", size(usage.AvailBytes))
 	}
 	return s.ok("writable, %s free", size(usage.AvailBytes))
+}
+
+// damagedCache is what store/cache makes of a cache that is damaged.
+const damagedCache = "cache.damaged"
+
+func (c *Config) cacheAside() bool {
+	_, err := c.FS.Stat(c.FS.PathJoin(c.Folder, damagedCache))
+	return err == nil
 }
 
 // maxDepth bounds the way up to a folder that exists.

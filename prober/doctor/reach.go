@@ -119,7 +119,11 @@ func (a *audit) connect(ctx context.Context, id Identity, targets []target, why 
 		}
 		return nil, target{}, s.unknown("give --mail-from in a domain with a mail server, or name a target that may be connected to", "not tried: %s", why)
 	}
-	dialer := smtp.Dialer{Local: id.Local, SOCKS5: a.SOCKS5, AllowPrivate: a.AllowPrivate, Dial: a.Dial}
+	through := a.SOCKS5
+	if id.SOCKS5.Addr != "" {
+		through = id.SOCKS5
+	}
+	dialer := smtp.Dialer{Local: id.Local, SOCKS5: through, AllowPrivate: a.AllowPrivate, Dial: a.Dial}
 	var fault smtp.Fault
 	for _, t := range targets[:min(len(targets), maxDials)] {
 		conn, f := a.dial(ctx, &dialer, t)

@@ -72,7 +72,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.cfg = Config{
 		Identities: []Identity{{Local: source, EHLO: "mx.sender.org"}}, MailFrom: "probe@sender.org",
-		Servers: []netip.AddrPort{resolverA, resolverB}, Table: shippedTable(), Exchange: w.exchange, Dial: w.dial,
+		Servers: []netip.AddrPort{resolverA, resolverB}, Table: respectful(t), Exchange: w.exchange, Dial: w.dial,
 		DNSBLs: []string{"list.test"}, OpenFiles: func() (uint64, uint64, error) { return 65536, 65536, nil },
 		FS: fs, Folder: "/data", Synced: func() (bool, bool) { return true, true },
 	}
@@ -238,4 +238,11 @@ func (w *world) audit() *Report {
 	r := d.Audit(w.t.Context())
 	w.servers.Wait()
 	return r
+}
+
+// respectful is the shipped table, obeying the terms of receivers.
+func respectful(t testing.TB) *engine.Table {
+	table, err := shippedTable().RespectTerms()
+	require.NoError(t, err)
+	return table
 }

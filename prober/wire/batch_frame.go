@@ -77,6 +77,29 @@ func (f *BatchFrame) batch(table *engine.Table) (*Batch, error) {
 	return b, nil
 }
 
+// unread is the batch as far as its rows can be sent home again.
+func (f *BatchFrame) unread() *Batch {
+	b := &Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass(), Egress: f.GetEgress()}
+	for i, number := range f.GetNumber()[:min(len(f.GetNumber()), MaxRows)] {
+		row := Row{Number: number}
+		if i < len(f.GetAttempt()) {
+			row.Attempt = f.Attempt[i]
+		}
+		b.Rows = append(b.Rows, row)
+	}
+	return b
+}
+
+// table is the hash of the provider table that the routes are of: of one, for they are made together.
+func (b *Batch) table() [8]byte { return tableOf(b.Rows[0].Route) }
+
+func tableOf(r *engine.Route) [8]byte {
+	if r.Provider == nil {
+		return [8]byte{}
+	}
+	return r.Provider.Table()
+}
+
 func (f *BatchFrame) readRow(i int, routes []*engine.Route) (Row, error) {
 	if int64(f.Route[i]) >= int64(len(routes)) {
 		return Row{}, malformed("row %d takes route %d of %d", i, f.Route[i], len(routes))

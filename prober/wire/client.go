@@ -60,6 +60,9 @@ type Client struct {
 	calls  map[uint64]*call
 	last   uint64 // number of the newest call
 	credit credit
+	speaks uint32        // the protocol of the last stream
+	table  [8]byte       // that the node works by, as far as it has told
+	turned chan struct{} // closed, and replaced, when it takes work by another table or no more work at all
 
 	status   Status
 	statusAt time.Time
@@ -76,7 +79,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		cfg.Changed = func(State) {}
 	}
 	cfg.Log = orDiscard(cfg.Log).With("node", cfg.Node)
-	return &Client{cfg: cfg, session: rand.Uint64(), news: make(chan struct{}, 1), calls: map[uint64]*call{}}, nil
+	return &Client{cfg: cfg, session: rand.Uint64(), turned: make(chan struct{}), news: make(chan struct{}, 1), calls: map[uint64]*call{}}, nil
 }
 
 // State is what is known now.
@@ -242,6 +245,10 @@ func sameState(a, b State) bool {
 func (c *Client) giveUp(why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.giveUpLocked(why)
+}
+
+func (c *Client) giveUpLocked(why string) {
 	if c.state.Problem != "" {
 		why = c.state.Problem // which says why there is no stream
 	}
@@ -258,6 +265,7 @@ func (c *Client) giveUp(why string) {
 	}
 	clear(c.calls)
 	c.credit.refuse(c.gone())
+	c.tellTurned()
 }
 
 func (c *Client) gone() error {

@@ -8,35 +8,93 @@ import (
 	"google.golang.org/grpc"
 )
 
-// link is one stream to the node. Its queue is bounded by the credit of the node: a batch, a cancellation and the
-// acknowledgements of what came; a newer pong replaces one that is still queued.
+// link is one stream to the node. What we say first, a batch and its cancellation, is bounded by the credit of the node. What
+// answers the node is at most maxAnswers messages: a newer pong, or acknowledgement of the same batch, replaces a queued one.
 type link struct {
 	wake chan struct{} // the queue has something; holds one
 	end  context.CancelFunc
 
-	mu    sync.Mutex // guards what follows; taken after the client's
-	queue []*CoordinatorFrame
+	// The client's mutex guards these.
+	takesWork bool            // the node works by our table
+	asked     *[8]byte        // the table that it was sent; nil when it has answered for that
+	overdue   *time.Timer     // ends the stream of a node that does not answer; nil before a table was sent
+	running   map[uint64]bool // batches that the node had when it greeted
+
+	mu      sync.Mutex // guards what follows; taken after the client's
+	queue   []*CoordinatorFrame
+	answers int                  // of queue
+	pong    *CoordinatorFrame    // in queue; nil for none
+	acks    map[uint64]*AckFrame // in queue, by batch
 }
+
+// maxAnswers bounds what waits for a node that talks and does not read.
+const maxAnswers = 1 << 15
 
 func (l *link) push(f *CoordinatorFrame) {
 	l.mu.Lock()
-	if n := len(l.queue); n > 0 && f.GetPong() != nil && l.queue[n-1].GetPong() != nil {
-		l.queue[n-1] = f
-	} else {
-		l.queue = append(l.queue, f)
-	}
+	l.queue = append(l.queue, f)
 	l.mu.Unlock()
+	l.nudge()
+}
+
+func (l *link) nudge() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
+// answer queues a message that the node asked for.
+func (l *link) answer(f *CoordinatorFrame) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.answerLocked(f)
+}
+
+func (l *link) answerLocked(f *CoordinatorFrame) error {
+	if l.answers >= maxAnswers {
+		return malformed("%d answers wait for a node that does not read them", l.answers)
+	}
+	l.answers++
+	l.queue = append(l.queue, f)
+	l.nudge()
+	return nil
+}
+
+// answerPing answers the newest ping.
+func (l *link) answerPing(ping *PingFrame) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pong != nil {
+		l.pong.Kind = &CoordinatorFrame_Pong{Pong: ping}
+		return nil
+	}
+	l.pong = &CoordinatorFrame{Kind: &CoordinatorFrame_Pong{Pong: ping}}
+	return l.answerLocked(l.pong)
+}
+
+// acknowledge tells the node that the results of a batch came, up to seq. It reports whether no older word of it was queued.
+func (l *link) acknowledge(batch, seq uint64) (first bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ack := l.acks[batch]; ack != nil {
+		ack.Seq = max(ack.Seq, seq)
+		return false, nil
+	}
+	ack := &AckFrame{Batch: batch, Seq: seq}
+	if l.acks == nil {
+		l.acks = make(map[uint64]*AckFrame)
+	}
+	l.acks[batch] = ack
+	return true, l.answerLocked(&CoordinatorFrame{Kind: &CoordinatorFrame_Ack{Ack: ack}})
+}
+
 func (l *link) take() []*CoordinatorFrame {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.queue
-	l.queue = nil
+	l.queue, l.answers, l.pong = nil, 0, nil
+	clear(l.acks)
 	return q
 }
 
@@ -60,7 +118,8 @@ func (c *Client) attach(ctx context.Context, node NodeClient) error {
 	}
 	timer.Stop()
 	if words := c.refusal(first.GetHello()); words != "" {
-		return refuse(stream, words, cancel)
+		_ = stream.Send(refusalFrame(words)) // if that fails, Recv fails too
+		return hearRefused(stream, words, cancel)
 	}
 	l := &link{wake: make(chan struct{}, 1), end: cancel}
 	c.attached(l, first.GetHello())
@@ -76,7 +135,8 @@ func (c *Client) attach(ctx context.Context, node NodeClient) error {
 			return err
 		}
 		if err := c.hear(l, f); err != nil {
-			return refuse(stream, err.Error(), cancel)
+			l.push(refusalFrame(err.Error())) // only l.write may send now
+			return hearRefused(stream, err.Error(), cancel)
 		}
 	}
 }
@@ -98,15 +158,17 @@ func (l *link) write(ctx context.Context, stream grpc.BidiStreamingClient[Coordi
 	}
 }
 
-// refuse tells the node why, and waits a little for it to hang up so that the words arrive.
-func refuse(stream grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame], words string, cancel context.CancelFunc) error {
+func refusalFrame(words string) *CoordinatorFrame {
+	return &CoordinatorFrame{Kind: &CoordinatorFrame_Refusal{Refusal: &RefusalFrame{Words: words}}}
+}
+
+// hearRefused waits a little for a node that was told why to hang up, so that the words arrive. One that goes on and on is cut off.
+func hearRefused(stream grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame], words string, cancel context.CancelFunc) error {
 	timer := time.AfterFunc(2*time.Second, cancel)
 	defer timer.Stop()
-	if stream.Send(&CoordinatorFrame{Kind: &CoordinatorFrame_Refusal{Refusal: &RefusalFrame{Words: words}}}) == nil {
-		for {
-			if _, err := stream.Recv(); err != nil {
-				break
-			}
+	for range maxAnswers {
+		if _, err := stream.Recv(); err != nil {
+			break
 		}
 	}
 	return refusedError{words}
@@ -117,7 +179,8 @@ func (c *Client) hello() *CoordinatorFrame {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	table := c.cfg.Table().Hash()
-	h := &CoordinatorHelloFrame{Protocol: Protocol, Version: c.cfg.Version, Coordinator: c.idFrame(), Table: table[:], Node: c.cfg.Node, Session: c.session}
+	h := &CoordinatorHelloFrame{Protocol: ownVersions().least, ProtocolMost: ownVersions().most, Version: c.cfg.Version, Coordinator: c.idFrame(),
+		Table: table[:], Node: c.cfg.Node, Session: c.session}
 	for number, call := range c.calls {
 		if call.posted {
 			h.Open = append(h.Open, &OpenFrame{Batch: number, Seq: call.seq})
@@ -136,35 +199,37 @@ func (c *Client) refusal(h *NodeHelloFrame) string {
 		return "the first message must be a hello"
 	}
 	table := c.cfg.Table().Hash()
-	return mismatch(peer{"the coordinator", c.cfg.Version, Protocol, table[:], c.cfg.Node},
-		peer{"the node", h.GetVersion(), h.GetProtocol(), h.GetTable(), h.GetNode()})
+	return mismatch(peer{"the coordinator", c.cfg.Version, ownVersions(), table[:], c.cfg.Node},
+		peer{"the node", h.GetVersion(), toldVersions(h.GetProtocol(), h.GetProtocolMost()), h.GetTable(), h.GetNode()})
 }
 
-// attached makes l the live stream and sends the batches that the node does not have.
+// attached makes l the stream. The node takes work on it once it works by our table.
 func (c *Client) attached(l *link, h *NodeHelloFrame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stream = l
+	c.speaks = ownVersions().common(toldVersions(h.GetProtocol(), h.GetProtocolMost()))
+	c.table = tableHash(h.GetTable())
 	c.status, c.statusAt = Status{}, time.Time{}
-	c.state.Live, c.state.Usable, c.state.Draining, c.state.Problem, c.state.Heard = true, true, h.GetDraining(), "", time.Now()
-	c.state.Hello = Hello{Version: h.GetVersion(), Identities: readIdentities(h.GetIdentities())}
-	running := map[uint64]bool{}
+	c.state.Draining, c.state.Heard = h.GetDraining(), time.Now()
+	c.state.Hello = Hello{Version: h.GetVersion(), Identities: readIdentities(h.GetIdentities()), Fresh: h.GetFresh()}
+	l.running = map[uint64]bool{}
 	for _, number := range h.GetRunning() {
-		running[number] = true
+		l.running[number] = true
 	}
 	for number, call := range c.calls {
-		if !running[number] && !call.over() {
-			c.post(call)
-		}
+		call.posted = call.posted && (l.running[number] || call.over())
 	}
-	c.credit.open(int(h.GetTotal()), int(h.GetWindow()))
-	c.cfg.Log.Info("attached to the node", "version", h.GetVersion(), "identities", len(h.GetIdentities()), "batches", len(running))
-	c.tell()
+	c.credit.bound(int(h.GetTotal()), int(h.GetWindow()))
+	c.turn()
 }
 
 func (c *Client) detached(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if l.overdue != nil {
+		l.overdue.Stop()
+	}
 	if c.stream == l {
 		c.stream = nil
 		c.state.Live = false
@@ -183,13 +248,18 @@ func (c *Client) hear(l *link, f *NodeFrame) error {
 	c.state.Heard = time.Now()
 	switch k := f.GetKind().(type) {
 	case *NodeFrame_Ping:
-		l.push(&CoordinatorFrame{Kind: &CoordinatorFrame_Pong{Pong: k.Ping}})
+		return l.answerPing(k.Ping)
 	case *NodeFrame_Results:
 		return c.results(l, k.Results)
 	case *NodeFrame_Credit:
+		if len(k.Credit.GetClass()) > maxClassName {
+			return malformed("a class with a name of %d bytes", len(k.Credit.GetClass()))
+		}
 		c.credit.set(k.Credit.GetClass(), int(k.Credit.GetRows()))
 	case *NodeFrame_Status:
 		c.heardStatus(k.Status, c.state.Heard)
+	case *NodeFrame_Table:
+		return c.heardTable(l, k.Table)
 	case *NodeFrame_Draining:
 		c.state.Draining = true
 		c.credit.refuse(c.drained())
@@ -206,13 +276,15 @@ func (c *Client) results(l *link, f *ResultsFrame) error {
 		case f.GetSeq() > call.seq+1:
 			return malformed("results %d of a batch came after %d", f.GetSeq(), call.seq)
 		case f.GetSeq() == call.seq+1:
+			if err := call.take(f); err != nil {
+				return err
+			}
 			call.seq = f.GetSeq()
-			call.take(f)
 		}
 	}
-	if call == nil && !f.GetDone() {
-		l.push(&CoordinatorFrame{Kind: &CoordinatorFrame_Cancel{Cancel: &CancelFrame{Batch: f.GetBatch()}}})
+	first, err := l.acknowledge(f.GetBatch(), f.GetSeq())
+	if err == nil && first && call == nil && !f.GetDone() {
+		err = l.answer(&CoordinatorFrame{Kind: &CoordinatorFrame_Cancel{Cancel: &CancelFrame{Batch: f.GetBatch()}}})
 	}
-	l.push(&CoordinatorFrame{Kind: &CoordinatorFrame_Ack{Ack: &AckFrame{Batch: f.GetBatch(), Seq: f.GetSeq()}}})
-	return nil
+	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"probity/engine"
 )
@@ -22,27 +23,51 @@ type call struct {
 	until  time.Time     // end of the hold
 	wake   chan struct{} // inbox or failed is news; holds one
 
-	posted bool            // the batch was sent on some stream
-	seq    uint64          // of the last results that came
-	ended  bool            // the last results came
-	inbox  []*ResultsFrame // not yet emitted; bounded by the rows of the batch
-	failed error
-	home   map[uint32]bool // rows in or before the inbox
+	table    [8]byte         // that the routes of the batch are of
+	recalled *link           // on which the node was told that our table is another one now: what is unanswered comes home
+	posted   bool            // the batch was sent on some stream
+	seq      uint64          // of the last results that came
+	ended    bool            // the last results came
+	inbox    []*ResultsFrame // not yet emitted; bounded by the rows of the batch
+	failed   error
+	home     map[uint32]bool // of each row of the batch: whether it is in or before the inbox
+	came     int             // how many are
 
 	waits map[uint32]int // row number -> index, of the rows not emitted; Verify's own
 }
 
-func (k *call) take(f *ResultsFrame) {
+// take accepts the next results. Each brings rows that the batch still waits for, is the last, or tells how many rows the node holds, of
+// which the newest is kept: no node makes us keep more than its batch is worth.
+func (k *call) take(f *ResultsFrame) error {
+	rows := f.GetRow()
+	if size := proto.Size(f); size > maxResults+len(rows)*maxResult {
+		return malformed("results of %d rows have %d bytes", len(rows), size)
+	}
+	if k.ended {
+		return malformed("results after the last")
+	}
+	if n := len(k.inbox); n > 0 && k.inbox[n-1].tellsOnly() && f.tellsOnly() {
+		k.inbox[n-1] = f // of what a node only tells of its rows, the newest is enough
+		return nil
+	}
+	for _, row := range rows {
+		if home, ok := k.home[row]; !ok || home {
+			return malformed("results of row %d, which the batch does not wait for", row)
+		}
+		k.home[row] = true
+		k.came++
+	}
 	k.inbox = append(k.inbox, f)
 	k.ended = f.GetDone()
-	for _, row := range f.GetRow() {
-		k.home[row] = true
-	}
 	k.nudge()
+	return nil
 }
 
+// tellsOnly reports a message without rows that is not the last.
+func (f *ResultsFrame) tellsOnly() bool { return len(f.GetRow()) == 0 && !f.GetDone() }
+
 // over reports that nothing more is to come.
-func (k *call) over() bool { return k.ended || len(k.home) == len(k.batch.Rows) }
+func (k *call) over() bool { return k.ended || k.came == len(k.batch.Rows) }
 
 func (k *call) fail(err error) {
 	k.failed = err
@@ -83,7 +108,12 @@ func (c *Client) Verify(ctx context.Context, b *Batch, hold time.Duration, emit 
 		return c.unusable()
 	}
 	defer c.closeCall(k)
-	if err := c.follow(ctx, k, emit); err != nil {
+	err = c.follow(ctx, k, emit)
+	if errors.Is(err, errRecalled) {
+		emit(laterAll(b, k.waits))
+		return nil
+	}
+	if err != nil {
 		return &Lost{Err: err, Rows: k.waits}
 	}
 	return nil
@@ -127,10 +157,13 @@ func (c *Client) open(b *Batch, until time.Time) *call {
 		return nil
 	}
 	c.last++
-	k := &call{number: c.last, batch: b, until: until, wake: make(chan struct{}, 1), home: map[uint32]bool{}, waits: allRows(b)}
+	k := &call{number: c.last, batch: b, table: b.table(), until: until, wake: make(chan struct{}, 1), home: make(map[uint32]bool, len(b.Rows)), waits: allRows(b)}
+	for i := range b.Rows {
+		k.home[b.Rows[i].Number] = false
+	}
 	c.calls[k.number] = k
-	if c.stream != nil {
-		c.post(k)
+	if c.stream != nil && c.stream.takesWork {
+		c.postOrRecall(k)
 	}
 	return k
 }
@@ -140,6 +173,7 @@ func (c *Client) post(k *call) {
 	k.posted, k.seq = true, 0
 	left := max(time.Until(k.until), time.Second)
 	f := k.batch.toFrame(k.number, left, func(r *Row) bool { return !k.home[r.Number] })
+	f.Table = c.toldTable(k.table)
 	c.stream.push(&CoordinatorFrame{Kind: &CoordinatorFrame_Batch{Batch: f}})
 }
 
@@ -148,6 +182,7 @@ func (c *Client) closeCall(k *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.calls, k.number)
+	c.turn()
 }
 
 // cancel asks the node to send home what it has not finished.
@@ -163,7 +198,7 @@ func (c *Client) cancel(k *call) {
 func (c *Client) follow(ctx context.Context, k *call, emit func(Results)) error {
 	timer := time.NewTimer(time.Until(k.until) + Grace)
 	defer timer.Stop()
-	cancelled := ctx.Done()
+	cancelled, recalled := ctx.Done(), false
 	for {
 		select {
 		case <-k.wake:
@@ -177,14 +212,18 @@ func (c *Client) follow(ctx context.Context, k *call, emit func(Results)) error 
 			emit(laterAll(k.batch, k.waits))
 			return nil
 		}
-		frames, failed := c.inbox(k)
+		frames, failed, comesHome := c.inbox(k)
 		for _, f := range frames {
 			if done, err := k.emit(f, emit); done || err != nil {
 				return c.blamed(err)
 			}
 		}
-		if failed != nil {
+		switch {
+		case failed != nil:
 			return failed
+		case comesHome && !recalled:
+			recalled = true
+			timer.Reset(Grace)
 		}
 	}
 }
@@ -196,12 +235,11 @@ func (c *Client) blamed(err error) error {
 	return fmt.Errorf("node %s: %w", c.cfg.Node, err)
 }
 
-func (c *Client) inbox(k *call) ([]*ResultsFrame, error) {
+func (c *Client) inbox(k *call) (frames []*ResultsFrame, failed error, comesHome bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	frames := k.inbox
-	k.inbox = nil
-	return frames, k.failed
+	frames, k.inbox = k.inbox, nil
+	return frames, k.failed, k.recalled != nil
 }
 
 // emit passes on the rows of a message that nobody has had yet. It reports the end of the batch.
@@ -223,8 +261,8 @@ func (k *call) emit(f *ResultsFrame, emit func(Results)) (done bool, err error) 
 		kept = append(kept, r)
 	}
 	done = len(k.waits) == 0
-	if len(kept) > 0 || done {
-		emit(Results{Job: k.batch.Job, Chunk: k.batch.Chunk, Epoch: k.batch.Epoch, Rows: kept, Done: done})
+	if len(kept) > 0 || done || len(rows) == 0 {
+		emit(Results{Job: k.batch.Job, Chunk: k.batch.Chunk, Epoch: k.batch.Epoch, Rows: kept, Held: f.heldOf(), Done: done})
 	}
 	switch {
 	case done || !f.GetDone():
@@ -235,17 +273,21 @@ func (k *call) emit(f *ResultsFrame, emit func(Results)) (done bool, err error) 
 	return true, malformed("the last results came, and %d rows have none", len(k.waits))
 }
 
-// Single asks the node at once. At the deadline of ctx the answer is UNKNOWN/timeout, whoever is late.
+// Single asks the node at once, or when it works by the table that the route is of. At the deadline of ctx the answer is
+// UNKNOWN/timeout, whatever is late. A route of a table that is no longer ours is ErrOtherTable.
 func (c *Client) Single(ctx context.Context, a Ask) (Answer, error) {
+	table, err := c.awaitTable(ctx, a.Route)
+	if err != nil {
+		return c.unanswered(ctx, &a, err)
+	}
 	c.mu.Lock()
 	node, usable := c.single, c.state.Usable && !c.state.Draining
-	id := c.idFrame()
+	f := a.toFrame(budget(ctx))
+	f.Coordinator, f.Table = c.idFrame(), c.toldTable(table)
 	c.mu.Unlock()
 	if node == nil || !usable {
 		return Answer{}, c.unusable()
 	}
-	f := a.toFrame(budget(ctx))
-	f.Coordinator = id
 	answer, err := node.Single(ctx, f)
 	if err != nil {
 		return c.unanswered(ctx, &a, err)
@@ -277,6 +319,10 @@ func (c *Client) unanswered(ctx context.Context, a *Ask, err error) (Answer, err
 		return Answer{Verdict: v, Node: c.cfg.Node}, nil
 	case ctx.Err() != nil:
 		return Answer{}, ctx.Err()
+	case status.Code(err) == codes.Aborted:
+		return Answer{}, fmt.Errorf("node %s: %s: %w", c.cfg.Node, status.Convert(err).Message(), ErrOtherTable)
+	case errors.Is(err, ErrOtherTable):
+		return Answer{}, err
 	case status.Code(err) == codes.Unavailable:
 		return Answer{}, fmt.Errorf("node %s: %s: %w", c.cfg.Node, status.Convert(err).Message(), ErrGone)
 	}

@@ -28,9 +28,14 @@ type waiter struct {
 	ready chan error // holds one
 }
 
-// open begins to grant, with the bounds that a stream began with.
-func (c *credit) open(total, window int) {
-	c.isOpen, c.total, c.window, c.windows = true, total, window, map[string]int{}
+// bound takes the bounds that a stream begins with, and grants nothing yet.
+func (c *credit) bound(total, window int) {
+	c.isOpen, c.total, c.window, c.windows = false, total, window, map[string]int{}
+}
+
+// open begins to grant, or goes on.
+func (c *credit) open() {
+	c.isOpen = true
 	c.grant()
 }
 

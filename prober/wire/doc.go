@@ -20,10 +20,29 @@
 //     know is sent again, less the rows that were answered.
 //  4. Verify emits each row of its batch exactly once or fails; it ends at most Grace after its hold or its context, whatever
 //     the node does. What has not come home by then is Later.
-//  5. Peers of another protocol, another provider table or under another name refuse each other. Both sides log the words.
+//  5. Peers that have no protocol in common, or differ in the node's name, refuse each other. Both sides log the words.
 //  6. Bounds: rows under way at a node (ServerConfig.MaxRows) bound the results that wait for acknowledgement; windows bound
 //     the rows of a class; a message is at most MaxMessage long; windows of 4,096 classes are remembered, the others have the default.
+//     Of a node that does not read, 32,768 answers wait; results bring rows that their batch waits for, in messages of their size.
+//     More ends the stream.
 //  7. What a node tells of budgets is at most MaxSpent routes with every status; it is a bound on what was used, never less, but
 //     for what was used since the status before.
 //  8. Constructors start nothing; when Run has returned, no goroutine of this package is left.
+//  9. A node works by one provider table at a time, the coordinator's, and no result is judged by two. When that changes, batches
+//     come home first; then the node takes the new table, says so, and takes batches again. A batch and a single name their table,
+//     and a node that works by another one sends them back. A table is at most eight layers of 1 MiB, must have the hash that it is
+//     sent under, and must be understood by the node's engine; a node that cannot take it says why and takes no work.
+//
+// Protocols. A side speaks Protocol and the one before, and says both in its hello; the greatest that both speak is used. So members
+// can be updated one after another, in any order, as long as each update is to the next protocol. What a number brought, and what a
+// peer of the number before does without:
+//
+//	2  The verdict's core has the bits of its score. Peers of protocol 1 are refused.
+//	3  Ranges in the hello: field 1 is the least that is spoken, which a peer of protocol 2 takes for the only one. TableFrame and
+//	   TableTakenFrame, and the table's hash in batches and singles. A peer of protocol 2 does without a table that travels: both must
+//	   have the same one by themselves, or they refuse each other. When a new coordinator's table changes, an old node's batches come
+//	   home, and it is attached to again when it has that table; an old coordinator does not do that, and a node that is told of a new
+//	   file of its own attaches again.
+//
+// What only adds to what people see needs no number: a peer that does not know the counters and findings of a status tells none.
 package wire

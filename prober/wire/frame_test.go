@@ -117,11 +117,12 @@ func drawResult(t *rapid.T) Result {
 
 func TestResultsArriveAsTheyLeft(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		sent := Results{Rows: rapid.SliceOfN(rapid.Custom(drawResult), 0, 20).Draw(t, "rows"), Done: rapid.Bool().Draw(t, "done")}
+		sent := Results{Rows: rapid.SliceOfN(rapid.Custom(drawResult), 0, 20).Draw(t, "rows"), Done: rapid.Bool().Draw(t, "done"),
+			Held: Held{Rows: rapid.IntRange(0, MaxRows).Draw(t, "held"), Until: drawTime(t, "until", 1)}}
 		f := overTheWire(t, resultsFrame(3, 9, sent), &ResultsFrame{})
 		got, err := f.rows(nil)
 		require.NoError(t, err)
-		require.Equal(t, Results{Rows: sent.Rows, Done: sent.Done}, Results{Rows: append([]Result{}, got...), Done: f.GetDone()})
+		require.Equal(t, Results{Rows: sent.Rows, Held: sent.Held, Done: sent.Done}, Results{Rows: append([]Result{}, got...), Held: f.heldOf(), Done: f.GetDone()})
 		require.EqualValues(t, 3, f.GetBatch())
 		require.EqualValues(t, 9, f.GetSeq())
 	})

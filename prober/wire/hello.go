@@ -5,26 +5,59 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc/keepalive"
+
+	"probity/prober/wire/timing"
 )
 
-// Protocol is the version of what peers say. Peers of two protocols refuse each other.
-const Protocol = 1
+// Protocol is the greatest version of what peers say that we speak; we speak the one before too. doc.go says what each has.
+const Protocol = 3
+
+const (
+	leastProtocol = Protocol - 1
+	tableProtocol = 3 // from here on a node takes the coordinator's provider table over
+)
+
+// versions are the protocols that a side speaks, from least to most.
+type versions struct{ least, most uint32 }
+
+// ownVersions is what we speak.
+func ownVersions() versions { return versions{leastProtocol, Protocol} }
+
+// toldVersions are those of a hello: one that does not say the greatest speaks one.
+func toldVersions(least, most uint32) versions { return versions{least, max(least, most)} }
+
+// common is the greatest protocol that both speak; 0 where there is none.
+func (v versions) common(o versions) uint32 {
+	most := min(v.most, o.most)
+	if most < max(v.least, o.least) {
+		return 0
+	}
+	return most
+}
+
+func (v versions) String() string {
+	if v.least == v.most {
+		return strconv.Itoa(int(v.least))
+	}
+	return fmt.Sprintf("%d to %d", v.least, v.most)
+}
 
 // The times that hold a cluster together.
 const (
-	Lease     = 10 * time.Second // a node probes for this long after the last ping that was answered
-	Patience  = 15 * time.Second // a coordinator gives a node up after this long without a word
-	Keep      = 60 * time.Second // a node stays true to a silent coordinator, and keeps its results, for this long
-	PingEvery = 2 * time.Second
+	Lease     = timing.Lease    // a node probes for this long after the last ping that was answered
+	Patience  = timing.Patience // a coordinator gives a node up after this long without a word
+	Keep      = timing.Keep     // a node stays true to a silent coordinator, and keeps its results, for this long
+	PingEvery = timing.PingEvery
 	Grace     = 10 * time.Second // Verify ends at most this long after its hold
 	DrainTime = 20 * time.Second // a node that stops waits this long for its rows to come home
 
 	greeting     = 10 * time.Second // for the first hello
 	retryLeast   = 250 * time.Millisecond
-	retryMost    = 3 * time.Second
+	retryMost    = timing.Retry
 	retryRefused = 10 * time.Second
 )
 
@@ -38,6 +71,11 @@ const (
 	DefaultWindow = 2 * MaxRows
 	// maxClasses is how many classes a side remembers windows of.
 	maxClasses = 4096
+	// maxClassName is the bytes of a class's name: a route's key has those of a host's name and some more.
+	maxClassName = 1024
+	// A message of results has at most maxResults bytes and maxResult more for each row, names included.
+	maxResults = 8192
+	maxResult  = 1024
 )
 
 // Coordinator says who attaches. Term grows with every start of the coordinator of that ID.
@@ -58,6 +96,7 @@ type Identity struct {
 type Hello struct {
 	Version    string
 	Identities []Identity
+	Fresh      bool // it had asked no receiver since its start, nor was it at work in the hour before
 }
 
 func identityFrames(ids []Identity) []*IdentityFrame {
@@ -78,23 +117,23 @@ func readIdentities(frames []*IdentityFrame) []Identity {
 
 // peer is what one side knows of the other's hello that must agree with its own.
 type peer struct {
-	role     string
-	version  string
-	protocol uint32
-	table    []byte
-	node     string
+	role    string
+	version string
+	speaks  versions
+	table   []byte
+	node    string
 }
 
 // mismatch says in words why two peers cannot work together; empty where they can.
 func mismatch(us, them peer) string {
 	switch {
-	case us.protocol != them.protocol:
-		return fmt.Sprintf("%s is probity %s and speaks protocol %d, %s is probity %s and speaks %d; install one version on all machines",
-			them.role, them.version, them.protocol, us.role, us.version, us.protocol)
+	case us.speaks.common(them.speaks) == 0:
+		return fmt.Sprintf("%s is probity %s and speaks protocol %s, %s is probity %s and speaks %s; update the older of the two",
+			them.role, them.version, them.speaks, us.role, us.version, us.speaks)
 	case us.node != them.node:
 		return fmt.Sprintf("%s means node %q, %s means node %q; check node names and addresses", them.role, them.node, us.role, us.node)
-	case string(us.table) != string(them.table):
-		return fmt.Sprintf("%s (probity %s) has provider table %s, %s (probity %s) has %s; give all nodes one version and one --providers file",
+	case us.speaks.common(them.speaks) < tableProtocol && string(us.table) != string(them.table):
+		return fmt.Sprintf("%s (probity %s) has provider table %s, %s (probity %s) has %s, and the older of the two cannot take the other's; give both one version and one --providers file",
 			them.role, them.version, hex.EncodeToString(them.table), us.role, us.version, hex.EncodeToString(us.table))
 	}
 	return ""

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"probity/engine"
 )
 
 func noState(State) {}
@@ -70,10 +68,7 @@ func TestLaterTermDisplacesTheEarlier(t *testing.T) {
 }
 
 func TestPeersThatDifferRefuseEachOther(t *testing.T) {
-	other, err := shipped.Override([]byte(`retry_schedule = ["2m"]`))
-	require.NoError(t, err)
 	for words, with := range map[string]change{
-		"give all nodes one version and one --providers file":       {server: func(c *ServerConfig) { c.Table = func() *engine.Table { return other } }},
 		`the coordinator means node "n1", the node means node "n2"`: {server: func(c *ServerConfig) { c.Node = "n2" }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -90,10 +85,12 @@ func TestPeersThatDifferRefuseEachOther(t *testing.T) {
 }
 
 func TestMismatchNamesBothSides(t *testing.T) {
-	us := peer{"the node", "1.0", 1, []byte{1}, "n1"}
-	require.Empty(t, mismatch(us, peer{"the coordinator", "1.1", 1, []byte{1}, "n1"}))
-	require.Equal(t, "the coordinator is probity 2.0 and speaks protocol 2, the node is probity 1.0 and speaks 1; install one version on all machines",
-		mismatch(us, peer{"the coordinator", "2.0", 2, []byte{1}, "n1"}))
+	us := peer{"the node", "1.0", versions{1, 2}, []byte{1}, "n1"}
+	require.Empty(t, mismatch(us, peer{"the coordinator", "0.9", versions{1, 1}, []byte{1}, "n1"}))
+	require.Empty(t, mismatch(us, peer{"the coordinator", "1.1", versions{2, 3}, []byte{1}, "n1"}))
+	require.Equal(t, "the coordinator is probity 2.0 and speaks protocol 3 to 4, the node is probity 1.0 and speaks 1 to 2; update the older of the two",
+		mismatch(us, peer{"the coordinator", "2.0", versions{3, 4}, []byte{1}, "n1"}))
+	require.Contains(t, mismatch(us, peer{"the coordinator", "1.1", versions{2, 3}, []byte{2}, "n1"}), "give both one version and one --providers file")
 }
 
 // authority signs certificates inside a bubble, where it is the year 2000.

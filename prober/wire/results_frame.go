@@ -12,7 +12,7 @@ func resultsFrame(batch, seq uint64, r Results) *ResultsFrame {
 	n := len(r.Rows)
 	f := &ResultsFrame{Batch: batch, Seq: seq, Done: r.Done, Row: make([]uint32, n), Outcome: make([]byte, n), Attempt: make([]byte, n),
 		Core: make([]byte, 0, n*engine.CoreSize), Egress: make([]uint32, n), Provider: make([]uint32, n),
-		ProviderName: make([]uint32, n), Rule: make([]uint32, n)}
+		ProviderName: make([]uint32, n), Rule: make([]uint32, n), Held: count(r.Held.Rows), HeldUntilNs: unixNano(r.Held.Until)}
 	names := nameTable{at: map[string]uint32{"": 0}, list: []string{""}}
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -64,6 +64,11 @@ func (t *nameTable) index(s string) uint32 {
 		t.at[s], t.list = i, append(t.list, s)
 	}
 	return i
+}
+
+// heldOf is what the message says of rows that wait for budgets.
+func (f *ResultsFrame) heldOf() Held {
+	return Held{Rows: int(min(f.GetHeld(), MaxRows)), Until: fromUnixNano(f.GetHeldUntilNs())}
 }
 
 // rows appends the results of the message to dst.

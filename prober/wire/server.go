@@ -17,16 +17,23 @@ import (
 
 // ServerConfig is what a node's Server is made of. Node, Table, Prober and Credentials are needed.
 type ServerConfig struct {
-	Node        string // its name, as in its certificate
-	Version     string
-	Identities  []Identity
+	Node       string // its name, as in its certificate
+	Version    string
+	Identities []Identity
+	// Table is the node's own provider table: it works by that until a coordinator gives it another one.
 	Table       func() *engine.Table
 	Prober      Prober
 	Credentials credentials.TransportCredentials // ServerTLS; insecure ones for connections within a process
+	// Use makes a table the one that the prober works by. An error says why this node will not. It is not called while a batch is
+	// under way whose results count. Default: it is taken.
+	Use func(*engine.Table) error
 	// Window says how many rows of a class may be under way: about what its budgets allow in half a minute. It is asked once
 	// a second for each class in use. Default: DefaultWindow for each.
 	Window  func(class string) int
 	MaxRows int // under way in all; default DefaultMaxRows
+	// Fresh reports that the node has asked no receiver since its start, nor was at work in the hour before it, so that its routes may
+	// have another source at once. Default: it may have.
+	Fresh func() bool
 	// Alone is told when the node has lost its coordinator's lease and may start no probe, not even a retry of its own, and
 	// when it has it again. It begins alone. It is called from one goroutine.
 	Alone func(alone bool)
@@ -44,7 +51,12 @@ type Server struct {
 	wake chan struct{} // tells watch that a lease came; holds one
 	work sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
+	turning sync.Mutex // held while the table changes; taken before mu
+
+	mu       sync.Mutex    // guards what follows
+	table    *engine.Table // that the node works by
+	turns    int           // how often it has changed
+	changing bool          // to another one: nothing begins
 	base     context.Context
 	lord     lord
 	stream   *attachment // the live stream; nil for none
@@ -76,11 +88,17 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Window == nil {
 		cfg.Window = func(string) int { return DefaultWindow }
 	}
+	if cfg.Fresh == nil {
+		cfg.Fresh = func() bool { return false }
+	}
 	if cfg.Alone == nil {
 		cfg.Alone = func(bool) {}
 	}
+	if cfg.Use == nil {
+		cfg.Use = func(*engine.Table) error { return nil }
+	}
 	cfg.Log = orDiscard(cfg.Log)
-	return &Server{cfg: cfg, wake: make(chan struct{}, 1), alone: true, runs: map[uint64]*run{}, classes: map[string]int{}}, nil
+	return &Server{cfg: cfg, table: cfg.Table(), wake: make(chan struct{}, 1), alone: true, runs: map[uint64]*run{}, classes: map[string]int{}}, nil
 }
 
 // Run serves until ctx ends. Then it takes no new batches, lets unfinished rows go home, and returns within 25 seconds.

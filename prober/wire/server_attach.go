@@ -16,6 +16,8 @@ import (
 var (
 	errStopped  = status.Error(codes.Unavailable, "the node is stopping")
 	errSilent   = status.Error(codes.Unavailable, "the node had no answer to its pings")
+	errTurned   = status.Error(codes.Aborted, "the node works by another provider table")
+	errOwnTable = status.Error(codes.Unavailable, "the node has another provider table now")
 	errReplaced = status.Error(codes.Aborted, "the coordinator attached again")
 )
 
@@ -26,8 +28,9 @@ type service struct {
 }
 
 // attachment is one stream of the coordinator. Its queue is bounded by what may be under way: results by rows, credits by
-// classes, and a ping is only sent while few are unanswered.
+// classes, and a ping is only sent while few are unanswered; a table is answered for once, and takes longer to read than its answer.
 type attachment struct {
+	speaks uint32        // the protocol; set before the stream is live
 	wake   chan struct{} // the queue has something; holds one
 	closed chan struct{}
 
@@ -197,16 +200,26 @@ func (s *Server) hear(a *attachment, f *CoordinatorFrame, now time.Time) {
 		a.close(status.Error(codes.Aborted, "refused by the coordinator"))
 	}
 	s.mu.Unlock()
-	if b := f.GetBatch(); b != nil {
-		s.begin(a, b)
+	switch k := f.GetKind().(type) {
+	case *CoordinatorFrame_Batch:
+		s.begin(a, k.Batch)
+	case *CoordinatorFrame_Table:
+		s.takeTable(a, k.Table)
 	}
 }
 
 // attach makes a the live stream, if the coordinator that greets is one to work for.
 func (s *Server) attach(a *attachment, h *CoordinatorHelloFrame, now time.Time) error {
+	s.turning.Lock()
+	defer s.turning.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if words := s.refusal(h, now); words != "" {
+	a.speaks = ownVersions().common(toldVersions(h.GetProtocol(), h.GetProtocolMost()))
+	words := s.refusal(h, now)
+	if words == "" && a.speaks < tableProtocol {
+		words = s.takeOwnTable()
+	}
+	if words != "" {
 		s.cfg.Log.Warn("refused a coordinator", "coordinator", h.GetCoordinator().GetId(), "version", h.GetVersion(), "why", words)
 		return status.Error(codes.FailedPrecondition, words)
 	}
@@ -226,9 +239,9 @@ func (s *Server) refusal(h *CoordinatorHelloFrame, now time.Time) string {
 	if h == nil {
 		return "the first message must be a hello"
 	}
-	table := s.cfg.Table().Hash()
-	us := peer{"the node", s.cfg.Version, Protocol, table[:], s.cfg.Node}
-	if words := mismatch(us, peer{"the coordinator", h.GetVersion(), h.GetProtocol(), h.GetTable(), h.GetNode()}); words != "" {
+	table := s.cfg.Table().Hash() // which counts where the coordinator cannot send its own
+	us := peer{"the node", s.cfg.Version, ownVersions(), table[:], s.cfg.Node}
+	if words := mismatch(us, peer{"the coordinator", h.GetVersion(), toldVersions(h.GetProtocol(), h.GetProtocolMost()), h.GetTable(), h.GetNode()}); words != "" {
 		return words
 	}
 	who := h.GetCoordinator()
@@ -269,10 +282,10 @@ func (s *Server) resume(who lord, open []*OpenFrame) (running []uint64) {
 
 // greet queues our hello, what the coordinator missed, and the first ping. The caller holds mu.
 func (s *Server) greet(a *attachment, running []uint64, now time.Time) {
-	table := s.cfg.Table().Hash()
+	table := s.table.Hash()
 	a.greeted = now
-	a.push(&NodeFrame{Kind: &NodeFrame_Hello{Hello: &NodeHelloFrame{Protocol: Protocol, Version: s.cfg.Version, Node: s.cfg.Node, Table: table[:],
-		Identities: identityFrames(s.cfg.Identities), Running: running, Total: count(s.cfg.MaxRows), Window: DefaultWindow, Draining: s.draining}}})
+	a.push(&NodeFrame{Kind: &NodeFrame_Hello{Hello: &NodeHelloFrame{Protocol: ownVersions().least, ProtocolMost: ownVersions().most, Version: s.cfg.Version, Node: s.cfg.Node, Table: table[:],
+		Identities: identityFrames(s.cfg.Identities), Running: running, Total: count(s.cfg.MaxRows), Window: DefaultWindow, Draining: s.draining, Fresh: s.cfg.Fresh()}}})
 	for _, number := range running {
 		if r := s.runs[number]; r != nil {
 			for _, f := range r.unacked {
@@ -319,7 +332,11 @@ func (v service) Single(ctx context.Context, f *AskFrame) (*AnswerFrame, error) 
 	if err := v.s.mayAsk(f.GetCoordinator()); err != nil {
 		return nil, err
 	}
-	ask, err := f.ask(v.s.cfg.Table())
+	table, turns, err := v.s.tableOf(f.GetTable())
+	if err != nil {
+		return nil, err
+	}
+	ask, err := f.ask(table)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -331,6 +348,9 @@ func (v service) Single(ctx context.Context, f *AskFrame) (*AnswerFrame, error) 
 	answer, err := v.s.cfg.Prober.Single(ctx, ask)
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
+	}
+	if _, now, err := v.s.tableOf(f.GetTable()); len(f.GetTable()) > 0 && (err != nil || now != turns) {
+		return nil, errTurned // while it was asked: it may be judged by two tables
 	}
 	return &AnswerFrame{Node: answer.Node, Verdict: verdictFrame(&answer.Verdict)}, nil
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -19,7 +20,10 @@ type run struct {
 
 // begin takes a batch that came on a. What cannot begin now goes home as it came. The caller does not hold mu.
 func (s *Server) begin(a *attachment, f *BatchFrame) {
-	batch, err := f.batch(s.cfg.Table())
+	s.mu.Lock()
+	table := s.table
+	s.mu.Unlock()
+	batch, err := f.batch(table)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stream != a || s.runs[f.GetBatch()] != nil {
@@ -30,6 +34,11 @@ func (s *Server) begin(a *attachment, f *BatchFrame) {
 		r.batch = &Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass()}
 	}
 	switch {
+	case !s.worksBy(f.GetTable()):
+		r.batch = f.unread()
+		s.keepRun(r)
+		s.post(r, resultsFrame(r.number, 0, laterAll(r.batch, allRows(r.batch))))
+		return
 	case err != nil:
 		s.keepRun(r)
 		s.finish(r, err.Error())
@@ -76,7 +85,7 @@ func (s *Server) deliver(r *run, part Results) {
 
 // finish ends a run with words instead of results. The caller holds mu.
 func (s *Server) finish(r *run, words string) {
-	s.post(r, &ResultsFrame{Batch: r.number, Done: true, Failed: words})
+	s.post(r, &ResultsFrame{Batch: r.number, Done: true, Failed: strings.ToValidUTF8(words[:min(len(words), maxResults/2)], "")})
 }
 
 // post numbers a message of r, keeps it and sends it. The caller holds mu.

@@ -11,6 +11,10 @@ type Status struct {
 	Spent                 []Spent // the most used budgets of narrow routes
 	Failing, Doubtful     int     // findings of the node's newest audit of itself
 	RowsPerSecond         float64 // as the Client counts it between two of them
+
+	Meters   []Meter   // what it counts, for people
+	Audited  time.Time // when that audit was made; zero: not yet
+	Findings []Finding // of it, those that are not well, the gravest first
 }
 
 // IdentityStatus is how an egress identity of a node fares.
@@ -39,6 +43,7 @@ func statusFrame(s Status) *NodeFrame {
 		f.Identities = append(f.Identities, &IdentityStatusFrame{Name: id.Name, State: id.State, Lanes: count(id.Lanes), Resting: count(id.Resting), Spent: count(id.Spent), RestsAt: id.RestsAt})
 	}
 	f.Spent = spentFrames(s.Spent, s.Identities)
+	f.tell(s)
 	return &NodeFrame{Kind: &NodeFrame_Status{Status: f}}
 }
 
@@ -49,6 +54,7 @@ func (f *StatusFrame) status() Status {
 		s.Identities = append(s.Identities, IdentityStatus{id.GetName(), id.GetState(), int(id.GetLanes()), int(id.GetResting()), int(id.GetSpent()), id.GetRestsAt()})
 	}
 	s.Spent = readSpent(f.GetSpent(), s.Identities)
+	f.told(&s)
 	return s
 }
 

@@ -14,7 +14,7 @@ func TestRowsComeHomeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, time.Millisecond, change{}).settle()
 		require.True(t, l.client.State().Usable)
-		require.Equal(t, Hello{"1.2.3", []Identity{{"192.0.2.1", "10.0.0.1", "192.0.2.1", "a.example"}}}, l.client.State().Hello)
+		require.Equal(t, Hello{Version: "1.2.3", Identities: []Identity{{"192.0.2.1", "10.0.0.1", "192.0.2.1", "a.example"}}}, l.client.State().Hello)
 		var all sync.WaitGroup
 		for i := range 3 {
 			all.Go(func() {

@@ -24,7 +24,7 @@ type Batch struct {
 	Job     string
 	Chunk   uint64
 	Epoch   uint32
-	Class   string        // wide provider, route key, or "tail"
+	Class   string        // provider that many sources ask, route key, or "tail"
 	Egress  string        // the identity that must ask; "" for any
 	MaxAge  time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
 	NoSMTP  bool
@@ -56,14 +56,21 @@ type Result struct {
 	Verdict engine.Verdict
 }
 
-// Results is a part of the answer to a batch. Rows is valid until the callee returns.
+// Results is a part of the answer to a batch. Rows is valid until the callee returns; a part without any tells of Held alone.
 // Done is set on the last part, when each row has had exactly one Result.
 type Results struct {
 	Job   string
 	Chunk uint64
 	Epoch uint32
 	Rows  []Result
+	Held  Held
 	Done  bool
+}
+
+// Held says how many rows without a result waited lately because no budget allowed to ask them, and when the first may be asked.
+type Held struct {
+	Rows  int
+	Until time.Time
 }
 
 // Ask is a single verification.

@@ -20,12 +20,14 @@ type Budget struct {
 func (c *Cache) Budget(name string) ([]byte, bool, error) {
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)
+	c.life.RLock()
+	defer c.life.RUnlock()
 	b, err := c.read(budgetKey(k, name))
 	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, false, nil
+		return nil, false, c.lost()
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("cache budget: %w", err)
+		return nil, false, c.unread(err)
 	}
 	if len(b) < 8 {
 		return nil, false, fmt.Errorf("cache budget: %w", errValue)
@@ -37,6 +39,8 @@ func (c *Cache) Budget(name string) ([]byte, bool, error) {
 func (c *Cache) PutBudgets(budgets []Budget) error {
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)
+	c.life.RLock()
+	defer c.life.RUnlock()
 	b := c.db.NewBatch()
 	defer b.Close()
 	for _, u := range budgets {

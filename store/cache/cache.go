@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,22 +15,29 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/engine"
+	"probity/store/opendb"
 )
 
 // Config opens a cache. The zero value of everything but FS and Dir has a default.
 type Config struct {
 	FS         vfs.FS
 	Dir        string
-	BlockCache int64        // bytes of blocks in memory, less those of memtables: filters must find room; default 32 MiB
-	MemTable   uint64       // bytes of one memtable, of which there are two under load; default 8 MiB
-	Sieve      int64        // bytes of a filter of keys, which spares look-ups the database; twice that while a sweep runs; default 16 MiB
-	MaxBytes   uint64       // size on disk above which the sweep shortens lifetimes; default 8 GiB
-	Log        *slog.Logger // default: none
+	BlockCache int64         // bytes of blocks in memory, less those of memtables: filters must find room; default 32 MiB
+	MemTable   uint64        // bytes of one memtable, of which there are two under load; default 8 MiB
+	Sieve      int64         // bytes of a filter of keys, which spares look-ups the database; twice that while a sweep runs; default 16 MiB
+	MaxBytes   uint64        // size on disk above which the sweep shortens lifetimes; default 8 GiB
+	MaxLife    time.Duration // the longest that anything is served and kept; default: as long as its kind is good
+	Log        *slog.Logger  // default: none
 }
 
 // Cache is an open cache. Its methods may be called from any goroutine.
 type Cache struct {
-	db      *pebble.DB
+	cfg     Config
+	life    sync.RWMutex              // for reading while the database is in use, for writing while another takes its place
+	db      *pebble.DB                // guarded by life
+	running atomic.Pointer[pebble.DB] // the same, for what it calls itself; nil before it is open
+	health  *health                   // of db, guarded by life
+	aside   atomic.Pointer[time.Time] // when a damaged database was set aside; nil for never
 	secret  []byte
 	seed    uint64
 	max     uint64
@@ -46,21 +54,37 @@ func Open(c Config) (*Cache, error) {
 	if c.FS == nil || c.Dir == "" {
 		return nil, errors.New("cache: FS and Dir are needed")
 	}
-	m := new(manners)
-	o := options(c, m)
-	defer o.Cache.Unref()
-	db, err := pebble.Open(c.Dir, o)
-	if err != nil {
-		return nil, fmt.Errorf("cache %s: %w", c.Dir, err)
-	}
-	cache := &Cache{db: db, max: or(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](recentEach), facts: newRecent[known](recentFacts), manners: m}
+	cache := &Cache{cfg: c, max: or(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](recentEach), facts: newRecent[known](recentFacts), manners: new(manners)}
 	cache.sieves.words = int(max(1, or(c.Sieve, 16<<20)/8))
-	m.behind = cache.behind
-	if err := errors.Join(cache.prepare(), cache.sieveNothing()); err != nil {
-		return nil, errors.Join(err, db.Close())
+	cache.manners.behind = cache.behind
+	err := cache.load()
+	if cache.isDamage(err) {
+		err = cache.replace(err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	cache.keyers.New = func() any { return cache.Keyer() }
 	return cache, nil
+}
+
+// load opens the database, and makes it if there is none. life is held, or nothing uses the cache yet.
+func (c *Cache) load() error {
+	o := options(c.cfg, c.manners)
+	h := &health{damage: make(chan struct{})}
+	c.health, o.Logger = h, quiet{c.cfg.Log, h}
+	o.EventListener.DataCorruption = func(info pebble.DataCorruptionInfo) { h.met(info, c.cfg.Log) }
+	defer o.Cache.Unref()
+	db, err := opendb.Open(c.cfg.Dir, o)
+	if err != nil {
+		return fmt.Errorf("cache %s: %w", c.cfg.Dir, err)
+	}
+	c.db = db
+	if err := errors.Join(c.prepare(), c.sieveNothing()); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	c.running.Store(db)
+	return nil
 }
 
 // Of what a database of five million verdicts costs, most is that they are written again and again on their way down: keys are as
@@ -82,7 +106,7 @@ func options(c Config, m *manners) *pebble.Options {
 	o := &pebble.Options{
 		FS: patient{c.FS, m}, EventListener: m.listener(), Cache: pebble.NewCache(or(c.BlockCache, 32<<20)), MemTableSize: or(c.MemTable, 8<<20),
 		L0CompactionThreshold: upperTables, L0StopWritesThreshold: mostTables,
-		FormatMajorVersion: pebble.FormatNewest, Logger: quiet{c.Log},
+		FormatMajorVersion: pebble.FormatNewest, Logger: quiet{log: c.Log},
 	}
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(upperBits)
@@ -98,15 +122,24 @@ func or[T int64 | uint64](v, otherwise T) T {
 	return v
 }
 
-// quiet gives Pebble's log to slog, its chatter dropped.
-type quiet struct{ log *slog.Logger }
+// quiet gives Pebble's log to slog, its chatter dropped, and for debugging only once the database is known to be damaged: each try of
+// its own to go on fails then.
+type quiet struct {
+	log    *slog.Logger
+	health *health // nil: not known
+}
 
 func (quiet) Infof(string, ...any) {}
 
 func (q quiet) Errorf(format string, args ...any) {
-	if q.log != nil {
-		q.log.Error("cache database", "error", fmt.Sprintf(format, args...))
+	if q.log == nil {
+		return
 	}
+	level := slog.LevelError
+	if q.health != nil && q.health.damaged() {
+		level = slog.LevelDebug
+	}
+	q.log.Log(context.Background(), level, "cache database", "error", fmt.Sprintf(format, args...))
 }
 
 func (q quiet) Fatalf(format string, args ...any) {
@@ -132,7 +165,11 @@ func commit(b *pebble.Batch, o *pebble.WriteOptions) error {
 }
 
 // Close closes the database.
-func (c *Cache) Close() error { return c.db.Close() }
+func (c *Cache) Close() error {
+	c.life.Lock()
+	defer c.life.Unlock()
+	return c.db.Close()
+}
 
 // Get finds the verdict of one address; false when there is none that may still be served at now.
 func (c *Cache) Get(key Key, now time.Time) (engine.Verdict, bool) {
@@ -155,6 +192,8 @@ func (c *Cache) find(key *Key) *engine.Verdict {
 	if !c.sieves.mayHold(key) {
 		return nil
 	}
+	c.life.RLock()
+	defer c.life.RUnlock()
 	var buf [1 + len(key)]byte
 	buf[0] = tableResult
 	copy(buf[1:], key[:])
@@ -171,13 +210,15 @@ func (c *Cache) find(key *Key) *engine.Verdict {
 }
 
 func (c *Cache) expired(v *engine.Verdict, now time.Time) bool {
-	return !now.Before(v.VerifiedAt.Add(life(v)))
+	return !now.Before(v.VerifiedAt.Add(c.atMost(life(v))))
 }
 
 // GetBatch calls found for every key that has a verdict which may be served at now. The keys must ascend: one iterator then
 // passes over them, at a third of what Get costs. Most rows of a list are new: the sieve spares them the database, and where there is
 // none yet, the filters of the lowest level, which hold most keys, are worth their room: without them each row read a block in vain.
 func (c *Cache) GetBatch(keys []Key, now time.Time, found func(i int, v engine.Verdict)) error {
+	c.life.RLock()
+	defer c.life.RUnlock()
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableResult}, UpperBound: []byte{tableResult + 1}, UseL6Filters: true})
 	if err != nil {
 		return fmt.Errorf("cache read: %w", err)
@@ -213,6 +254,8 @@ func (c *Cache) Put(entries []Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
+	c.life.RLock()
+	defer c.life.RUnlock()
 	b := c.db.NewBatchWithSize(len(entries) * 112)
 	defer b.Close()
 	var key [1 + len(Key{})]byte
@@ -237,6 +280,8 @@ func (c *Cache) Put(entries []Entry) error {
 // Delete forgets one address.
 func (c *Cache) Delete(key Key) error {
 	defer c.recent.shard(&key).written(&key)
+	c.life.RLock()
+	defer c.life.RUnlock()
 	defer lostOnPanic()
 	return c.db.Delete(append([]byte{tableResult}, key[:]...), pebble.Sync)
 }

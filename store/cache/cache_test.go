@@ -250,6 +250,32 @@ func TestWhatIsReadIsWhatWasWrittenLast(t *testing.T) {
 	require.False(t, ok)
 }
 
+// TestNothingOutlivesWhatTheOperatorAllows: neither reading, nor what lies in memory, nor the sweep keeps anything for longer.
+func TestNothingOutlivesWhatTheOperatorAllows(t *testing.T) {
+	const most = 24 * time.Hour
+	c, err := Open(Config{FS: vfs.NewMem(), Dir: "cache", MaxLife: most})
+	require.NoError(t, err)
+	defer c.Close()
+	key, v := numbered(1), sampleVerdict()
+	f := Fact{At: v.VerifiedAt, Code: 250, Meaning: engine.Accepted, Rule: "r"}
+	require.NoError(t, c.Put([]Entry{{key, &v}}))
+	require.NoError(t, c.PutFact("a.example", "mx1", &f))
+	for range 2 { // from the database, from memory
+		_, ok := c.Get(key, v.VerifiedAt.Add(most-1))
+		require.True(t, ok)
+		_, ok = c.Get(key, v.VerifiedAt.Add(most))
+		require.False(t, ok)
+		_, ok = c.Fact("a.example", "mx1", f.At.Add(most-1))
+		require.True(t, ok)
+		_, ok = c.Fact("a.example", "mx1", f.At.Add(most))
+		require.False(t, ok)
+	}
+	require.NoError(t, c.GetBatch([]Key{key}, v.VerifiedAt.Add(most), func(int, engine.Verdict) { t.Error("served") }))
+	swept, err := c.Sweep(t.Context(), v.VerifiedAt.Add(most))
+	require.NoError(t, err)
+	require.Equal(t, 2, swept.Deleted)
+}
+
 func TestAReadThatAWriteOvertookIsNotKept(t *testing.T) {
 	s := recentShard[engine.Verdict]{most: recentEach}
 	key, other := numbered(1), numbered(2)

@@ -35,6 +35,14 @@ func life(v *engine.Verdict) time.Duration {
 	return LifeAccepted
 }
 
+// atMost cuts a lifetime to the one that the operator allows.
+func (c *Cache) atMost(life time.Duration) time.Duration {
+	if c.cfg.MaxLife > 0 {
+		return min(life, c.cfg.MaxLife)
+	}
+	return life
+}
+
 // AppendVerdict appends the stored form of v: version, the engine's core, provider, rule, and the details tail: stage,
 // code, enhanced code, host and message.
 func AppendVerdict(dst []byte, v *engine.Verdict) []byte {
@@ -83,6 +91,7 @@ type Fact struct {
 	Meaning  engine.Meaning
 	Blame    engine.Blame
 	Vouched  bool
+	Named    bool // engine.Finding.NamesUnknown
 	Rule     string
 	Enhanced engine.Enhanced
 }
@@ -92,26 +101,36 @@ func (f *Fact) Sighting(host string) engine.Sighting {
 	return engine.Sighting{
 		Subject: engine.SubjectDecoy, Event: engine.EventReply, Host: host, At: f.At, Vouched: f.Vouched,
 		Reply:   engine.Reply{Stage: engine.StageRcpt, Code: f.Code, Enhanced: f.Enhanced},
-		Finding: engine.Finding{Meaning: f.Meaning, Blame: f.Blame, Rule: f.Rule},
+		Finding: engine.Finding{Meaning: f.Meaning, Blame: f.Blame, Rule: f.Rule, NamesUnknown: f.Named},
 	}
 }
 
 // FactOf makes a fact of a decoy's sighting; false when its reply proves nothing that may be kept.
 func FactOf(s *engine.Sighting) (Fact, bool) {
 	f := s.Finding
-	clear := f.Meaning == engine.Accepted || s.Reply.Permanent() &&
-		(f.Meaning == engine.NoMailbox || f.Meaning == engine.MailboxDisabled || f.Meaning == engine.MeaningUnknown && s.Vouched)
-	if s.Event != engine.EventReply || !clear {
+	if s.Event != engine.EventReply || f.Meaning != engine.Accepted && !s.RefusesUnknown() {
 		return Fact{}, false
 	}
-	return Fact{At: s.At, Code: s.Reply.Code, Enhanced: s.Reply.Enhanced, Meaning: f.Meaning, Blame: f.Blame, Vouched: s.Vouched, Rule: f.Rule}, true
+	return Fact{At: s.At, Code: s.Reply.Code, Enhanced: s.Reply.Enhanced, Meaning: f.Meaning, Blame: f.Blame, Vouched: s.Vouched,
+		Named: f.NamesUnknown, Rule: f.Rule}, true
 }
+
+// The flags in the stored form of a fact.
+const (
+	factVouched = 1 << iota
+	factNamed
+	factFlags = factVouched | factNamed
+)
 
 // AppendFact appends the stored form of f.
 func AppendFact(dst []byte, f *Fact) []byte {
 	dst = append(dst, valueVersion, byte(f.Meaning), byte(f.Blame), 0)
+	flags := &dst[len(dst)-1]
 	if f.Vouched {
-		dst[len(dst)-1] = 1
+		*flags |= factVouched
+	}
+	if f.Named {
+		*flags |= factNamed
 	}
 	dst = binary.BigEndian.AppendUint64(dst, uint64(f.At.UnixMilli()))
 	for _, n := range [...]uint16{uint16(f.Code), f.Enhanced.Class, f.Enhanced.Subject, f.Enhanced.Detail} {
@@ -127,13 +146,13 @@ func ReadFact(src []byte) (Fact, error) {
 		return Fact{}, errValue
 	}
 	f := Fact{Meaning: engine.Meaning(r.byte()), Blame: engine.Blame(r.byte())}
-	vouched := r.byte()
-	f.Vouched = vouched == 1
+	flags := r.byte()
+	f.Vouched, f.Named = flags&factVouched != 0, flags&factNamed != 0
 	f.At = time.UnixMilli(int64(r.uint64())).UTC()
 	f.Code = int(r.uint16())
 	f.Enhanced = engine.Enhanced{Class: r.uint16(), Subject: r.uint16(), Detail: r.uint16()}
 	f.Rule = r.string()
-	if r.bad || len(r.src) > 0 || vouched > 1 || f.Meaning > engine.ProtocolFault || f.Blame > engine.BlameRecipient {
+	if r.bad || len(r.src) > 0 || flags&^factFlags != 0 || f.Meaning > engine.ProtocolFault || f.Blame > engine.BlameRecipient {
 		return Fact{}, errValue
 	}
 	return f, nil

@@ -35,14 +35,23 @@ func TestVerdictRoundTrip(t *testing.T) {
 }
 
 func TestFactRoundTrip(t *testing.T) {
-	s := engine.Sighting{Subject: engine.SubjectDecoy, Host: "mx.example", At: time.UnixMilli(5).UTC(), Vouched: true,
-		Reply:   engine.Reply{Stage: engine.StageRcpt, Code: 550},
-		Finding: engine.Finding{Meaning: engine.NoMailbox, Blame: engine.BlameRecipient, Rule: "generic/5.1.1"}}
-	f, ok := FactOf(&s)
-	require.True(t, ok)
-	got, err := ReadFact(AppendFact(nil, &f))
-	require.NoError(t, err)
-	require.Equal(t, s, got.Sighting("mx.example"))
+	for name, finding := range map[string]engine.Finding{
+		"refused":           {Meaning: engine.NoMailbox, Blame: engine.BlameRecipient, Rule: "generic/5.1.1"},
+		"accepted":          {Meaning: engine.Accepted},
+		"named in a 4xx":    {Meaning: engine.Temporary, Blame: engine.BlameSite, NamesUnknown: true, Rule: "generic/unverified-address"},
+		"words of no rules": {Meaning: engine.MeaningUnknown},
+	} {
+		s := engine.Sighting{Subject: engine.SubjectDecoy, Host: "mx.example", At: time.UnixMilli(5).UTC(), Vouched: finding.Meaning == engine.MeaningUnknown,
+			Reply: engine.Reply{Stage: engine.StageRcpt, Code: 550}, Finding: finding}
+		if finding.NamesUnknown {
+			s.Reply.Code = 450
+		}
+		f, ok := FactOf(&s)
+		require.True(t, ok, name)
+		got, err := ReadFact(AppendFact(nil, &f))
+		require.NoError(t, err, name)
+		require.Equal(t, s, got.Sighting("mx.example"), name)
+	}
 }
 
 func TestUnclearDecoysAreNotFacts(t *testing.T) {

@@ -29,7 +29,7 @@ func (c *Cache) Fact(domain, host string, now time.Time) (Fact, bool) {
 		}
 		shard.put(&key, f, writes)
 	}
-	if !f.is || !now.Before(f.fact.At.Add(LifeFact)) {
+	if !f.is || !now.Before(f.fact.At.Add(c.atMost(LifeFact))) {
 		return Fact{}, false
 	}
 	return f.fact, true
@@ -45,6 +45,8 @@ func rightmost(at []byte) (key Key) {
 var noFact = &known{}
 
 func (c *Cache) readFact(at []byte) (*known, error) {
+	c.life.RLock()
+	defer c.life.RUnlock()
 	b, closer, err := c.db.Get(at)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return noFact, nil
@@ -64,6 +66,8 @@ func (c *Cache) PutFact(domain, host string, f *Fact) error {
 	at := factKey(k, domain, host)
 	key := rightmost(at)
 	defer c.facts.shard(&key).written(&key)
+	c.life.RLock()
+	defer c.life.RUnlock()
 	defer lostOnPanic()
 	return c.db.Set(at, AppendFact(nil, f), pebble.NoSync)
 }

@@ -18,7 +18,7 @@ import (
 //
 //	table           key after the first byte                          value
 const (
-	tableMeta   = 'm' // name                                         "format": one byte; "secret": 32 random bytes
+	tableMeta   = 'm' // first letter of a name                       "format": one byte; "secret": 32 random bytes; "aside": when the one before was set aside, ms uint64
 	tableResult = 'r' // 8 bytes of domain hash, 16 of address HMAC   AppendVerdict
 	tableFact   = 'd' // 16 bytes HMAC of domain, 0, MX host          AppendFact
 	tableBudget = 'p' // 16 bytes HMAC of the budget's name           expiry in ms uint64, then as the prober encodes it
@@ -82,6 +82,8 @@ func budgetKey(k *Keyer, name string) []byte {
 	return append([]byte{tableBudget}, k.hash("p", name, "")[:16]...)
 }
 
+var errNewer = errors.New("use the newer program, or delete the cache")
+
 // prepare checks the format and finds the secret, or writes both into a new database.
 func (c *Cache) prepare() error {
 	format, err := c.read([]byte{tableMeta, 'f'})
@@ -91,22 +93,27 @@ func (c *Cache) prepare() error {
 	case err != nil:
 		return fmt.Errorf("cache format: %w", err)
 	case len(format) != 1 || format[0] == 0 || format[0] > Format:
-		return fmt.Errorf("cache has format %v, this program knows formats up to %d: use the newer program, or delete the cache", format, Format)
+		return fmt.Errorf("cache has format %v, this program knows formats up to %d: %w", format, Format, errNewer)
 	}
 	if c.secret, err = c.read([]byte{tableMeta, 's'}); err != nil {
 		return fmt.Errorf("cache secret: %w", err)
 	}
 	c.seed = xxh3.Hash(c.secret)
-	return nil
+	return c.recallAside()
 }
 
 func (c *Cache) begin() error {
-	c.secret = make([]byte, 32)
-	rand.Read(c.secret)
-	c.seed = xxh3.Hash(c.secret)
+	if c.secret == nil { // else the keys in use stay good
+		c.secret = make([]byte, 32)
+		rand.Read(c.secret)
+		c.seed = xxh3.Hash(c.secret)
+	}
 	b := c.db.NewBatch()
 	defer b.Close()
 	if err := errors.Join(b.Set([]byte{tableMeta, 's'}, c.secret, nil), b.Set([]byte{tableMeta, 'f'}, []byte{Format}, nil)); err != nil {
+		return err
+	}
+	if err := c.noteAside(b); err != nil {
 		return err
 	}
 	return commit(b, pebble.Sync)

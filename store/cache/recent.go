@@ -69,3 +69,14 @@ func (s *recentShard[T]) written(key *Key) {
 	s.writes++
 	delete(s.all, *key)
 }
+
+// clear forgets everything, as the database has.
+func (r *recent[T]) clear() {
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		s.writes++
+		clear(s.all)
+		s.mu.Unlock()
+	}
+}

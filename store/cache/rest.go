@@ -33,7 +33,10 @@ func (c *Cache) GiveWay(pressed func(now time.Time) bool) { c.manners.pressed.St
 const manyTables = (upperTables + mostTables) / 2
 
 // behind reports that compactions have not kept up.
-func (c *Cache) behind() bool { return c.db.Metrics().Levels[0].Sublevels >= manyTables }
+func (c *Cache) behind() bool {
+	db := c.running.Load()
+	return db != nil && db.Metrics().Levels[0].Sublevels >= manyTables
+}
 
 func (m *manners) rests(now time.Time) bool {
 	pressed := m.pressed.Load()

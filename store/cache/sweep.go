@@ -24,6 +24,9 @@ type Swept struct{ Read, Deleted int }
 // halves the lifetimes that it applies, and doubles them again once there is room. What it leaves of verdicts is the next sieve:
 // a cache that had something when it was opened is as fast as an empty one after the first sweep.
 func (c *Cache) Sweep(ctx context.Context, now time.Time) (s Swept, err error) {
+	if err := c.dropDamaged(now); err != nil {
+		return s, fmt.Errorf("cache sweep: %w", err)
+	}
 	c.adapt()
 	next, whole := c.sieves.begin(), false
 	defer func() { c.sieves.end(next, whole) }()
@@ -45,7 +48,7 @@ func (c *Cache) Sweep(ctx context.Context, now time.Time) (s Swept, err error) {
 }
 
 func (c *Cache) adapt() {
-	size, n := c.db.Metrics().DiskSpaceUsage(), c.shrink.Load()
+	size, n := c.size(), c.shrink.Load()
 	switch {
 	case size > c.max && n < maxShrink:
 		c.shrink.Store(n + 1)
@@ -57,6 +60,8 @@ func (c *Cache) adapt() {
 // sweepStep reads one step from from, deletes its expired entries, adds the verdicts that are left to a sieve, and returns where to
 // go on; nil at the end.
 func (c *Cache) sweepStep(from, upto []byte, now time.Time, left *sieve, s *Swept) ([]byte, error) {
+	c.life.RLock()
+	defer c.life.RUnlock()
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: upto})
 	if err != nil {
 		return nil, err
@@ -96,10 +101,10 @@ func (c *Cache) dead(table byte, value []byte, now time.Time) bool {
 		return len(value) < 8 || now.UnixMilli() > int64(binary.BigEndian.Uint64(value))
 	case tableFact:
 		f, err := ReadFact(value)
-		return err != nil || !now.Before(f.At.Add(LifeFact>>shrink))
+		return err != nil || !now.Before(f.At.Add(c.atMost(LifeFact)>>shrink))
 	}
 	v, err := ReadVerdict(value)
-	return err != nil || !now.Before(v.VerifiedAt.Add(life(&v)>>shrink))
+	return err != nil || !now.Before(v.VerifiedAt.Add(c.atMost(life(&v))>>shrink))
 }
 
 // Keepable reports a verdict that rests on what a server said about the mailbox, given the reply to the target.

@@ -1,8 +1,11 @@
 // Makes engine/lists/lists.bin.zst from the pinned packages and edits.json. The same inputs give the same bytes.
 //
-// Disposable: all that the core package names, and what both others name. Free: what either free list names, less
-// everything that any disposable list names (one free list holds nearly every disposable domain), plus edits.
-// Public suffixes are never listed, because a listed disposable domain stands for its sub-domains too.
+// Disposable: what the reviewed core package names, and what all three others name: two of these copy from each other, the third
+// drops domains that are gone or known as providers. Free: what a free list names and no disposable list does (one free list holds
+// nearly every disposable domain), and what both a free list and the provider list name, unless it was elected disposable.
+// Alias: services that forward mail to a mailbox their customer keeps elsewhere; by hand. An alias service is never disposable.
+// Edits come last, in groups, each with its reason.
+// Public suffixes are never listed, because a listed disposable or alias domain stands for its sub-domains too.
 // Role: RFC 2142 and common names, written without separators and final digits, as the reader compares them.
 
 import { createHash } from 'node:crypto'
@@ -30,7 +33,7 @@ const mustBeDisposable = ['mailinator.com', 'guerrillamail.com', '10minutemail.c
 function greatProviders() {
   const source = readFileSync(here('../../engine/suggest.go'), 'utf8')
   const lists = [...source.matchAll(/^var great\w* = \[\.\.\.\]string\{([^}]*)\}/gm)].map((m) => m[1])
-  if (lists.length !== 2) throw new Error('engine/suggest.go no longer has its two lists of great providers')
+  if (lists.length !== 3) throw new Error('engine/suggest.go no longer has its three lists of great providers')
   return [...lists.join('\n').matchAll(/"([^"]+)"/g)].map((m) => m[1])
 }
 
@@ -54,21 +57,28 @@ function underListed(d, listed) {
   return false
 }
 
-function disposableDomains(votes, great) {
-  const [core, ...others] = votes
-  const elected = [...others[0]].filter((d) => others[1].has(d))
+// edited is all that the groups of one name in edits.json hold.
+function edited(name) {
+  return edits[name].flatMap((group) => group.domains ?? group.names)
+}
+
+function disposableDomains(votes, great, alias) {
+  const [core, first, ...others] = votes
+  const elected = [...first].filter((d) => others.every((v) => v.has(d)))
   const all = new Set([...core, ...elected])
-  for (const d of [...edits.notDisposable.domains, ...great]) all.delete(d)
+  for (const d of [...edited('notDisposable'), ...edited('free'), ...alias, ...great]) all.delete(d)
   return new Set([...all].filter((d) => !underListed(d, all)))
 }
 
 function freeDomains(votes, disposable, great) {
   const free = domains([...inPackage('email-providers/all.json'), ...inPackage('free-email-domains/domains.json')])
+  const providers = domains(readFileSync(here('node_modules/freemail/data/free.txt'), 'utf8').split('\n'))
   for (const d of free) {
-    if (votes.some((v) => v.has(d)) || underListed(d, disposable)) free.delete(d)
+    const vouched = providers.has(d) && parse(d).domain === d
+    if (votes.some((v) => v.has(d)) && !vouched || disposable.has(d) || underListed(d, disposable)) free.delete(d)
   }
-  for (const d of [...edits.free.domains, ...great]) free.add(d)
-  for (const d of edits.notFree.domains) free.delete(d)
+  for (const d of [...edited('free'), ...great]) free.add(d)
+  for (const d of edited('notFree')) free.delete(d)
   return free
 }
 
@@ -76,12 +86,18 @@ const squeeze = (name) => name.toLowerCase().replace(/[._-]/g, '').replace(/[0-9
 
 function roleNames() {
   const require = createRequire(import.meta.url)
-  const roles = new Set([...require('role-based-email-addresses'), ...edits.roles.names].map(squeeze))
-  for (const n of edits.notRoles.names) roles.delete(squeeze(n))
+  const roles = new Set([...require('role-based-email-addresses'), ...edited('roles')].map(squeeze))
+  for (const n of edited('notRoles')) roles.delete(squeeze(n))
   return new Set([...roles].filter((n) => /^[a-z]{2,64}$/.test(n)))
 }
 
-function check(disposable, free) {
+function check(disposable, free, alias) {
+  for (const d of [...edited('free'), ...edited('alias'), ...edited('notFree'), ...edited('notDisposable')]) {
+    if (!domains([d]).has(d)) throw new Error(`edits.json: ${d} is no domain that can be listed`)
+  }
+  for (const d of alias) {
+    if (disposable.has(d) || underListed(d, disposable) || underListed(d, alias)) throw new Error(`${d} is an alias service, and disposable or listed twice`)
+  }
   for (const d of mustBeFree) {
     if (!free.has(d) || disposable.has(d) || underListed(d, disposable)) throw new Error(`${d} must be free and not disposable`)
   }
@@ -111,24 +127,27 @@ const votes = [
   inPackage('disposable-email-domains-js/dist/dict/disposable_email_blocklist.json'),
   [...createRequire(import.meta.url)('mailchecker').blacklist()],
   inPackage('disposable-domains/index.json'),
+  inPackage('@dahoom/disposable-email/domains.json'),
 ].map(domains)
-const disposable = disposableDomains(votes, great)
+const alias = new Set(edited('alias'))
+const disposable = disposableDomains(votes, great, alias)
 const free = freeDomains(votes, disposable, great)
-check(disposable, free)
+check(disposable, free, alias)
 
 const packages = Object.entries(readJSON('package.json').dependencies).map(([name, version]) => `from ${name}@${version}`)
 const text = [
-  'probity-lists 1',
+  'probity-lists 2',
   `inputs sha256:${stamp()}`,
   ...packages,
   ...section('disposable', disposable),
   ...section('free', free),
+  ...section('alias', alias),
   ...section('role', roleNames()),
-  ...section('qualifier', new Set(edits.qualifiers.names)),
+  ...section('qualifier', new Set(edited('qualifiers'))),
   '',
 ].join('\n')
 
 await init()
 const packed = compress(Buffer.from(text), 19)
 writeFileSync(output, packed)
-console.log(`${disposable.size} disposable, ${free.size} free, ${roleNames().size} roles: ${text.length} octets, ${packed.length} packed`)
+console.log(`${disposable.size} disposable, ${free.size} free, ${alias.size} alias, ${roleNames().size} roles: ${text.length} octets, ${packed.length} packed`)

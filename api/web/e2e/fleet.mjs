@@ -1,7 +1,7 @@
 // A whole service for the test of the dashboard, as processes: a pretend mail internet, a coordinator and two probers.
 import { execFile, spawn } from "node:child_process";
 import { createSocket } from "node:dgram";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -141,11 +141,11 @@ class Fleet {
     this.gossip = `127.0.0.1:${await freePort()}`;
     const hub = this.begin(["coordinator", "--name", "hub", "--data", this.at("hub"), "--certs", this.at("certs"), "--cluster-listen", this.gossip,
       "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--disk-floor", "1", ...this.mail, ...origins.flatMap((o) => ["--cors-origin", o]), ...flags]);
-    const [, email, password] = await hub.says(/Its admin is (\S+), password (\S+) /);
+    const [, email, secret] = await hub.says(/Its admin is (\S+), .*; the password is in (\S+): /);
     const [, at] = await hub.says(/msg=serving public=(\S+)/);
     this.base = `http://${at}`;
     this.email = email;
-    this.password = password;
+    this.password = (await readFile(secret, "utf8")).trim();
     await Promise.all(["p1", "p2"].map((name) => this.prober(name)));
   }
 

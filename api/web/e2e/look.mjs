@@ -1,6 +1,7 @@
 // Looks at every page: a screenshot in each size and colour scheme, and what axe finds. node e2e/look.mjs BASE EMAIL PASSWORD [DIR]
 import { readFile, mkdir } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
 import { openBrowser, signIn } from "./browser.mjs";
 
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -84,7 +85,7 @@ export async function lookAtAll(page, base, dir, scenes = [], only = []) {
   return wrong;
 }
 
-if (process.argv[1] === new URL(import.meta.url).pathname) {
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [base, email, password, dir = "shots"] = process.argv.slice(2);
   await mkdir(dir, { recursive: true });
   const { context, close } = await openBrowser();

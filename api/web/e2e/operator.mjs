@@ -7,7 +7,7 @@ import { asSession, heading, nav, statusOf, sweep } from "./steps.mjs";
 export function operator(step) {
   step("an operator sees jobs of all, and nobody's rows", async ({ page, base, email, password, job }) => {
     await signIn(page, base, email, password);
-    await nav(page, "Jobs of all");
+    await nav(page, "All jobs");
     await page.getByRole("cell", { name: "cleo@customer.example", exact: true }).first().waitFor();
     assert.equal(await statusOf(page, `/v1/verify/bulk/${job}/results`), 404);
   });
@@ -24,6 +24,18 @@ export function operator(step) {
     await row.waitFor({ state: "detached" });
     const { lanes } = (await asSession(page, "GET", "/v1/dash/admin/lanes")).body;
     assert.ok(!lanes.some((l) => l.route === answer.details.mx_host && l.state === "quarantined"));
+  });
+
+  step("a coordinator shows outcomes, hosts that failed, and what the doctor says of its probers", async ({ page }) => {
+    const region = (name) => page.getByRole("region", { name });
+    await region("Outcomes of probes").getByRole("row", { name: /VALID/ }).first().waitFor();
+    await region("What replies asked for").getByRole("row", { name: /pause|quarantine|slow/ }).first().waitFor();
+    await region("Hosts that could not be asked").getByRole("row").nth(1).waitFor();
+    const findings = region("Findings of the doctor");
+    for (const node of ["p1", "p2"]) await findings.getByRole("row", { name: new RegExp(`^${node} .*(fail|warn|unknown)`) }).first().waitFor();
+    const { cluster } = (await asSession(page, "GET", "/v1/dash/admin/node")).body;
+    const counted = cluster.nodes.map((n) => Object.entries(n.meters).filter(([name]) => name.startsWith("probity_prober_outcomes_total{")).length);
+    assert.ok(counted.filter(Boolean).length > 1, `more than one node tells what it counts: ${counted}`);
   });
 
   step("a killed prober goes red", async ({ page, fleet }) => {

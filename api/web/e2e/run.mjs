@@ -1,5 +1,6 @@
 // The dashboard and the widget in a real browser, on a real service of several processes, before a pretend mail internet: what
-// customers and operators do. node e2e/run.mjs [PROGRAM]; it is skipped, with the reason, where something is missing.
+// customers and operators do. node e2e/run.mjs [PROGRAM [PART...]]; it is skipped, with the reason, where something is missing.
+// The parts run in their order, of which only "faults" and "totp" need no other before them.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -8,9 +9,11 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findBrowser, openBrowser } from "./browser.mjs";
 import { customer } from "./customer.mjs";
+import { faults } from "./faults.mjs";
 import { startFleet } from "./fleet.mjs";
 import { operator } from "./operator.mjs";
 import { rows } from "./steps.mjs";
+import { totp } from "./totp.mjs";
 import { openShop, widget } from "./widget.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -22,14 +25,14 @@ function skip(why) {
 }
 
 if (!findBrowser()) skip("there is no chromium on this machine (Debian: apt-get install chromium)");
-if (!existsSync(program)) skip("the program is not built (make build)");
+if (!existsSync(program)) throw new Error(`there is no program at ${program}: run make build`);
 if (!existsSync(join(here, "../dist/index.html"))) skip("the dashboard is not built (make web build)");
 
 const steps = [];
 const step = (name, run) => steps.push([name, run]);
-customer(step);
-widget(step);
-operator(step);
+const parts = { faults, totp, customer, widget, operator };
+const wanted = process.argv.slice(3);
+for (const [name, add] of Object.entries(parts)) if (wanted.length === 0 || wanted.includes(name)) add(step);
 
 const dir = await mkdtemp(join(tmpdir(), "probity-dashboard-"));
 const began = Date.now();

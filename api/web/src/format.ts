@@ -45,6 +45,20 @@ export function duration(seconds: number): string {
   return rest === 0 ? `${Math.floor(s / n)} ${big}` : `${Math.floor(s / n)} ${big} ${rest} ${small}`;
 }
 
+/** soon is a wait as people say it: in 20 seconds, in about an hour. */
+export function soon(seconds: number): string {
+  const units: [string, number][] = [
+    ["minute", 60],
+    ["hour", 3600],
+    ["day", 86400],
+  ];
+  if (seconds < 90) return `in ${counted(Math.max(1, Math.ceil(seconds)), "second")}`;
+  const at = units.findLastIndex(([, n]) => seconds >= 0.9 * n);
+  const [unit, size] = units[at]!;
+  const n = Math.round(seconds / size);
+  return n === 1 ? `in about ${unit === "hour" ? "an" : "a"} ${unit}` : `in about ${n} ${unit}s`;
+}
+
 /** when is a moment as people say it, short; its title tells it exactly. */
 export function when(iso: string, now = Date.now()): string {
   const t = Date.parse(iso);

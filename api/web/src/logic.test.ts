@@ -4,13 +4,14 @@ import { ApiError, errorOf, take } from "./api/client";
 import { bytes, day, duration, share, ticks, when } from "./format";
 import { browserName } from "./pages/Account";
 import { examples, variableOf } from "./pages/examples";
-import { condition, labelled, meter } from "./pages/Cluster";
+import { condition, labelled, meter, together } from "./pages/Cluster";
 import { noted } from "./pages/Audit";
+import { told } from "./pages/Suppressions";
 import { receiver } from "./pages/Lanes";
 import { settled } from "./pages/Usage";
 import { lasting, sum } from "./pages/Overview";
 import { form } from "./upload/uploads";
-import { checks, curl, quote, resultsPath } from "./verdict";
+import { checks, curl, quote, resultsPath, scoreText } from "./verdict";
 
 describe("format", () => {
   it.each([
@@ -75,6 +76,22 @@ describe("checks", () => {
     expect(outcome({ smtp_valid: false, status: "UNKNOWN", reason: "timeout" }, "Mailbox")).toBe("none");
     expect(outcome({ smtp_valid: false, status: "RISKY", reason: "catch_all" }, "Mailbox")).toBe("fair");
   });
+  it("names an alias service where the details say so", () => {
+    expect(checks(result).map((c) => c.name)).not.toContain("Alias service");
+    const details = { is_alias: true } as NonNullable<Result["details"]>;
+    expect(outcome({ details }, "Alias service")).toBe("none");
+  });
+});
+
+describe("scores", () => {
+  it("are explained by their parts, of names not known here too", () => {
+    const parts = [
+      { name: "reason", points: 98 },
+      { name: "check_age", points: -2 },
+      { name: "brand_new", points: 1 },
+    ];
+    expect(scoreText(parts)).toBe("98 for the verdict itself, \u22122 for the age of the catch-all check, +1 for brand new");
+  });
 });
 
 describe("calls", () => {
@@ -95,9 +112,10 @@ describe("calls", () => {
     }
   });
   it("sends what changes the reading before the file", () => {
-    const f = form(new File(["email\n"], "l.csv"), { name: "n", column: "2", hasHeader: false, callbackUrl: "", callbackContent: "full", maxHours: 24, maxAgeDays: 7 });
+    const f = form(new File(["email\n"], "l.csv"), { name: "n", column: "2", hasHeader: false, callbackUrl: "", callbackContent: "full", maxHours: 0, maxAgeDays: 7 });
     const names = [...f.keys()];
     expect(names.at(-1)).toBe("file");
+    expect(names).not.toContain("max_hours");
     expect(names).not.toContain("callback_url");
     expect(f.get("email_column")).toBe("2");
     expect(f.get("max_age")).toBe("604800");
@@ -143,6 +161,8 @@ describe("sums", () => {
   it("reads meters", () => {
     const m = { "p_total{VALID}": 3, "p_total{x,INVALID}": 5, p: 1, "p_total{none}": 0 };
     expect(meter(m, "p_total")).toBe(8);
+    expect(labelled(together([{ meters: m }, {}, { meters: { "p_total{new}": 2 } }]), "p_total").map(([, n]) => n)).toContain(2);
+    expect(meter(together([{ meters: m }, { meters: m }]), "p_total")).toBe(16);
     expect(labelled(m, "p_total")).toEqual([
       ["INVALID x", 5],
       ["VALID", 3],
@@ -165,6 +185,7 @@ it.each([
 
 it("an act's note leaves the account's id out", () => {
   expect(noted({ act: "key create", note: "u_123 Web shop", about: "ann@example.org" })).toBe("Web shop");
+  expect(noted({ act: "download", note: "u_123 signed link csv", about: "ann@example.org" })).toBe("signed link csv");
   expect(noted({ act: "grant", note: "+100 a gift", about: "ann@example.org" })).toBe("+100 a gift");
   expect(noted({ act: "user add", note: "customer ann@example.org", about: "ann@example.org" })).toBe("customer");
 });
@@ -173,4 +194,10 @@ it("the ledger leaves out what was set aside for a single check and is settled",
   const entry = (kind: "reserve" | "charge" | "release", cause: string) => ({ kind, cause });
   const kept = [entry("charge", "single a"), entry("reserve", "single b"), entry("charge", "job c"), entry("reserve", "job c")];
   expect(settled([kept[0]!, entry("reserve", "single a"), ...kept.slice(1)])).toEqual(kept);
+});
+
+it("says what an erasure reached, and what it did not", () => {
+  const r = { erasure_id: "1", address_sha256: "ab", status: "done" as const, asked_at: "2026-03-01T12:00:00Z", done_at: "2026-03-01T12:00:00Z", jobs: 2, rows: 3, cached: 1, answers: 0, caches: [], ages_out: [], problem: null };
+  expect(told(r)).toBe("Removed from 2 jobs (3 rows) and 1 cached verdict.");
+  expect(told({ ...r, status: "open", ages_out: [{ what: "job x", until: null }] })).toContain("Not reached yet: job x. It is tried again each minute.");
 });

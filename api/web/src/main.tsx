@@ -5,8 +5,10 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { whenSignedOut } from "./api/client";
+import { hasLeft, whenSignedOut } from "./api/client";
 import { client, session } from "./api/queries";
+import { whenBack } from "./api/reach";
+import { forgetUser } from "./forget";
 import { router } from "./router";
 import { forget } from "./upload/broken";
 import { theme, variables } from "./theme";
@@ -18,10 +20,13 @@ const nonce = document.querySelector<HTMLMetaElement>("meta[name=csp-nonce]")?.c
 if (!location.pathname.startsWith("/app")) history.replaceState(null, "", "/app");
 
 whenSignedOut(() => {
-  forget(sessionStorage);
   client.setQueryData(session.queryKey, null);
-  client.removeQueries({ predicate: (q) => q.queryKey[0] !== "session" });
+  // A session that expired is continued by the same user: SignIn forgets the user where another one signs in.
+  if (hasLeft()) forgetUser();
+  else forget(sessionStorage); // nothing outlives a reload meanwhile
 });
+
+whenBack(() => void client.invalidateQueries());
 
 createRoot(document.getElementById("root")!).render(
   <StrictMode>

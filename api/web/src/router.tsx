@@ -1,5 +1,6 @@
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router";
 import { Root } from "./Root";
+import { later } from "./later";
 import { Busy, Empty, Page, Panel, To, Trouble } from "./parts";
 
 const root = createRootRoute({
@@ -19,22 +20,23 @@ const overview = () => import("./pages/Overview");
 const settings = () => import("./pages/Settings");
 
 const routeTree = root.addChildren([
-  createRoute({ getParentRoute: () => root, path: "/", component: lazyRouteComponent(overview, "Overview") }),
-  createRoute({ getParentRoute: () => root, path: "/verify", component: lazyRouteComponent(() => import("./pages/Verify"), "Verify") }),
-  createRoute({ getParentRoute: () => root, path: "/lists", component: lazyRouteComponent(() => import("./pages/Lists"), "Lists") }),
-  createRoute({ getParentRoute: () => root, path: "/lists/$jobId", component: lazyRouteComponent(() => import("./pages/Job"), "JobPage") }),
-  createRoute({ getParentRoute: () => root, path: "/docs", component: lazyRouteComponent(() => import("./pages/Docs"), "Docs") }),
-  createRoute({ getParentRoute: () => root, path: "/settings/keys", component: lazyRouteComponent(settings, "Keys") }),
-  createRoute({ getParentRoute: () => root, path: "/settings/callbacks", component: lazyRouteComponent(settings, "Callbacks") }),
-  createRoute({ getParentRoute: () => root, path: "/settings/usage", component: lazyRouteComponent(() => import("./pages/Usage"), "UsagePage") }),
-  createRoute({ getParentRoute: () => root, path: "/settings/account", component: lazyRouteComponent(() => import("./pages/Account"), "Account") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/cluster", component: lazyRouteComponent(() => import("./pages/Cluster"), "Cluster") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/providers", component: lazyRouteComponent(() => import("./pages/Providers"), "Providers") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/probes", component: lazyRouteComponent(() => import("./pages/Probes"), "Probes") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/audit", component: lazyRouteComponent(() => import("./pages/Audit"), "Audit") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/users", component: lazyRouteComponent(() => import("./pages/Users"), "Users") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/jobs", component: lazyRouteComponent(() => import("./pages/AllJobs"), "AllJobs") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/suppressions", component: lazyRouteComponent(() => import("./pages/Suppressions"), "Suppressions") }),
+  createRoute({ getParentRoute: () => root, path: "/", component: later(overview, "Overview") }),
+  createRoute({ getParentRoute: () => root, path: "/reset", component: () => null }), // Root shows it to all
+  createRoute({ getParentRoute: () => root, path: "/verify", component: later(() => import("./pages/Verify"), "Verify") }),
+  createRoute({ getParentRoute: () => root, path: "/lists", component: later(() => import("./pages/Lists"), "Lists") }),
+  createRoute({ getParentRoute: () => root, path: "/lists/$jobId", component: later(() => import("./pages/Job"), "JobPage") }),
+  createRoute({ getParentRoute: () => root, path: "/docs", component: later(() => import("./pages/Docs"), "Docs") }),
+  createRoute({ getParentRoute: () => root, path: "/settings/keys", component: later(settings, "Keys") }),
+  createRoute({ getParentRoute: () => root, path: "/settings/callbacks", component: later(settings, "Callbacks") }),
+  createRoute({ getParentRoute: () => root, path: "/settings/usage", component: later(() => import("./pages/Usage"), "UsagePage") }),
+  createRoute({ getParentRoute: () => root, path: "/settings/account", component: later(() => import("./pages/Account"), "Account") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/cluster", component: later(() => import("./pages/Cluster"), "Cluster") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/providers", component: later(() => import("./pages/Providers"), "Providers") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/probes", component: later(() => import("./pages/Probes"), "Probes") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/audit", component: later(() => import("./pages/Audit"), "Audit") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/users", component: later(() => import("./pages/Users"), "Users") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/jobs", component: later(() => import("./pages/AllJobs"), "AllJobs") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/suppressions", component: later(() => import("./pages/Suppressions"), "Suppressions") }),
 ]);
 
 export const router = createRouter({
@@ -43,7 +45,7 @@ export const router = createRouter({
   defaultPreload: "intent",
   scrollRestoration: true,
   defaultPendingComponent: () => <Busy>Loading the page…</Busy>,
-  defaultErrorComponent: ({ error }) => <Trouble error={error} again={() => location.reload()} />,
+  defaultErrorComponent: ({ error, reset }) => <Trouble error={error} again={reset} />,
 });
 
 declare module "@tanstack/react-router" {

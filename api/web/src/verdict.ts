@@ -71,6 +71,7 @@ export function checks(r: Result): Check[] {
       ? { name: "Free provider", outcome: "none", text: "Yes" }
       : { name: "Free provider", outcome: "none", text: "No" },
   );
+  if (r.details?.is_alias) list.push({ name: "Alias service", outcome: "none", text: "Yes: mail is forwarded to a mailbox elsewhere" });
   const all = r.details?.is_catch_all;
   if (all !== undefined && all !== null) {
     list.push({ name: "Accepts any name", outcome: all ? "fair" : "good", text: all ? "Yes" : "No" });
@@ -91,6 +92,27 @@ function mailbox(r: Result): Check {
 
 function flag(name: string, on: boolean): Check {
   return on ? { name, outcome: "fair", text: "Yes" } : { name, outcome: "good", text: "No" };
+}
+
+const partNames: Record<string, string> = {
+  reason: "the verdict itself",
+  evidence_age: "the age of the answer",
+  check_closeness: "how close the catch-all check was",
+  check_age: "the age of the catch-all check",
+  check_elsewhere: "the check at another host",
+  seen_before: "the same answer before",
+  silent_acceptance: "suspicion of silent acceptance",
+  learned: "what else the host has shown",
+  role_account: "a role account",
+  possible_typo: "a possible typo",
+  free_mail: "a free mail provider",
+};
+
+/** scoreText says in words what a score is the sum of. */
+export function scoreText(parts: readonly { name: string; points: number }[]): string {
+  return parts
+    .map((p, i) => `${i > 0 && p.points > 0 ? "+" : ""}${p.points} for ${partNames[p.name] ?? p.name.replaceAll("_", " ")}`.replace(/^-/, "\u2212"))
+    .join(", ");
 }
 
 /** curl is the call that gives the same answer. */

@@ -1,4 +1,6 @@
 import createClient, { type Middleware } from "openapi-fetch";
+import { soon } from "../format";
+import { answered, unanswered } from "./reach";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -17,6 +19,8 @@ export class ApiError extends Error {
     detail: string,
     readonly requestId = "",
     readonly retryAfter = 0,
+    /** What a 401 asks for: TOTP where the password was right and a code is missing or wrong. */
+    readonly challenge = "",
   ) {
     super(detail);
   }
@@ -82,20 +86,38 @@ export async function take<T>(promise: Promise<Answer<T>>): Promise<T> {
   try {
     answer = await promise;
   } catch {
-    throw new ApiError(0, "The server cannot be reached: look at your connection, then try again.");
+    unanswered();
+    throw new ApiError(0, "Cannot reach the server. Check your connection and try again.");
   }
+  answered();
   const { data, error, response } = answer;
   if (response.ok) return data as T;
-  throw errorOf(response.status, error, response.headers.get("X-Request-Id"), response.headers.get("Retry-After"));
+  throw errorOf(response.status, error, response.headers.get("X-Request-Id"), response.headers.get("Retry-After"), response.headers.get("WWW-Authenticate"));
 }
 
 /** errorOf reads the body of a refusal. */
-export function errorOf(status: number, body: unknown, requestId: string | null, retryAfter: string | null): ApiError {
+export function errorOf(status: number, body: unknown, requestId: string | null, retryAfter: string | null, challenge: string | null = null): ApiError {
   const detail =
     typeof body === "object" && body !== null && "detail" in body && typeof body.detail === "string"
       ? body.detail
       : `The server answered ${status}: try again.`;
-  return new ApiError(status, detail, requestId ?? "", Number(retryAfter) || 0);
+  const wait = Number(retryAfter) || 0;
+  return new ApiError(status, forPeople(status, detail, wait), requestId ?? "", wait, challenge ?? "");
+}
+
+/** forPeople is a refusal for a person at a page. The server says what happened, a colon, and what a program should do: a
+ * person knows no Retry-After, and cannot add credits. */
+function forPeople(status: number, detail: string, wait: number): string {
+  const happened = detail.split(": ", 1)[0]!;
+  if (wait > 0) return `${happened}: try again ${soon(wait)}.`;
+  if (status === 402) return `${happened}: ask your administrator for more credits.`;
+  return detail;
+}
+
+/** worthAgain tells whether the same request may be answered better another time. Credits that are short and a file that
+ * cannot be read stay so. */
+export function worthAgain(error: unknown): boolean {
+  return !(error instanceof ApiError) || error.status < 400 || error.status >= 500 || [401, 408, 409, 429].includes(error.status);
 }
 
 /** words says what went wrong, for a page. */

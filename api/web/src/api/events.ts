@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from "react";
 import type { QueryClient } from "@tanstack/react-query";
+import { ask } from "./reach";
 import { signedOut, type Credits, type Job } from "./client";
 
 // Events bring credits and the newest jobs as they change. Where they do not come (a proxy that holds them back, too many
@@ -52,6 +53,7 @@ export function follow(client: QueryClient): () => void {
     source.addEventListener("ended", signedOut);
     source.onerror = () => {
       become("asking");
+      ask();
       if (source?.readyState === EventSource.CLOSED) timer = setTimeout(open, retryAfter);
     };
   }

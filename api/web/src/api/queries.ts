@@ -103,20 +103,27 @@ export const sessions = queryOptions({
   queryFn: async () => (await take(api.GET("/v1/dash/sessions"))).sessions,
 });
 
+export const totp = queryOptions({ queryKey: ["totp"], queryFn: () => take(api.GET("/v1/dash/totp")) });
+
 export const signing = queryOptions({ queryKey: ["signing"], queryFn: () => take(api.GET("/v1/dash/callbacks")) });
 
 export const users = queryOptions({ queryKey: ["users"], queryFn: async () => (await take(api.GET("/v1/admin/users"))).users });
 
-export const allJobs = (status: JobStatus | "") =>
+export const allJobs = (status: JobStatus | "", cursor: string) =>
   queryOptions({
-    queryKey: ["alljobs", status],
-    queryFn: () => take(api.GET("/v1/dash/admin/jobs", { params: { query: { status: status || undefined } } })),
+    queryKey: ["alljobs", status, cursor],
+    queryFn: () => take(api.GET("/v1/dash/admin/jobs", { params: { query: { limit: 50, status: status || undefined, cursor: cursor || undefined } } })),
     refetchInterval: 4_000,
   });
 
 export const suppressions = queryOptions({
   queryKey: ["suppressions"],
   queryFn: async () => (await take(api.GET("/v1/admin/suppressions"))).suppressions,
+});
+
+export const erasures = queryOptions({
+  queryKey: ["erasures"],
+  queryFn: async () => (await take(api.GET("/v1/admin/erasures"))).erasures,
 });
 
 export const acts = (by: string, act: string) =>

@@ -5,6 +5,7 @@ import { api, take } from "../api/client";
 import { session, sessions } from "../api/queries";
 import { number } from "../format";
 import { Ask, Badge, Loaded, Moment, Page, Panel, Rows, Stat, Stats, Trouble } from "../parts";
+import { TwoSteps } from "./TwoSteps";
 
 /** Account is the password and the browsers that are signed in. */
 export function Account() {
@@ -30,6 +31,7 @@ export function Account() {
           <Sessions />
         </Grid.Col>
       </Grid>
+      <TwoSteps />
     </Page>
   );
 }

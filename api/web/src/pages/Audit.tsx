@@ -16,7 +16,11 @@ export const said: Readonly<Record<string, string>> = {
   "user disable": "Account disabled",
   "user enable": "Account enabled",
   "user limits": "Limits set",
+  "reset link": "Reset link made",
   "user password": "Password changed",
+  "totp on": "Authenticator app on",
+  "totp off": "Authenticator app off",
+  "recovery code": "Recovery code used",
   "key create": "API key created",
   "key revoke": "API key revoked",
   grant: "Credits granted",
@@ -26,10 +30,11 @@ export const said: Readonly<Record<string, string>> = {
   erase: "Address erased",
   release: "Quarantine ended",
   backup: "Backup taken",
+  download: "Results downloaded",
 };
 
 /** noted is the note of an act without the ids that only machines read, and without what stands beside it. */
-export const noted = (a: Pick<Act, "act" | "note" | "about">) => (a.act.startsWith("key ") ? a.note.replace(/^\S+ ?/, "") : a.note.replace(a.about, "").trim());
+export const noted = (a: Pick<Act, "act" | "note" | "about">) => (a.act.startsWith("key ") || a.act === "download" ? a.note.replace(/^\S+ ?/, "") : a.note.replace(a.about, "").trim());
 
 const columns: Column<Act>[] = [
   { title: "Act", kind: "name", of: (a) => <b>{said[a.act] ?? a.act}</b> },
@@ -49,7 +54,7 @@ function When({ act: a }: { act: Act }) {
   );
 }
 
-/** Audit is who did what to accounts, keys and lists. Nothing is ever taken out of it. */
+/** Audit is who did what to accounts, keys and lists. */
 export function Audit() {
   const [typed, setTyped] = useState("");
   const [by] = useDebouncedValue(typed.trim(), 300);
@@ -57,14 +62,14 @@ export function Audit() {
   const query = useInfiniteQuery(acts(by, act));
   const list = query.data?.pages.flatMap((p) => p.acts);
   return (
-    <Page title="Audit" note="What admins did, and what was done to accounts and keys: by whom, when, and from where. Nothing is ever taken out of it, and it holds no address that was verified.">
+    <Page title="Audit" note="What admins did, what was done to accounts and keys, and who downloaded results: by whom, when, and from where. Only downloads are ever taken out of it, when their time as history is over, and it holds no address that was verified.">
       <Panel>
         <Group className="asks" align="flex-end" gap="sm" mb="sm">
           <TextInput label="Who" placeholder="Letters of a name" value={typed} onChange={(e) => setTyped(e.currentTarget.value)} leftSection={<Icon name="search" size={16} />} w="18rem" maw="100%" />
           <Select
             label="Act"
             searchable
-            data={[{ value: "", label: "Any act" }, ...Object.entries(said).map(([value, label]) => ({ value, label }))]}
+            data={[{ value: "", label: "Any act but downloads" }, ...Object.entries(said).map(([value, label]) => ({ value, label }))]}
             value={act}
             onChange={(v) => setAct(v ?? "")}
             allowDeselect={false}
@@ -76,7 +81,7 @@ export function Audit() {
           {(found) =>
             found.length === 0 && !query.hasNextPage ? (
               <Empty icon="audit" title={by || act ? "No act is like that" : "Nothing was done yet"}>
-                {by || act ? "Choose another act, or fewer letters." : "Accounts, keys, credits, limits, suppressions, quarantines and backups: each change will stand here."}
+                {by || act ? "Choose another act, or fewer letters. Downloads are an act of their own." : "Accounts, keys, credits, limits, suppressions, quarantines and backups: each change will stand here. Downloads of results are shown as an act of their own."}
               </Empty>
             ) : (
               <Rows label="Acts" columns={columns} rows={found} keyOf={(a, i) => a.at + i} />

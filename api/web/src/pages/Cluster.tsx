@@ -34,6 +34,17 @@ export interface ClusterNode {
   identities?: Identity[];
   audit_failing?: number;
   audit_doubtful?: number;
+  audited_at?: string;
+  audit_findings?: Finding[];
+  meters?: Record<string, number>;
+}
+
+interface Finding {
+  check: string;
+  subject: string;
+  level: string | number;
+  what: string;
+  do: string;
 }
 
 interface ClusterView {
@@ -45,13 +56,20 @@ interface ClusterView {
 
 interface Report {
   at?: string;
-  findings?: { check: string; subject: string; level: string | number; what: string; do: string }[];
+  findings?: Finding[];
 }
 
 /** meter reads a counter of the node; of one with labels, their sum. */
 export function meter(meters: Record<string, number>, name: string): number {
   let sum = 0;
   for (const [key, n] of Object.entries(meters)) if (key === name || key.startsWith(name + "{")) sum += n;
+  return sum;
+}
+
+/** together adds up what nodes count. */
+export function together(nodes: Pick<ClusterNode, "meters">[]): Record<string, number> {
+  const sum: Record<string, number> = {};
+  for (const n of nodes) for (const [key, count] of Object.entries(n.meters ?? {})) sum[key] = (sum[key] ?? 0) + count;
   return sum;
 }
 
@@ -92,15 +110,17 @@ export function Cluster() {
       <Loaded query={query} what="the node">
         {(n) => {
           const view = n.cluster as ClusterView | null;
+          const nodes = view?.nodes ?? [];
+          const meters = together(nodes);
           return (
             <>
-              <Health node={n} nodes={view?.nodes ?? []} />
+              <Health node={n} nodes={nodes} />
               <Nodes view={view} />
               <Lanes />
-              <Findings report={n.findings as Report | null} nodes={view?.nodes ?? []} />
-              <Counts title="Outcomes of probes" note="By status and reason; DEFERRED are asked again later." rows={labelled(n.meters, "probity_prober_outcomes_total")} />
-              <Counts title="What replies asked for" note="A lane slows down, pauses or is quarantined when its receiver says so." rows={labelled(n.meters, "probity_prober_actions_total")} />
-              <Counts title="Hosts that could not be asked" note="What happened before a recipient could be named." rows={labelled(n.meters, "probity_prober_session_failures_total")} />
+              <Findings report={n.findings as Report | null} nodes={nodes} />
+              <Counts title="Outcomes of probes" note="By status and reason; DEFERRED are asked again later." rows={labelled(meters, "probity_prober_outcomes_total")} />
+              <Counts title="What replies asked for" note="A lane slows down, pauses or is quarantined when its receiver says so." rows={labelled(meters, "probity_prober_actions_total")} />
+              <Counts title="Hosts that could not be asked" note="What happened before a recipient could be named." rows={labelled(meters, "probity_prober_session_failures_total")} />
               <Text size="sm" c="dimmed">
                 {n.go_version}
                 {n.revision && `, revision ${n.revision}`}, {number(n.goroutines)} goroutines, {number(n.event_streams)} event streams
@@ -211,8 +231,6 @@ function OneIdentity({ identity: i }: { identity: Identity }) {
   );
 }
 
-type Finding = NonNullable<Report["findings"]>[number];
-
 const findingColumns: Column<Finding>[] = [
   { title: "Check", kind: "name", of: (f) => <b>{f.check}</b> },
   { title: "Level", of: (f) => <Badge tone={levels[String(f.level).toLowerCase()] ?? "none"}>{f.level}</Badge> },
@@ -224,9 +242,14 @@ const doctorColumns: Column<ClusterNode>[] = [
   { title: "Node", kind: "name", of: (n) => <b>{n.name}</b> },
   { title: "Failing", kind: "number", of: (n) => <span className={n.audit_failing ? "ink-bad" : undefined}>{number(n.audit_failing ?? 0)}</span> },
   { title: "Doubtful", kind: "number", of: (n) => <span className={n.audit_doubtful ? "ink-fair" : undefined}>{number(n.audit_doubtful ?? 0)}</span> },
+  { title: "Looked", of: (n) => <Moment at={n.audited_at} none="not yet" /> },
 ];
 
-/** Findings is what the doctor says: in full of this server, in numbers of the other nodes. */
+type NodeFinding = Finding & { node: string };
+
+const nodeFindingColumns: Column<NodeFinding>[] = [{ title: "Node", kind: "name", of: (f) => <b>{f.node}</b> }, ...findingColumns];
+
+/** Findings is what the doctor says: in full of this server, of other nodes what is not well. */
 function Findings({ report, nodes }: { report: Report | null; nodes: ClusterNode[] }) {
   if (report?.findings) {
     return (
@@ -235,12 +258,14 @@ function Findings({ report, nodes }: { report: Report | null; nodes: ClusterNode
       </Panel>
     );
   }
+  const findings = nodes.flatMap((n) => (n.audit_findings ?? []).map((f): NodeFinding => ({ ...f, node: n.name })));
   return (
     <Panel title="Doctor">
       <Text size="sm" c="dimmed" mb="xs">
-        Every node examines its identities, names and clock each hour. Run <span className="mono">probity doctor</span> on a node to read its findings and what to do.
+        Every node examines its identities, names and clock each hour. What is well is left out here; <span className="mono">probity doctor</span> on a node tells all.
       </Text>
-      {nodes.length > 0 && <Rows label="Findings of the doctor" columns={doctorColumns} rows={nodes} keyOf={(n) => n.name} narrow="fit" />}
+      {nodes.length > 0 && <Rows label="Audits of the nodes" columns={doctorColumns} rows={nodes} keyOf={(n) => n.name} narrow="fit" />}
+      {findings.length > 0 && <Rows label="Findings of the doctor" columns={nodeFindingColumns} rows={findings} keyOf={(_, i) => i} />}
     </Panel>
   );
 }

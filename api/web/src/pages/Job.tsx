@@ -6,7 +6,7 @@ import { ApiError, api, take, type Job, type Schemas, type Status } from "../api
 import { callback, isOver, job as jobQuery, jobProviders, reasons } from "../api/queries";
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
 import { Ask, Badge, Busy, CopyButton, Empty, Facts, Icon, JobBadge, Loaded, Moment, More, Name, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, type Column } from "../parts";
-import { pace, receiver, titleOf } from "../parts/JobTable";
+import { receiver, titleOf, usePace } from "../parts/JobTable";
 import { deferred, downloads, resultsPath, statuses } from "../verdict";
 
 const Donut = lazy(() => import("../charts/Donut"));
@@ -58,7 +58,7 @@ function Found({ job: j }: { job: Job }) {
       {j.status === "failed" && <Trouble error={new Error(j.error ?? "The job has failed.")} />}
       {j.status === "expired" && (
         <Alert color="gray" icon={<Icon name="trash" />} styles={{ message: { color: "inherit" } }}>
-          The results were deleted seven days after the job was done. Upload the list again to verify it again.
+          The results were deleted, for their time was over. Upload the list again to verify it again.
         </Alert>
       )}
       {!over && <Going job={j} />}
@@ -147,13 +147,14 @@ function Actions({ job: j }: { job: Job }) {
 }
 
 function Going({ job: j }: { job: Job }) {
+  const pace = usePace(j);
   return (
     <section className="panel" aria-label="Progress">
       <Group justify="space-between" mb="xs">
         <Text fw={600}>
           {number(j.processed)} of {number(j.total_rows)} rows
         </Text>
-        <Text c="dimmed">{pace(j)}</Text>
+        <Text c="dimmed">{pace}</Text>
       </Group>
       <Progress value={j.percent} size="lg" animated={j.status === "running"} aria-label={`${decimal(j.percent)} % done`} />
       <Stack gap={4} mt="sm">
@@ -326,17 +327,17 @@ function ByProvider({ job: j }: { job: Job }) {
 interface Found {
   row: number;
   email: string;
-  status: Status;
-  score: number;
-  reason: Schemas["Reason"];
+  status: Status | "" | null; // none while the row is not verified
+  score: number | null;
+  reason: Schemas["Reason"] | "" | null;
   smtp_provider?: string;
 }
 
 const foundColumns: Column<Found>[] = [
   { title: "Address", kind: "name", of: (r) => <Name text={r.email} /> },
   { title: "Row", kind: "number", of: (r) => number(r.row) },
-  { title: "Status", of: (r) => <StatusBadge status={r.status} /> },
-  { title: "Score", kind: "number", of: (r) => r.score },
+  { title: "Status", of: (r) => (r.status ? <StatusBadge status={r.status} /> : <Badge tone="none">not verified yet</Badge>) },
+  { title: "Score", kind: "number", of: (r) => (r.status ? r.score : "—") },
   { title: "Reason", kind: "name", of: (r) => r.reason && <span className="mono word">{r.reason}</span> },
   { title: "Provider", of: (r) => r.smtp_provider },
 ];
@@ -348,6 +349,7 @@ function Search({ job: j }: { job: Job }) {
   const query = useInfiniteQuery({
     queryKey: ["job", j.job_id, "rows", asked],
     enabled: asked !== null,
+    staleTime: 0, // rows change while the job runs
     initialPageParam: 0,
     queryFn: ({ pageParam }) =>
       take(
@@ -359,7 +361,9 @@ function Search({ job: j }: { job: Job }) {
   });
   function submit(e: FormEvent) {
     e.preventDefault();
-    setAsked({ q: text.trim(), status });
+    const next = { q: text.trim(), status };
+    if (next.q === asked?.q && next.status === asked.status) void query.refetch();
+    else setAsked(next);
   }
   const rows = query.data?.pages.flatMap((p) => p.rows) ?? [];
   return (

@@ -3,16 +3,20 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type DragEvent } from "react";
 import type { JobStatus } from "../api/client";
 import { credits, jobsPage, recentJobs, session } from "../api/queries";
-import { bytes, number } from "../format";
+import { bytes, duration, number } from "../format";
 import { Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble, Warning } from "../parts";
 import { JobTable } from "../parts/JobTable";
-import { beginning, count, preview, type Preview } from "../upload/preview";
+import { beginning, count, isWorkbook, preview, workbooks, type Preview } from "../upload/preview";
 import { start, type Options } from "../upload/uploads";
 
 export function Lists() {
   const [file, setFile] = useState<File | null>(null);
+  const kept = useQuery(session).data?.service.results_kept_seconds;
   return (
-    <Page title="Lists" note="Upload a CSV file; every row comes back with its verdict, in the same order, with all its other columns. Results are kept for seven days.">
+    <Page
+      title="Lists"
+      note={`Upload a CSV file; every row comes back with its verdict, in the same order, with all its other columns.${kept ? ` Results are kept for ${duration(kept)}.` : ""}`}
+    >
       {file ? <Prepare key={file.name + file.size + file.lastModified} file={file} done={() => setFile(null)} /> : <Drop take={setFile} />}
       <Jobs />
     </Page>
@@ -27,15 +31,24 @@ function Drop({ take }: { take: (f: File) => void }) {
     setOver(false);
     const { files } = event.dataTransfer;
     if (files.length !== 1) setWrong("Drop one file at a time.");
-    else take(files[0]!);
+    else void look(files[0]!);
+  }
+  async function look(file: File) {
+    const book = await isWorkbook(file).catch(() => false); // a file that cannot be read is told of when its rows are looked at
+    if (book) setWrong(`${file.name} is a spreadsheet workbook, not a CSV file. Save it as CSV (in Excel: Save As, CSV UTF-8), then upload that file.`);
+    else take(file);
   }
   return (
     <div>
       <label className="drop" data-over={over} onDragOver={(e) => (e.preventDefault(), setOver(true))} onDragLeave={() => setOver(false)} onDrop={drop}>
         <input
           type="file"
-          accept=".csv,.tsv,.txt,.gz,.zst,.zip,text/csv,text/plain,application/gzip,application/zip,application/zstd"
-          onChange={(e) => e.currentTarget.files?.[0] && take(e.currentTarget.files[0])}
+          accept={".csv,.tsv,.txt,.gz,.zst,.zip,text/csv,text/plain,application/gzip,application/zip,application/zstd," + workbooks.join()}
+          onChange={(e) => {
+            const file = e.currentTarget.files?.[0];
+            e.currentTarget.value = ""; // the same name may be chosen again
+            if (file) void look(file);
+          }}
         />
         <Text component="span" c="dimmed" display="block" aria-hidden>
           <Icon name="upload" size={32} />
@@ -62,15 +75,16 @@ interface Rows {
 }
 
 /** useRows counts a file's rows while its sender looks at the rest. */
-function useRows(file: File): Rows | null {
+function useRows(file: File, seen: Preview | null): Rows | null {
   const [rows, setRows] = useState<Rows | null>(null);
   useEffect(() => {
+    if (!seen) return;
     const stop = new AbortController();
-    count(file, stop.signal, (n) => setRows({ count: n, done: false }))
+    count(file, seen, stop.signal, (n) => setRows({ count: n, done: false }))
       .then((n) => !stop.signal.aborted && setRows(n === null ? null : { count: n, done: true }))
       .catch(() => setRows(null));
     return () => stop.abort();
-  }, [file]);
+  }, [file, seen]);
   return rows;
 }
 
@@ -110,7 +124,7 @@ const delimiterNames: Record<string, string> = { ",": "comma", ";": "semicolon",
 
 function Form({ file, seen, done }: { file: File; seen: Preview | null; done: () => void }) {
   const client = useQueryClient();
-  const rows = useRows(file);
+  const rows = useRows(file, seen);
   const visit = useQuery(session).data;
   const balance = useQuery(credits).data;
   const [hasHeader, setHasHeader] = useState(seen ? seen.header !== null : true);
@@ -120,7 +134,7 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
     name: "",
     callbackUrl: "",
     callbackContent: "full",
-    maxHours: 24,
+    maxHours: 0,
     maxAgeDays: 7,
   });
   const set = (news: Partial<Options>) => setOptions((old) => ({ ...old, ...news }));
@@ -250,7 +264,7 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
                 />
               )}
               <NumberInput label="Known answers will do up to this age, in days" min={0} max={3650} value={options.maxAgeDays} onChange={(v) => set({ maxAgeDays: Number(v) || 0 })} />
-              <NumberInput label="Settle what has no answer after, in hours" min={1} max={72} value={options.maxHours} onChange={(v) => set({ maxHours: Math.min(72, Math.max(1, Number(v) || 24)) })} />
+              <NumberInput label="Settle what has no answer after, in hours" placeholder="As long as the plan says, at least 24" min={1} max={720} value={options.maxHours || ""} onChange={(v) => set({ maxHours: Math.min(720, Math.max(0, Number(v) || 0)) })} />
             </Stack>
           </Accordion.Panel>
         </Accordion.Item>

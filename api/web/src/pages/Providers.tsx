@@ -76,17 +76,26 @@ const orNone = (n: number | undefined) => (n ? number(n) : "no limit");
 /** nameOf is what a provider is called; the first one stands for all that have no name. */
 const nameOf = (p: Provider) => (p.name === "other" ? "All other hosts" : p.name || p.id);
 
+/** askedFrom says how the egress identities share a provider. */
+const askedFrom: Record<Provider["kind"], string> = {
+  narrow: "one identity",
+  wide: "all identities",
+  tenants: "all identities, each domain from one",
+};
+
 function About({ provider: p }: { provider: Provider }) {
   return (
     <Facts
       list={[
         ["MX names", p.mx.join(", ") || "any other"],
         ["STARTTLS", p.tls],
-        ["Spread over all identities", p.wide ? "yes" : "no"],
+        ["Asked from", askedFrom[p.kind]],
         ...limitWords.map(([key, words]): [string, ReactNode] => [words, orNone(p.limits[key])]),
         ["Overridden", p.overridden.join(", ")],
         ["Reply rules of its own", number(p.rules)],
         ["Terms", p.terms],
+        ["Terms forbid to verify", p.terms_forbid ? "yes" : ""],
+        ["Terms read at", p.terms_source],
         ["Source", p.source],
         ["As of", p.date],
       ]}

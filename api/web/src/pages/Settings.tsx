@@ -1,19 +1,40 @@
-import { Button, Group, Modal, Stack, Switch, Text, TextInput } from "@mantine/core";
+import { Button, Checkbox, Group, Modal, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState, type FormEvent } from "react";
-import { api, take, type Key } from "../api/client";
-import { keys, signing } from "../api/queries";
-import { Ask, Badge, Code, Empty, Icon, Loaded, Moment, Page, Panel, Rows, To, Trouble, Warning, type Column } from "../parts";
+import { api, take, type Key, type Schemas } from "../api/client";
+import { keys, session, signing } from "../api/queries";
+import { Ask, Badge, Code, Empty, Icon, Loaded, Moment, Note, Page, Panel, Rows, To, Trouble, Warning, type Column } from "../parts";
 
 const columns: Column<Key>[] = [
   { title: "Name", kind: "name", of: (k) => <b>{k.name}</b> },
   { title: "Key", of: (k) => <span className="mono word">{k.test ? "prb_test_" : "prb_live_"}…{k.last4}</span> },
   { title: "Kind", of: (k) => (k.test ? <Badge tone="none">test</Badge> : <Badge tone="good">live</Badge>) },
+  { title: "Opens", of: (k) => <Opens apiKey={k} /> },
   { title: "Created", of: (k) => <Moment at={k.created_at} /> },
+  { title: "Expires", of: (k) => (k.expires_at ? <Moment at={k.expires_at} /> : "never") },
   { title: "Last used", of: (k) => <Moment at={k.last_used_at} /> },
   { title: "Revoke", kind: "act", of: (k) => <Revoke apiKey={k} /> },
 ];
+
+type Scope = Schemas["Scopes"][number];
+
+const scopes: { value: Scope; label: string; description: string }[] = [
+  { value: "verify", label: "Verify", description: "Single addresses" },
+  { value: "jobs", label: "Jobs", description: "Upload lists, follow them, download their results" },
+  { value: "account", label: "Account", description: "Read the balance; a key that verifies can do so too" },
+  { value: "admin", label: "Admin", description: "Everything an admin does: users, keys, credits, backups" },
+];
+
+/** Opens tells what a key may do, and from where. */
+function Opens({ apiKey: k }: { apiKey: Key }) {
+  return (
+    <>
+      {k.scopes.join(", ")}
+      {k.networks.length > 0 && <Note>only from {k.networks.join(", ")}</Note>}
+    </>
+  );
+}
 
 function Revoke({ apiKey: k }: { apiKey: Key }) {
   const client = useQueryClient();
@@ -72,12 +93,34 @@ export function Keys() {
 function Create({ opened, close, made }: { opened: boolean; close: () => void; made: () => void }) {
   const [name, setName] = useState("");
   const [test, setTest] = useState(false);
-  const create = useMutation({ mutationFn: () => take(api.POST("/v1/dash/keys", { body: { name: name.trim(), test } })), onSuccess: made });
+  const [chosen, setChosen] = useState<string[]>(["verify", "jobs"]);
+  const [until, setUntil] = useState("");
+  const [networks, setNetworks] = useState("");
+  const admin = useQuery(session).data?.user.role === "admin";
+  const offered = scopes.filter((s) => s.value !== "admin" || (admin && !test));
+  const create = useMutation({
+    mutationFn: () =>
+      take(
+        api.POST("/v1/dash/keys", {
+          body: {
+            name: name.trim(),
+            test,
+            scopes: offered.map((s) => s.value).filter((s) => chosen.includes(s)),
+            networks: networks.split(/[\s,]+/).filter(Boolean),
+            ...(until && { expires_at: new Date(`${until}T23:59:59`).toISOString() }),
+          },
+        }),
+      ),
+    onSuccess: made,
+  });
   function leave() {
     close();
     create.reset();
     setName("");
     setTest(false);
+    setChosen(["verify", "jobs"]);
+    setUntil("");
+    setNetworks("");
   }
   function submit(e: FormEvent) {
     e.preventDefault();
@@ -101,12 +144,21 @@ function Create({ opened, close, made }: { opened: boolean; close: () => void; m
           <Stack>
             <TextInput label="Name" description="What will use it, such as shop or crm" value={name} onChange={(e) => setName(e.currentTarget.value)} maxLength={100} required data-autofocus />
             <Switch label="A test key" description="Costs nothing, probes nothing; <reason>@example.com answers with that reason" checked={test} onChange={(e) => setTest(e.currentTarget.checked)} />
+            <Checkbox.Group label="What it opens" value={chosen} onChange={setChosen} required>
+              <Stack gap="xs" mt="xs">
+                {offered.map((s) => (
+                  <Checkbox key={s.value} value={s.value} label={s.label} description={s.description} />
+                ))}
+              </Stack>
+            </Checkbox.Group>
+            <TextInput label="Last day" description="It is refused from the day after; empty for a key that does not expire" type="date" value={until} onChange={(e) => setUntil(e.currentTarget.value)} />
+            <TextInput label="Networks" description="Where it may be used from, such as 192.0.2.0/24 2001:db8::/48; empty for anywhere" value={networks} onChange={(e) => setNetworks(e.currentTarget.value)} spellCheck={false} autoComplete="off" />
             {create.error && <Trouble error={create.error} />}
             <Group justify="flex-end">
               <Button variant="default" onClick={leave}>
                 Not now
               </Button>
-              <Button type="submit" loading={create.isPending}>
+              <Button type="submit" loading={create.isPending} disabled={!offered.some((s) => chosen.includes(s.value))}>
                 Create
               </Button>
             </Group>

@@ -1,16 +1,19 @@
 import { Button, Center, PasswordInput, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type FormEvent } from "react";
-import { api, take } from "../api/client";
+import { ApiError, api, take, type Visit } from "../api/client";
 import { adopt, session } from "../api/queries";
+import { forgetUser } from "../forget";
 import { Trouble } from "../parts";
 import { Logo } from "../parts/Shell";
 
 /** SignIn stands in for every page while nobody is signed in, so that a link leads where it should after it. */
-export function SignIn({ ended }: { ended: boolean }) {
+export function SignIn({ was }: { was: Visit | null }) {
   const client = useQueryClient();
-  const [email, setEmail] = useState("");
+  const [email, setEmail] = useState(was?.user.email ?? "");
   const [password, setPassword] = useState("");
+  const [asksCode, setAsksCode] = useState(false);
+  const [code, setCode] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const box = useRef<HTMLInputElement>(null);
@@ -23,9 +26,18 @@ export function SignIn({ ended }: { ended: boolean }) {
     setBusy(true);
     setError(null);
     try {
-      const visit = adopt(await take(api.POST("/v1/dash/login", { body: { email, password } })));
+      const visit = adopt(await take(api.POST("/v1/dash/login", { body: { email, password, ...(asksCode && { code }) } })));
+      if (was && was.user.id !== visit.user.id) forgetUser();
+      else void client.invalidateQueries({ predicate: (q) => q.queryKey[0] !== "session" });
       client.setQueryData(session.queryKey, visit);
     } catch (e) {
+      setCode("");
+      if (e instanceof ApiError && e.challenge === "TOTP") {
+        setError(asksCode ? e : null); // to be asked for a code is no fault
+        setAsksCode(true);
+        return;
+      }
+      setAsksCode(false);
       setError(e);
       setPassword("");
       box.current?.focus();
@@ -42,7 +54,7 @@ export function SignIn({ ended }: { ended: boolean }) {
           <Title order={1} fz="h2">
             Sign in
           </Title>
-          {ended && !error && (
+          {was && !error && !asksCode && (
             <Text size="sm" role="status">
               Your session has ended. Sign in to go on where you were.
             </Text>
@@ -58,6 +70,18 @@ export function SignIn({ ended }: { ended: boolean }) {
             onChange={(e) => setPassword(e.currentTarget.value)}
             visibilityToggleButtonProps={{ "aria-label": "Show or hide the password" }}
           />
+          {asksCode && (
+            <TextInput
+              label="Code"
+              description="Of your authenticator app, or a recovery code"
+              autoComplete="one-time-code"
+              spellCheck={false}
+              required
+              autoFocus
+              value={code}
+              onChange={(e) => setCode(e.currentTarget.value)}
+            />
+          )}
           <Button type="submit" loading={busy}>
             Sign in
           </Button>

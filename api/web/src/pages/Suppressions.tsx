@@ -2,8 +2,8 @@ import { Button, Group, Select, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, take, type Schemas } from "../api/client";
-import { suppressions } from "../api/queries";
-import { counted } from "../format";
+import { erasures, suppressions } from "../api/queries";
+import { counted, exactly } from "../format";
 import { Ask, Empty, Loaded, Moment, Name, Page, Panel, Rows, Trouble } from "../parts";
 
 type Wish = Schemas["Suppression"];
@@ -90,7 +90,17 @@ export function Suppressions() {
   );
 }
 
+/** told is a receipt in words. */
+export function told(r: Schemas["Receipt"]): string {
+  const reached = `Removed from ${counted(r.jobs, "job")} (${counted(r.rows, "row")}) and ${counted(r.cached, "cached verdict")}.`;
+  if (r.status === "done") return reached;
+  const left = r.ages_out.map((a) => (a.until ? `${a.what} (goes by itself by ${exactly(a.until)})` : a.what)).join(", ");
+  return `${reached} Not reached yet: ${left || r.problem || "it goes on"}. It is tried again each minute.`;
+}
+
 function Erase() {
+  const client = useQueryClient();
+  const query = useQuery(erasures);
   const [address, setAddress] = useState("");
   const [said, setSaid] = useState("");
   return (
@@ -103,17 +113,34 @@ function Erase() {
           title={`Erase ${address}?`}
           button={{ disabled: address.trim() === "" }}
           act={async () => {
-            const done = await take(api.POST("/v1/admin/erase", { body: { address } }));
-            setSaid(`Removed from ${counted(done.cached, "cached verdict")} and the results of ${counted(done.jobs, "job")}.`);
+            setSaid(told(await take(api.POST("/v1/admin/erase", { body: { address } }))));
             setAddress("");
+            void client.invalidateQueries({ queryKey: erasures.queryKey });
           }}
         >
           This cannot be undone.
         </Ask>
       </Group>
-      <Text size="sm" mt="xs" role="status">
+      <Text size="sm" mt="xs" mb="sm" role="status">
         {said}
       </Text>
+      <Loaded query={query} what="the receipts">
+        {(list) =>
+          list.length > 0 && (
+            <Rows
+              label="Receipts"
+              rows={list}
+              keyOf={(r) => r.erasure_id}
+              columns={[
+                { title: "Receipt", kind: "name", of: (r) => <Name text={r.erasure_id} /> },
+                { title: "Asked", of: (r) => <Moment at={r.asked_at} /> },
+                { title: "SHA-256 of the address", kind: "name", of: (r) => <Name text={r.address_sha256} /> },
+                { title: "Reached", kind: "text", of: told },
+              ]}
+            />
+          )
+        }
+      </Loaded>
     </Panel>
   );
 }

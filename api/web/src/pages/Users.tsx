@@ -74,6 +74,7 @@ const columns: Column<User>[] = [
   { title: "Account", kind: "name", of: (u) => <Account user={u} /> },
   { title: "Role", of: (u) => u.role },
   { title: "State", of: (u) => (u.disabled ? <Badge tone="bad">disabled</Badge> : <Badge tone="good">active</Badge>) },
+  { title: "Authenticator app", of: (u) => (u.totp ? "on" : "off") },
   { title: "Balance", kind: "number", of: (u) => <Balance user={u} /> },
   { title: "Own limits", of: (u) => limitsText(u.limits) },
   { title: "Since", of: (u) => <Moment at={u.created_at} /> },
@@ -84,7 +85,7 @@ const columns: Column<User>[] = [
 function Change({ user: u }: { user: User }) {
   const client = useQueryClient();
   const me = useQuery(session).data?.user.id === u.id;
-  const [open, setOpen] = useState<"credits" | "limits" | "disable" | null>(null);
+  const [open, setOpen] = useState<"credits" | "limits" | "reset" | "totp" | "disable" | null>(null);
   const refresh = () => {
     void client.invalidateQueries({ queryKey: users.queryKey });
     void client.invalidateQueries({ queryKey: ["creditsof", u.id] });
@@ -103,6 +104,8 @@ function Change({ user: u }: { user: User }) {
         <Menu.Dropdown>
           <Menu.Item onClick={() => setOpen("credits")}>Grant credits</Menu.Item>
           <Menu.Item onClick={() => setOpen("limits")}>Set limits</Menu.Item>
+          <Menu.Item onClick={() => setOpen("reset")}>Make a reset link</Menu.Item>
+          {u.totp && <Menu.Item onClick={() => setOpen("totp")}>Switch the authenticator app off</Menu.Item>}
           {u.disabled ? (
             <Menu.Item onClick={() => enable.mutate()}>Enable</Menu.Item>
           ) : (
@@ -114,6 +117,8 @@ function Change({ user: u }: { user: User }) {
       </Menu>
       <Grant {...dialog("credits")} />
       <Limits {...dialog("limits")} />
+      <ResetLink {...dialog("reset")} />
+      <AppOff {...dialog("totp")} />
       <Disable {...dialog("disable")} />
     </>
   );
@@ -127,8 +132,8 @@ interface DialogProps {
 }
 
 /** Dialog is a small form that ends when its act has. */
-function Dialog({ title, opened, close, act, verb, children, color }: { title: string; opened: boolean; close: () => void; act: () => Promise<unknown>; verb: string; children: ReactNode; color?: string }) {
-  const run = useMutation({ mutationFn: act, onSuccess: close });
+function Dialog({ title, opened, close, act, verb, children, color, stays = false }: { title: string; opened: boolean; close: () => void; act: () => Promise<unknown>; verb: string; children: ReactNode; color?: string; stays?: boolean }) {
+  const run = useMutation({ mutationFn: act, onSuccess: stays ? undefined : close });
   function submit(e: FormEvent) {
     e.preventDefault();
     run.mutate();
@@ -189,6 +194,50 @@ function Limits({ user, opened, close, done }: DialogProps) {
     >
       <NumberInput label="Single checks a minute" description="0 is the default, 30" min={0} max={1_000_000} value={single} onChange={setSingle} data-autofocus />
       <NumberInput label="Lists an hour" description="0 is the default, 10" min={0} max={1_000_000} value={bulk} onChange={setBulk} />
+    </Dialog>
+  );
+}
+
+function ResetLink({ user, opened, close }: DialogProps) {
+  const make = useMutation({ mutationFn: () => take(api.POST("/v1/admin/users/{user}/reset", { params: { path: { user: user.id } } })) });
+  function leave() {
+    close();
+    make.reset();
+  }
+  if (!make.data) {
+    return (
+      <Dialog title={`A new password for ${user.email}?`} opened={opened} close={close} verb="Make a link" act={() => make.mutateAsync()} stays>
+        <Text size="sm">Makes a link that is good once and for an hour. Who opens it chooses a new password, and all sessions of the account end.</Text>
+      </Dialog>
+    );
+  }
+  return (
+    <Modal opened={opened} onClose={leave} title="The reset link" centered size="lg" closeOnClickOutside={false} closeButtonProps={{ "aria-label": "Close" }}>
+      <Stack ta="left">
+        <Warning>This link is shown once. Give it to {user.email} on a way that you trust.</Warning>
+        <Code text={new URL(make.data.url, location.origin).href} label="The link" copy="Copy the link" whole />
+        <Group justify="flex-end">
+          <Button onClick={leave}>I have it</Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
+
+function AppOff({ user, opened, close, done }: DialogProps) {
+  return (
+    <Dialog
+      title={`Let ${user.email} sign in without a code?`}
+      opened={opened}
+      close={close}
+      verb="Switch off"
+      color="red"
+      act={async () => {
+        await take(api.POST("/v1/admin/users/{user}/totp-off", { params: { path: { user: user.id } } }));
+        done();
+      }}
+    >
+      <Text size="sm">For an account that has lost its app and its recovery codes. Make sure who asks: its password alone is enough then. All its sessions end.</Text>
     </Dialog>
   );
 }

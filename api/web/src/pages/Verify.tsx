@@ -4,7 +4,7 @@ import { useState, type FormEvent } from "react";
 import { api, take, type Result } from "../api/client";
 import { reasons } from "../api/queries";
 import { Code, Empty, Facts, Icon, Moment, Name, Page, Panel, StatusBadge, toneOf, Trouble, Busy, Badge } from "../parts";
-import { checks, curl, meaning, type Check } from "../verdict";
+import { checks, curl, meaning, scoreText, type Check } from "../verdict";
 
 const ages = [
   { value: "604800", label: "up to 7 days old" },
@@ -104,6 +104,7 @@ function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean
         ["At", d.stage],
         ["Host", d.mx_host && <span className="mono"><Name text={d.mx_host} /></span>],
         ["Rule that decided", d.rule && <span className="mono">{d.rule}</span>],
+        ["Score", scoreText(d.score_parts)],
         ["Asked", d.attempts ? `${d.attempts} ${d.attempts === 1 ? "time" : "times"}, by ${d.checked_by ?? "nobody"}` : null],
         ["Took", `${d.duration_ms} ms`],
         ["Next attempt", d.retry_after ? `in ${d.retry_after} s, by itself` : null],

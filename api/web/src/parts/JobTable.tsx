@@ -1,6 +1,7 @@
 import { Progress } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { Job } from "../api/client";
+import { useReached } from "../api/reach";
 import { counted, decimal, duration, number, share } from "../format";
 import { statuses } from "../verdict";
 import { JobBadge, Moment, Name, Note, Rows, type Column } from "./index";
@@ -35,6 +36,9 @@ export function pace(j: Job): string {
   return j.eta_seconds ? `${rate}, ${duration(j.eta_seconds)} left` : rate;
 }
 
+/** usePace is that, while the server can tell. */
+export const usePace = (j: Job) => (useReached() || !isBusy(j) ? pace(j) : "Not known while the server does not answer");
+
 /** receiver names whom rows wait for. */
 export const receiver = (provider: string) => ({ tail: "smaller mail hosts", dns: "a resolver" })[provider] ?? provider;
 
@@ -48,13 +52,14 @@ export function slow(j: Job): string {
 
 /** Going is how far a job is, or how it ended. */
 function Going({ job: j }: { job: Job }) {
+  const how = usePace(j);
   if (j.status === "failed") return <span className="ink-bad">{j.error ?? "Failed"}</span>;
   if (!isBusy(j)) return <Split counts={j.counts} />;
   return (
     <>
       <Progress value={j.percent} aria-label={`${titleOf(j)}: ${j.percent} % done`} mb={4} />
       <Note>
-        {decimal(j.percent)} %{j.status !== "paused" && `, ${pace(j).replace(/^[A-Z]/, (c) => c.toLowerCase())}`}
+        {decimal(j.percent)} %{j.status !== "paused" && `, ${how.replace(/^[A-Z]/, (c) => c.toLowerCase())}`}
       </Note>
       {slow(j) && <Note>{slow(j)}</Note>}
     </>

@@ -6,9 +6,12 @@ import { useEffect, type ReactNode } from "react";
 import { api, leave, take, type Visit } from "../api/client";
 import { follow, useLiveness } from "../api/events";
 import { credits } from "../api/queries";
+import { useReached } from "../api/reach";
+import { preloadPages } from "../later";
 import { number } from "../format";
 import { UploadPanel } from "../upload/UploadPanel";
 import { Icon, type IconName } from "./Icon";
+import { Warning } from "./index";
 
 interface Place {
   to: string;
@@ -32,7 +35,7 @@ const operator: Place[] = [
   { to: "/operator/cluster", label: "Cluster", icon: "cluster" },
   { to: "/operator/providers", label: "Providers", icon: "providers" },
   { to: "/operator/users", label: "Users", icon: "users" },
-  { to: "/operator/jobs", label: "Jobs of all", icon: "lists" },
+  { to: "/operator/jobs", label: "All jobs", icon: "lists" },
   { to: "/operator/suppressions", label: "Suppressions", icon: "stop" },
   { to: "/operator/probes", label: "Probes", icon: "probes" },
   { to: "/operator/audit", label: "Audit", icon: "audit" },
@@ -58,6 +61,7 @@ export function Shell({ visit, page }: { visit: Visit; page: ReactNode }) {
   const [opened, { toggle, close }] = useDisclosure(false);
   const client = useQueryClient();
   useEffect(() => follow(client), [client, visit.session_id]);
+  useEffect(preloadPages, []);
   return (
     <AppShell header={{ height: 56 }} navbar={{ width: 232, breakpoint: "sm", collapsed: { mobile: !opened } }} padding={{ base: "sm", sm: "lg" }}>
       <a className="skip" href="#content">
@@ -97,11 +101,22 @@ export function Shell({ visit, page }: { visit: Visit; page: ReactNode }) {
       </AppShell.Navbar>
       <AppShell.Main id="content">
         <div style={{ maxWidth: "86rem", margin: "0 auto" }}>
+          <Offline />
           {page}
         </div>
         <UploadPanel />
       </AppShell.Main>
     </AppShell>
+  );
+}
+
+/** Offline says that what a page shows stands still. */
+function Offline() {
+  if (useReached()) return null;
+  return (
+    <div style={{ marginBottom: "var(--mantine-spacing-lg)" }} role="alert">
+      <Warning title="No connection to the server">What you see may be out of date. Trying again every few seconds…</Warning>
+    </div>
   );
 }
 

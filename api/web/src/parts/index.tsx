@@ -2,7 +2,7 @@ import { Alert, Anchor, Button, Group, Loader, Modal, Stack, Text, Title, type B
 import { useDisclosure } from "@mantine/hooks";
 import { Link } from "@tanstack/react-router";
 import { Fragment, useEffect, useRef, useState, type ReactNode } from "react";
-import { ApiError, words, type JobStatus, type Status } from "../api/client";
+import { ApiError, words, worthAgain, type JobStatus, type Status } from "../api/client";
 import { exactly, when } from "../format";
 import { Icon, type IconName } from "./Icon";
 
@@ -73,7 +73,7 @@ export function Trouble({ error, again }: { error: unknown; again?: () => void }
             Request <span className="mono">{id}</span>
           </Text>
         )}
-        {again && (
+        {again && worthAgain(error) && (
           <Button size="compact-sm" variant="default" onClick={again}>
             Try again
           </Button>

@@ -2,7 +2,7 @@ import { ActionIcon, Button, Group, Progress, Stack, Text } from "@mantine/core"
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import type { Job } from "../api/client";
-import { words } from "../api/client";
+import { words, worthAgain } from "../api/client";
 import { recentJobs } from "../api/queries";
 import { bytes, duration } from "../format";
 import { Icon, To } from "../parts";
@@ -67,7 +67,7 @@ function One({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) => 
           </To>
         </Text>
       )}
-      {u.state === "failed" && (
+      {u.state === "failed" && worthAgain(u.error) && (
         <Button size="compact-xs" variant="default" mt={6} onClick={() => again(u.id, accepted)}>
           Try again
         </Button>

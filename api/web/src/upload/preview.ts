@@ -7,20 +7,30 @@ export interface Preview {
   header: string[] | null;
   column: number; // of the addresses; -1 where none was found
   certain: boolean; // the server would find the same column by itself
+  sep: boolean; // a line such as sep=; stands before everything else
+  encoding: Encoding;
 }
+
+export type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252";
 
 const delimiters = [",", ";", "\t", "|"];
 const looksLike = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 
-/** decode makes text of bytes: by their mark, else as UTF-8, else as Windows-1252. */
-export function decode(bytes: Uint8Array): string {
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le").decode(bytes);
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder("utf-16be").decode(bytes);
+/** encodingOf tells how bytes are to be read: by their mark, else as UTF-8, else as Windows-1252. */
+export function encodingOf(bytes: Uint8Array): Encoding {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true }); // the cut may be inside of a character
+    new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true }); // the cut may be inside of a character
+    return "utf-8";
   } catch {
-    return new TextDecoder("windows-1252").decode(bytes);
+    return "windows-1252";
   }
+}
+
+/** decode makes text of bytes. */
+export function decode(bytes: Uint8Array): string {
+  return new TextDecoder(encodingOf(bytes)).decode(bytes, { stream: true });
 }
 
 /** parse reads up to so many records. A quote opens only where a field begins. */
@@ -84,9 +94,10 @@ export function columnSeen(rows: readonly string[][]): number {
 
 /** preview reads the beginning of a list. */
 export function preview(bytes: Uint8Array, shown = 8): Preview {
+  const encoding = encodingOf(bytes);
   let text = decode(bytes).replace(/^\uFEFF/, "");
   let candidates = delimiters;
-  const sep = /^sep=(.)\r?\n/i.exec(text);
+  const sep = /^sep=([,;\t|])(?:\r?\n|\r?$)/i.exec(text);
   if (sep) {
     candidates = [sep[1]!];
     text = text.slice(sep[0].length);
@@ -94,19 +105,21 @@ export function preview(bytes: Uint8Array, shown = 8): Preview {
   for (const delimiter of candidates) {
     const records = parse(text, delimiter, shown + 1);
     const column = columnNamed(records[0] ?? []);
-    if (column >= 0) return { delimiter, header: records[0]!, rows: records.slice(1), column, certain: true };
+    if (column >= 0) return { delimiter, header: records[0]!, rows: records.slice(1), column, certain: true, sep: sep !== null, encoding };
   }
-  return guess(text, candidates, shown);
+  return { ...guess(text, candidates, shown), sep: sep !== null, encoding };
 }
 
+type Guess = Omit<Preview, "sep" | "encoding">;
+
 /** guess chooses where no header says which column it is. */
-function guess(text: string, candidates: readonly string[], shown: number): Preview {
-  let best: Preview | null = null;
+function guess(text: string, candidates: readonly string[], shown: number): Guess {
+  let best: Guess | null = null;
   for (const delimiter of candidates) {
     const records = parse(text, delimiter, shown + 1);
     const column = columnSeen(records);
     const headless = column >= 0 && looksLike.test(records[0]?.[column]?.trim() ?? "");
-    const one: Preview = {
+    const one: Guess = {
       delimiter,
       header: headless ? null : (records[0] ?? []),
       rows: headless ? records.slice(0, shown) : records.slice(1),
@@ -126,6 +139,17 @@ export function packing(b: Uint8Array): Packing {
   if (b[0] === 0x50 && b[1] === 0x4b && b[2] === 3 && b[3] === 4) return "zip";
   if (b[0] === 0x28 && b[1] === 0xb5 && b[2] === 0x2f && b[3] === 0xfd) return "zstd";
   return "none";
+}
+
+/** workbooks are the endings of spreadsheets, which are no text. */
+export const workbooks = [".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers"];
+
+/** isWorkbook tells a spreadsheet by its name or, renamed, by what it begins with. */
+export async function isWorkbook(file: File): Promise<boolean> {
+  if (workbooks.some((w) => file.name.toLowerCase().endsWith(w))) return true;
+  const head = new Uint8Array(await file.slice(0, 64).arrayBuffer());
+  if (head[0] === 0xd0 && head[1] === 0xcf && head[2] === 0x11 && head[3] === 0xe0) return true; // the older format of Excel
+  return packing(head) === "zip" && /^(\[Content_Types\]\.xml|_rels\/|xl\/|mimetypeapplication\/vnd\.oasis)/.test(new TextDecoder("latin1").decode(head.subarray(30)));
 }
 
 /** unpacked is the text of a file as a stream; null where a browser cannot unpack it. */
@@ -176,23 +200,39 @@ export async function beginning(file: Blob): Promise<Uint8Array | null> {
   return head.subarray(0, n);
 }
 
-/** Counter counts records without keeping them: line ends that stand outside of quotes. */
+/** Dialect is what a count has to know of a file. */
+export type Dialect = Pick<Preview, "delimiter" | "sep" | "encoding">;
+
+/** Counter counts records without keeping them, by the server's rules (coordinator/sheet): a quote opens only at a field's
+ * start, what follows a closing quote is plain, and a record ends at a line feed outside of quotes. CSV libraries read stray
+ * quotes in other ways, so their counts differ. The text is UTF-8 or another superset of ASCII. */
 export class Counter {
   records = 0;
-  private quoted = false;
+  private at: "start" | "plain" | "quoted" | "closing" = "start";
   private filled = false;
+  private readonly delimiter: number;
+
+  constructor(delimiter: string) {
+    this.delimiter = delimiter.charCodeAt(0);
+  }
 
   add(chunk: Uint8Array) {
     for (let i = 0; i < chunk.length; i++) {
       const c = chunk[i]!;
-      if (c === 34) {
-        this.quoted = !this.quoted;
+      if (this.at === "quoted") {
+        if (c === 34) this.at = "closing";
+        continue;
+      }
+      if (c === 34 && this.at !== "plain") {
+        this.at = "quoted"; // at a field's start, or the second of a doubled quote
         this.filled = true;
-      } else if (c === 10 && !this.quoted) {
+      } else if (c === 10) {
         if (this.filled) this.records++;
         this.filled = false;
-      } else if (c > 32) {
-        this.filled = true;
+        this.at = "start";
+      } else {
+        this.at = c === this.delimiter ? "start" : "plain";
+        if (c > 32) this.filled = true;
       }
     }
   }
@@ -226,24 +266,39 @@ function pieces(stream: ReadableStream<Uint8Array>): { next: () => Promise<Uint8
 
 const pieceSize = 128 << 10;
 
+/** asUTF8 is a stream whose text a Counter can read, without its mark. */
+function asUTF8(stream: ReadableStream<Uint8Array>, encoding: Encoding): ReadableStream<Uint8Array> {
+  if (!encoding.startsWith("utf-16")) return stream;
+  const decoder = new TextDecoderStream(encoding) as unknown as TransformStream<Uint8Array, string>;
+  return stream.pipeThrough(decoder).pipeThrough(new TextEncoderStream());
+}
+
+/** afterMark is the first piece of a text without the byte order mark of UTF-8, which is no part of its first field. */
+function afterMark(piece: Uint8Array): Uint8Array {
+  return piece[0] === 0xef && piece[1] === 0xbb && piece[2] === 0xbf ? piece.subarray(3) : piece;
+}
+
 /** count reads the whole file, piece by piece, and tells how far it is. Stopping is by the signal. */
-export async function count(file: Blob, signal: AbortSignal, progress: (records: number) => void): Promise<number | null> {
+export async function count(file: Blob, dialect: Dialect, signal: AbortSignal, progress: (records: number) => void): Promise<number | null> {
   const stream = await unpacked(file);
   if (!stream) return null;
-  const { next, cancel } = pieces(stream);
-  const counter = new Counter();
+  const { next, cancel } = pieces(asUTF8(stream, dialect.encoding));
+  const counter = new Counter(dialect.delimiter);
+  const sep = dialect.sep ? 1 : 0;
   let told = 0;
+  let first = true;
   for (;;) {
     const piece = await next();
     if (signal.aborted) {
       await cancel().catch(() => {});
       return null;
     }
-    if (!piece) return counter.end();
-    counter.add(piece);
+    if (!piece) return counter.end() - sep;
+    counter.add(first ? afterMark(piece) : piece);
+    first = false;
     if (performance.now() - told > 150) {
       told = performance.now();
-      progress(counter.records);
+      progress(Math.max(0, counter.records - sep));
     }
   }
 }

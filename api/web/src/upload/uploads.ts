@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from "react";
-import { csrfToken, errorOf, signedOut, type ApiError, type Job } from "../api/client";
+import { csrfToken, errorOf, signedOut, worthAgain, type ApiError, type Job } from "../api/client";
+import { unanswered } from "../api/reach";
 import { becameJob, isSame, read, write, type Unfinished } from "./broken";
 
 // Uploads live outside of pages: one goes on, and is shown, wherever its sender goes. The browser reads the file from the
@@ -12,7 +13,7 @@ export interface Options {
   hasHeader: boolean;
   callbackUrl: string;
   callbackContent: "full" | "auto" | "link";
-  maxHours: number;
+  maxHours: number; // 0: the server chooses
   maxAgeDays: number;
 }
 
@@ -59,7 +60,7 @@ let notedAt = 0;
 
 /** note keeps what a next page would have to know: at once when an upload comes or goes, else once a second. */
 function note() {
-  const open = [...all.values()].filter((r) => isUnderWay(r.upload) || r.upload.state === "broken");
+  const open = [...all.values()].filter((r) => isUnderWay(r.upload) || r.upload.state === "broken" || (r.upload.state === "failed" && worthAgain(r.upload.error)));
   const names = open.map((r) => r.key + r.upload.state).join();
   if (names === noted && performance.now() - notedAt < 1000) return;
   noted = names;
@@ -118,7 +119,7 @@ export function form(file: File, o: Options): FormData {
     f.set("callback_url", o.callbackUrl);
     f.set("callback_content", o.callbackContent);
   }
-  f.set("max_hours", String(o.maxHours));
+  if (o.maxHours) f.set("max_hours", String(o.maxHours)); // else the server chooses by its plan
   f.set("max_age", String(Math.round(o.maxAgeDays * 86400)));
   f.set("file", file, file.name);
   return f;
@@ -150,10 +151,17 @@ function send(id: string, then: (job: Job) => void) {
     change(id, { sent: Math.min(e.loaded, blob.size), rate: seconds > 0.3 ? e.loaded / seconds : 0 });
   };
   request.upload.onload = () => change(id, { sent: blob.size, state: "checking" });
-  request.onerror = () => change(id, { state: "failed", error: new Error("The connection broke. Look at it, then try again: the file is sent from its beginning, and is never charged twice.") });
+  request.onerror = () => {
+    unanswered();
+    change(id, { state: "failed", error: new Error("Upload failed: connection lost. Try again; you will not be charged twice.") });
+  };
   request.onabort = () => change(id, { state: "cancelled" });
   request.onload = () => {
-    if (request.status === 401) signedOut();
+    if (request.status === 401) {
+      change(id, { state: "failed", error: new Error("Your session expired before the upload was accepted. Nothing was kept or charged. Try again: the file is still chosen.") });
+      signedOut();
+      return;
+    }
     if (request.status !== 202) {
       const error = errorOf(request.status, request.response, request.getResponseHeader("X-Request-Id"), request.getResponseHeader("Retry-After"));
       change(id, { state: "failed", error });
@@ -173,6 +181,13 @@ export function again(id: string, then: (job: Job) => void) {
 
 export function abort(id: string) {
   all.get(id)?.request?.abort();
+}
+
+/** dropUploads ends and forgets all: the next user of this page may be another one. */
+export function dropUploads() {
+  for (const one of all.values()) one.request?.abort();
+  all.clear();
+  publish();
 }
 
 export function dismiss(id: string) {

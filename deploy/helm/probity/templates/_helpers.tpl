@@ -42,6 +42,8 @@ capabilities: {drop: [ALL]}
 {{- define "probity.member" -}}
 data = "/var/lib/probity"
 certs = "/etc/probity"
+node-cert = "/etc/probity/node.crt"
+node-key = "/etc/probity/node.key"
 cluster-label = {{ .Values.clusterLabel | quote }}
 cluster-listen = "0.0.0.0:7946"
 join = [{{ printf "%s-seeds:7946" (include "probity.name" .) | quote }}]
@@ -61,6 +63,14 @@ providers = "/etc/probity-conf/providers.toml"
   valueFrom: {fieldRef: {fieldPath: metadata.name}}
 - name: POD_IP
   valueFrom: {fieldRef: {fieldPath: status.podIP}}
+{{- end }}
+
+{{/* Of the secret with all members' papers, a container sees the fleet's and its own pair. */}}
+{{- define "probity.papers" -}}
+- {name: papers, mountPath: /etc/probity/ca.crt, subPath: ca.crt, readOnly: true}
+- {name: papers, mountPath: /etc/probity/cluster.key, subPath: cluster.key, readOnly: true}
+- {name: papers, mountPath: /etc/probity/node.crt, subPathExpr: $(POD_NAME).crt, readOnly: true}
+- {name: papers, mountPath: /etc/probity/node.key, subPathExpr: $(POD_NAME).key, readOnly: true}
 {{- end }}
 
 {{- define "probity.probes" -}}

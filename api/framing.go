@@ -1,0 +1,49 @@
+package api
+
+import (
+	"bytes"
+
+	"github.com/valyala/fasthttp"
+)
+
+// checkFraming refuses a header that a proxy before us may have read in another way than the HTTP library: where the two do not agree
+// on the end of a request, the rest of it passes for the next one, of another client. The library lets pass what RFC 9112 allows a
+// server to mend: a length next to a transfer coding (section 6.3), a line that is folded (5.2) or ends in a bare LF (2.2).
+func checkFraming(h *fasthttp.RequestHeader) error {
+	length, coding := false, false
+	for rest := h.RawHeaders(); len(rest) > 0; {
+		line, after, _ := bytes.Cut(rest, []byte{'\n'})
+		switch {
+		case len(line) == 0 || line[len(line)-1] != '\r':
+			return misframed("a line of it ends without CR")
+		case line[0] == ' ' || line[0] == '\t':
+			return misframed("a line of it is folded")
+		case line[0]|0x20 == 'c':
+			length = length || isField(line, fasthttp.HeaderContentLength)
+		case line[0]|0x20 == 't':
+			coding = coding || isField(line, fasthttp.HeaderTransferEncoding)
+		}
+		rest = after
+	}
+	switch {
+	case length && coding:
+		return misframed("it has both Content-Length and Transfer-Encoding")
+	case coding && h.ContentLength() != inChunks:
+		return misframed("its Transfer-Encoding is not chunked")
+	}
+	return nil
+}
+
+// inChunks is the length that the HTTP library tells of a body in chunks.
+const inChunks = -1
+
+// isField reports that a line of a header is of a field, whatever its case.
+func isField(line []byte, name string) bool {
+	return len(line) > len(name) && line[len(name)] == ':' && bytes.EqualFold(line[:len(name)], []byte(name))
+}
+
+func misframed(why string) error {
+	r := refuse(malformed, "The header is ambiguous: %s. Let your HTTP client write it, or mend the proxy before us.", why)
+	r.hangUp = true
+	return r
+}

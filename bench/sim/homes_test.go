@@ -1,0 +1,38 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/csv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestHomesHaveHostsOfTheirOwn: a list of homes has each domain once, and each leads to host names of its own at shared machines.
+func TestHomesHaveHostsOfTheirOwn(t *testing.T) {
+	w := NewWorld(Config{Seed: 3, Homes: 100})
+	var out bytes.Buffer
+	require.NoError(t, WriteHomes(&out, w, 40))
+	rows, err := csv.NewReader(&out).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 41)
+	hosts, machines := map[string]bool{}, map[string]bool{}
+	for _, row := range rows[1:] {
+		_, domain, _ := strings.Cut(row[3], "@")
+		home := w.byName[domain]
+		require.NotNil(t, home, domain)
+		require.NotEmpty(t, w.Truth(row[3]))
+		require.False(t, hosts[home.MX[0].Host], "a host name for each domain")
+		hosts[home.MX[0].Host] = true
+		machines[w.names[home.MX[0].Host].addrs[0].String()] = true
+	}
+	require.Less(t, len(machines), 10)
+	require.Greater(t, len(machines), 5)
+
+	plain := NewWorld(Config{Seed: 3})
+	var a, b bytes.Buffer
+	require.NoError(t, WriteList(&a, w, 500, 1))
+	require.NoError(t, WriteList(&b, plain, 500, 1))
+	require.Equal(t, b.String(), a.String(), "the usual lists have none of them")
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"archive/tar"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A busy service has more files of jobs than any bound would foresee: its whole backup is taken for as long as the disk has room.
+func TestBackupsOfManyJobsAreTaken(t *testing.T) {
+	const jobs, files = 20_001, 5
+	r, w := io.Pipe()
+	go func() {
+		out := tar.NewWriter(w)
+		var err error
+		add := func(name string) {
+			if err == nil {
+				err = out.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o600})
+			}
+		}
+		for j := range jobs {
+			for f := range files {
+				add(fmt.Sprintf("jobs/%05d/%d", j, f))
+			}
+		}
+		add(backupEnd)
+		w.CloseWithError(err)
+	}()
+	taken := 0
+	require.NoError(t, unpack(tar.NewReader(r), func(string, io.Reader) error { taken++; return nil }))
+	require.Equal(t, jobs*files, taken)
+}

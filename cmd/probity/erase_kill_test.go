@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/coordinator"
+	"probity/engine"
+	"probity/engine/lists"
+	"probity/store"
+)
+
+// killedProgram erases an address in a data folder, and is killed when the jobs are done and no cache is.
+const killedProgram = "probity-killed-erasing"
+
+// killingCache kills its process when it is told to forget.
+type killingCache struct{}
+
+func (killingCache) Forget(context.Context, string, func(string) bool) (map[string]int, []string, error) {
+	return nil, nil, syscall.Kill(os.Getpid(), syscall.SIGKILL)
+}
+
+func (killingCache) Reachable(string) bool { return true }
+
+// killedMain is the program: its arguments are the folder and the address.
+func killedMain() {
+	fail := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+	}
+	s, err := store.Open(vfs.Default, filepath.Join(os.Args[1], "state"))
+	fail(err)
+	known, err := lists.Default()
+	fail(err)
+	a, err := engine.Parse(os.Args[2])
+	fail(err)
+	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: os.Args[1], Table: engine.DefaultTable(), Lists: known})
+	r := coordinator.NewEraser(coordinator.EraserConfig{Store: s, Jobs: c, Caches: killingCache{}, Answers: keptAnswers(s)})
+	_, err = r.Erase(context.Background(), a, "test", time.Now())
+	fail(err)
+	os.Exit(3) // it was to be killed
+}
+
+// TestAKilledErasureIsTakenUpByTheServer kills an erasure with SIGKILL between the jobs and the cache. The next serve finishes it: the
+// verdict is out of the cache, and the receipt, asked from that server, is the one of a whole erasure.
+func TestAKilledErasureIsTakenUpByTheServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes processes; run without -short")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	w, key := newAdminWorld(t)
+	killed := command(ctx, w.data, "gone@shop.example")
+	path, err := exec.LookPath(killedProgram)
+	require.NoError(t, err)
+	killed.Path, killed.Args[0] = path, killedProgram
+	words, err := killed.CombinedOutput()
+	require.ErrorContains(t, err, "killed", "%s", words)
+	open := w.rows("erase", "--list")
+	require.Len(t, open, 1)
+	require.Equal(t, "open", open[0]["status"])
+	require.Equal(t, 1.0, open[0]["jobs"])
+
+	server := command(ctx, "serve", "--data", w.data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1")
+	lines, err := server.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, server.Start())
+	in, public := bufio.NewScanner(lines), ""
+	for public == "" && in.Scan() {
+		if _, after, ok := strings.Cut(in.Text(), "msg=serving public="); ok {
+			public, _, _ = strings.Cut(after, " ")
+		}
+	}
+	require.NotEmpty(t, public)
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	t.Setenv(adminKeyVariable, key)
+	remote := &adminWorld{t: t, where: []string{"--server", "http://" + public}}
+	var receipt map[string]any
+	require.Eventually(t, func() bool {
+		receipt = remote.rows("erase", "--receipt", open[0]["erasure_id"].(string))[0]
+		return receipt["status"] == "done"
+	}, 30*time.Second, 10*time.Millisecond)
+	for name, want := range map[string]any{"jobs": 1.0, "rows": 1.0, "cached": 1.0, "address_sha256": open[0]["address_sha256"], "problem": nil} {
+		require.Equal(t, want, receipt[name], name)
+	}
+	require.NoError(t, server.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, server.Wait())
+
+	_, s, k := adminRooms(t, w.data)
+	a, err := engine.Parse("gone@shop.example")
+	require.NoError(t, err)
+	_, cached := k.Get(k.Key(a), time.Now())
+	require.False(t, cached)
+	require.NoError(t, k.Close())
+	require.NoError(t, s.Close())
+}

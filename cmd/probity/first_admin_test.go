@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/store"
+)
+
+var errBrokenFolder = errors.New("the folder cannot be synced")
+
+// brokenFolders is a disk on which no folder can be synced.
+type brokenFolders struct{ vfs.FS }
+
+func (brokenFolders) OpenDir(string) (vfs.File, error) { return nil, errBrokenFolder }
+
+func TestFirstPasswordIsInAFileOfItsOwnerAndNotInTheLog(t *testing.T) {
+	data := t.TempDir()
+	path := filepath.Join(data, firstPassword)
+	require.NoError(t, os.WriteFile(path, []byte("left by a start that was killed"), 0o644))
+	state, err := store.Open(vfs.Default, filepath.Join(data, "state"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, state.Close()) }()
+	s := &service{cmd: &serveCmd{Data: data, AdminEmail: "root@example.com", InitialCredits: 5}, node: &node{store: state}}
+	var log bytes.Buffer
+	s.disk = brokenFolders{vfs.Default}
+	require.ErrorIs(t, s.firstAdmin(t.Context(), &console{err: &log}), errBrokenFolder)
+	require.Empty(t, state.Users(), "no account before its password outlasts a power cut")
+	s.disk = vfs.Default
+	require.NoError(t, s.firstAdmin(t.Context(), &console{err: &log}))
+
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	written, err := os.ReadFile(path)
+	require.NoError(t, err)
+	password := strings.TrimSpace(string(written))
+	require.Contains(t, log.String(), path)
+	require.NotContains(t, log.String(), password)
+	u, err := state.CheckPassword(t.Context(), store.Login{Email: "root@example.com", Password: password}, time.Now())
+	require.NoError(t, err)
+	require.Equal(t, store.Admin, u.Role)
+
+	log.Reset()
+	require.NoError(t, s.firstAdmin(t.Context(), &console{err: &log}))
+	require.Empty(t, log.String(), "a store with accounts has its admin")
+	same, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, written, same)
+
+	var out bytes.Buffer
+	require.Zero(t, run(t.Context(), []string{"user", "first-password", "--data", data}, &console{out: &out, err: &log}))
+	require.Equal(t, string(written), out.String())
+	require.NoError(t, os.Remove(path))
+	require.Equal(t, 1, run(t.Context(), []string{"user", "first-password", "--data", data}, &console{out: &out, err: &log}))
+	require.Contains(t, log.String(), firstPassword)
+}

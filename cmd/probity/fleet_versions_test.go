@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/prober/wire"
+)
+
+const (
+	versionsEnv   = "PROBITY_VERSIONS"     // set: the test runs
+	olderEnv      = "PROBITY_OLDER"        // the program of the protocol before, for the process within the namespace
+	olderTakesFor = 10 * time.Minute       // to build and to verify a short list
+	helloFile     = "prober/wire/hello.go" // where the protocol's number is
+)
+
+// TestVersionsOldProber has a coordinator of this version and probers of the protocol before it verify a list.
+func TestVersionsOldProber(t *testing.T) {
+	inVersions(t, "p1", "p2")
+}
+
+// TestVersionsOldCoordinator has a coordinator of the protocol before and probers of this version verify a list.
+func TestVersionsOldCoordinator(t *testing.T) {
+	inVersions(t, "hub")
+}
+
+// inVersions runs a cluster of which some machines have the older program; all rows get their right verdicts.
+func inVersions(t *testing.T, older ...string) {
+	if os.Getenv(versionsEnv) == "" {
+		t.Skip("it builds the version before, which takes a minute and more: make versions; TestCoordinatorOfTheProtocolBeforeIsServed and TestNodeOfTheProtocolBeforeIsUsed speak its protocol")
+	}
+	if os.Getenv(olderEnv) == "" {
+		t.Setenv(olderEnv, buildOlder(t))
+	}
+	inYard(t, olderTakesFor, func(y *yard) {
+		y.runs = map[string]string{}
+		for _, machine := range older {
+			y.runs[machine] = os.Getenv(olderEnv)
+		}
+		const rows = 2000
+		c := y.openWith(rows, rows/40, 2)
+		job := c.upload(y.at("list.csv"))
+		c.follow(job, func(jobView) {})
+		y.judge(c, job, rows)
+		for n := range 2 {
+			require.Positive(t, y.recipients(n+1), "the prober asked")
+		}
+		for _, machine := range append(c.probers, c.hub) {
+			require.Less(t, machine.end(), 25*time.Second)
+		}
+	})
+}
+
+// buildOlder builds the last commit of the protocol before ours. Of a protocol that cannot send its provider table both sides need the
+// same, so the older program gets the table of this one.
+func buildOlder(t *testing.T) string {
+	root := filepath.Join("..", "..")
+	line := fmt.Sprintf("^const Protocol = %d$", wire.Protocol)
+	found, err := exec.Command("git", "-C", root, "log", "-1", "--format=%H", "-G"+line, "--", helloFile).Output()
+	commit := strings.TrimSpace(string(found)) + "^"
+	if err != nil || commit == "^" {
+		t.Skipf("no history here that has the commit which began protocol %d: %v", wire.Protocol, err)
+	}
+	if err := exec.Command("git", "-C", root, "cat-file", "-e", commit).Run(); err != nil {
+		t.Skipf("the history here does not reach back to %s, before protocol %d", commit, wire.Protocol)
+	}
+	dir := t.TempDir()
+	tree, program := filepath.Join(dir, "tree"), filepath.Join(dir, "probity-older")
+	require.NoError(t, os.Mkdir(tree, 0o755))
+	archive := filepath.Join(dir, "tree.tar")
+	for _, line := range [][]string{
+		{"git", "-C", root, "archive", "-o", archive, commit},
+		{"tar", "-x", "-f", archive, "-C", tree},
+		{"cp", filepath.Join(root, "engine", "providers.toml"), filepath.Join(tree, "engine", "providers.toml")},
+	} {
+		words, err := exec.Command(line[0], line[1:]...).CombinedOutput()
+		require.NoError(t, err, "%v: %s", line, words)
+	}
+	build := exec.Command("go", "build", "-o", program, "./cmd/probity")
+	build.Dir, build.Env = tree, append(os.Environ(), "CGO_ENABLED=0")
+	words, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", words)
+	t.Logf("built %s as the version before", commit)
+	return program
+}

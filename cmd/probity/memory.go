@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"time"
+)
+
+// The garbage collector works harder from a limit on, so that what is in use stays flat. What must be alive can come near a fixed limit,
+// or above it: each route that is being asked takes some kilobytes, each list some megabytes. The collector would then run without end
+// (50,000 routes: twice the processor time), so that the limit moves with what is alive.
+const (
+	memoryShare = 150 // per cent of what is alive that may be in use, where that is more than the least limit
+	memoryLook  = 100 * time.Millisecond
+	memoryStep  = 20 // a limit moves by at least a part in so many of itself: setting it stops the program for a moment
+	memoryMost  = 80 // per cent of the machine's memory, or of what the container may use
+)
+
+// followMemory keeps the collector's limit above what is alive until ctx ends. The lowest limit is least for each two processors. A
+// GOMEMLIMIT in the environment is obeyed instead.
+func followMemory(ctx context.Context, least int64) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	least *= int64(max(1, runtime.GOMAXPROCS(0)/2))
+	most := machineMemory(os.ReadFile) / 100 * memoryMost
+	limit := memoryLimit(least, 0, most)
+	debug.SetMemoryLimit(limit)
+	go func() {
+		tick := time.NewTicker(memoryLook)
+		defer tick.Stop()
+		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			metrics.Read(live)
+			next := memoryLimit(least, int64(live[0].Value.Uint64()), most)
+			if next > limit+limit/memoryStep || next < limit-limit/memoryStep {
+				limit = next
+				debug.SetMemoryLimit(limit)
+			}
+		}
+	}()
+}
+
+// memoryLimit is the collector's limit while so many bytes are alive. A most of 0 is not known.
+func memoryLimit(least, live, most int64) int64 {
+	limit := max(least, live/100*memoryShare)
+	if most > 0 {
+		limit = min(limit, most)
+	}
+	return limit
+}
+
+// machineMemory is how many bytes this process may use: those of the machine, or of its control group where these are fewer (Linux,
+// cgroup v2 and v1). 0 where nothing says so.
+func machineMemory(read func(string) ([]byte, error)) (most int64) {
+	note := func(n int64, err error) {
+		if err == nil && n > 0 && (most == 0 || n < most) {
+			most = n
+		}
+	}
+	for _, file := range [...]string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		if text, err := read(file); err == nil {
+			note(strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)) // "max" is no number, and no limit
+		}
+	}
+	if text, err := read("/proc/meminfo"); err == nil {
+		note(memTotal(text))
+	}
+	return most
+}
+
+// memTotal reads the line "MemTotal: 24630416 kB" of /proc/meminfo; 0 without one.
+func memTotal(text []byte) (int64, error) {
+	_, rest, found := bytes.Cut(text, []byte("MemTotal:"))
+	if !found {
+		return 0, nil
+	}
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	n, err := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(line), []byte("kB")))), 10, 64)
+	return n << 10, err
+}

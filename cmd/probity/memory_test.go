@@ -1,0 +1,55 @@
+package main
+
+import (
+	"io/fs"
+	"runtime/debug"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMemoryLimitFollowsWhatIsAlive(t *testing.T) {
+	require.EqualValues(t, serveMemory, memoryLimit(serveMemory, 0, 0))
+	require.EqualValues(t, serveMemory, memoryLimit(serveMemory, serveMemory/2, 0))
+	require.EqualValues(t, 1500<<20, memoryLimit(serveMemory, 1000<<20, 0))
+	require.EqualValues(t, 800<<20, memoryLimit(serveMemory, 1000<<20, 800<<20), "never more than the machine has")
+	require.EqualValues(t, 100<<20, memoryLimit(serveMemory, 0, 100<<20))
+}
+
+func TestMachineMemory(t *testing.T) {
+	const total = "MemTotal:       24630416 kB\nMemFree:        1 kB\n"
+	for want, files := range map[int64]map[string]string{
+		24630416 << 10: {"/proc/meminfo": total, "/sys/fs/cgroup/memory.max": "max\n"},
+		512 << 20:      {"/proc/meminfo": total, "/sys/fs/cgroup/memory.max": "536870912\n"},
+		256 << 20:      {"/proc/meminfo": total, "/sys/fs/cgroup/memory/memory.limit_in_bytes": "268435456\n"},
+		0:              {"/proc/meminfo": "MemTotal: many\n"},
+	} {
+		require.Equal(t, want, machineMemory(func(name string) ([]byte, error) {
+			if text, ok := files[name]; ok {
+				return []byte(text), nil
+			}
+			return nil, fs.ErrNotExist
+		}), files)
+	}
+}
+
+// TestFollowedMemoryEndsWithItsContext: the limit is set at once, moves when the least is below what is alive, and is left alone by a
+// GOMEMLIMIT and after the end.
+func TestFollowedMemoryEndsWithItsContext(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	synctest.Test(t, func(t *testing.T) {
+		t.Setenv("GOMEMLIMIT", "off")
+		followMemory(t.Context(), 1<<20)
+		require.Equal(t, before, debug.SetMemoryLimit(-1))
+		t.Setenv("GOMEMLIMIT", "")
+		followMemory(t.Context(), 400<<20)
+		require.GreaterOrEqual(t, debug.SetMemoryLimit(-1), int64(400<<20))
+		followMemory(t.Context(), 1) // of the bytes of this process, more are alive
+		time.Sleep(2 * memoryLook)
+		synctest.Wait()
+		require.Greater(t, debug.SetMemoryLimit(-1), int64(1<<20))
+	})
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/coordinator"
+	"probity/coordinator/sheet"
+	"probity/engine/dns"
+	"probity/store"
+)
+
+type planCmd struct {
+	probingFlags
+	List    string  `arg:"" help:"A CSV file, or - for standard input." placeholder:"FILE.csv"`
+	Sources int     `help:"Egress sources that share the work; default: as many as --egress names, else 1." placeholder:"N"`
+	Refused percent `help:"The share of addresses that are taken to be refused." default:"20%" placeholder:"PERCENT"`
+	JSON    bool    `name:"json" help:"One JSON object."`
+	Column  string  `help:"The e-mail column: header name or 1-based index; default: email." placeholder:"NAME"`
+	NoHead  bool    `name:"no-header" help:"The list has no header; needs --column with an index."`
+}
+
+// percent is a share, written as in 20%.
+type percent float64
+
+// UnmarshalText is called by the parser.
+func (p *percent) UnmarshalText(text []byte) error {
+	number, isShare := strings.CutSuffix(string(text), "%")
+	n, err := strconv.ParseFloat(number, 64)
+	if !isShare || err != nil || !(n >= 0 && n <= 100) {
+		return fmt.Errorf("%q is no share; write one from 0%% to 100%%, e.g. 20%%", text)
+	}
+	*p = percent(n / 100)
+	return nil
+}
+
+// Validate is called by the parser.
+func (c *planCmd) Validate() error {
+	if c.Sources < 0 {
+		return fmt.Errorf("--sources %d: give the number of egress sources, 1 or more", c.Sources)
+	}
+	return c.probingFlags.Validate()
+}
+
+// Run prints the least time in which budgets allow a list to be verified. It asks the DNS, and no mail server.
+func (c *planCmd) Run(ctx context.Context, con *console) error {
+	sources, err := c.sources()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "probity-*")
+	if err != nil {
+		return err
+	}
+	plan, err := c.plan(ctx, con, dir, sources)
+	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+		return err
+	}
+	report := plan.Report()
+	if c.JSON {
+		return json.NewEncoder(con.out).Encode(report)
+	}
+	return printPlan(con.out, &report)
+}
+
+// sources is how many sources share the work. Those of IPv6 have none of it where there are others (prober.Config.Identities).
+func (c *planCmd) sources() (int, error) {
+	if c.Sources > 0 {
+		return c.Sources, nil
+	}
+	four := 0
+	for _, s := range c.Egress {
+		spec, err := s.parse()
+		if err != nil {
+			return 0, err
+		}
+		if !spec.local.Is6() || spec.local.Is4In6() {
+			four++
+		}
+	}
+	if four == 0 {
+		four = len(c.Egress)
+	}
+	return max(1, four), nil
+}
+
+// plan receives the list as a server does, into a folder that does not outlive it, and plans the job.
+func (c *planCmd) plan(ctx context.Context, con *console, dir string, sources int) (p coordinator.JobPlan, err error) {
+	table, err := c.table()
+	if err != nil {
+		return p, err
+	}
+	resolver, err := c.resolver(table)
+	if err != nil {
+		return p, err
+	}
+	in := con.in
+	if c.List != "-" {
+		f, err := os.Open(c.List)
+		if err != nil {
+			return p, fmt.Errorf("%w: %w", errUsage, err)
+		}
+		defer f.Close()
+		in = f
+	}
+	state, err := store.Open(vfs.Default, filepath.Join(dir, "state"))
+	if err != nil {
+		return p, err
+	}
+	received := coordinator.New(coordinator.Config{Store: state, FS: vfs.Default, Dir: dir, Resolver: resolver, Table: table})
+	u := coordinator.Upload{Body: in, Options: coordinator.Options{Column: c.Column, NoHeader: c.NoHead}}
+	p, err = planList(ctx, received, resolver, u, coordinator.PlanOptions{Sources: sources, Refused: float64(c.Refused)})
+	if bad, ok := errors.AsType[*sheet.Error](err); ok {
+		err = &refusedList{file: c.List, cause: bad}
+	}
+	return p, errors.Join(err, state.Close())
+}
+
+// planList plans a list that a coordinator which does not run receives for that alone.
+func planList(ctx context.Context, c *coordinator.Coordinator, r *dns.Resolver, u coordinator.Upload, o coordinator.PlanOptions) (p coordinator.JobPlan, err error) {
+	job, err := c.Accept(ctx, u)
+	if err != nil {
+		return p, err
+	}
+	resolving, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(resolving) }()
+	p, err = c.Plan(ctx, job.ID, o)
+	stop()
+	return p, errors.Join(err, <-ended)
+}
+
+func printPlan(out io.Writer, r *coordinator.PlanReport) error {
+	fmt.Fprintf(out, "distinct addresses: %d; mail servers are asked about %d\n", r.Addresses, r.Addresses-r.Unasked-r.Uncounted)
+	if r.Uncounted > 0 {
+		fmt.Fprintf(out, "not in the plan: %d, whose domains could not be looked up, or are beyond the first 262144\n", r.Uncounted)
+	}
+	fmt.Fprintf(out, "assumed: %g%% refused, by hosts that all tell; %s; budgets that nothing has used yet\n", 100*r.RefusedShare, counted(r.Sources, "egress source"))
+	fmt.Fprintf(out, "least time: %s; %s\n", time.Duration(r.LeastSeconds)*time.Second, halves(r))
+	if len(r.Receivers) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "LEAST\tRECEIVER\tKIND\tSOURCES\tRECIPIENTS\tREFUSED\tLIMIT")
+	for _, v := range r.Receivers {
+		name, limit := v.Provider, "-"
+		if v.Provider == "other" {
+			name = v.Route
+		}
+		if v.Limit != nil {
+			limit = fmt.Sprintf("%s = %d", *v.Limit, *v.Budget)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", time.Duration(v.LeastSeconds)*time.Second, printable(name), v.Kind, v.Sources, v.Recipients, v.Refused, limit)
+	}
+	return w.Flush()
+}
+
+// halves says what more sources would bring.
+func halves(r *coordinator.PlanReport) string {
+	switch {
+	case r.LeastSeconds == 0:
+		return "no budget makes it wait"
+	case r.Halve == nil:
+		return "more sources do not halve it"
+	}
+	return counted(*r.Halve, "more source") + " would halve it"
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+	"probity/coordinator"
+	"probity/engine"
+)
+
+const (
+	scoredRows  = 20_000
+	scoredAgain = 300 // of each status that is kept
+)
+
+// TestScoresVaryInsideTheirBucket verifies a list of the simulated internet, in the virtual time that the shipped limits take: a
+// score is a signal inside VALID and inside RISKY. Two days later the answers that were kept are asked for again in every form that
+// an answer has, and have the same score in each.
+func TestScoresVaryInsideTheirBucket(t *testing.T) {
+	if raceEnabled {
+		t.Skip("20,000 rows take minutes with the race detector; TestSystemInABubble looks for races")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		network := sim.NewMemNet()
+		server, err := sim.Start(ctx, sim.Config{Seed: bubbleSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+		require.NoError(t, err)
+		var list bytes.Buffer
+		require.NoError(t, sim.WriteList(&list, server.World, scoredRows, bubbleSeed))
+		n := memNode(t, network, server.DNS)
+		require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
+			first := scoredList(ctx, t, n, list.Bytes())
+			requireSpread(t, first)
+			<-time.After(48 * time.Hour)
+			requireOneScore(ctx, t, n, keptRows(first))
+			return nil
+		}))
+		require.NoError(t, n.Close())
+		require.NoError(t, server.Close())
+	})
+}
+
+// scoredRow is a row of a result, in whatever form it was told.
+type scoredRow struct {
+	Email     string
+	Status    string
+	Score     int
+	Reason    string
+	FromCache bool `json:"from_cache"`
+}
+
+// scoredList verifies a list, and holds its result as JSON lines and as a callback has it against the CSV.
+func scoredList(ctx context.Context, t *testing.T, n *node, list []byte) []scoredRow {
+	job, err := n.coordinator.Accept(ctx, coordinator.Upload{Body: bytes.NewReader(list), Options: coordinator.Options{MaxAge: 7 * 24 * time.Hour, MaxHours: maxHours}})
+	require.NoError(t, err)
+	_, err = n.coordinator.Wait(ctx, job.ID)
+	require.NoError(t, err)
+	var sheet, lines, callback bytes.Buffer
+	require.NoError(t, n.coordinator.Results(ctx, job.ID, coordinator.Filter{}, &sheet))
+	require.NoError(t, n.coordinator.Results(ctx, job.ID, coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL}}, &lines))
+	require.NoError(t, n.coordinator.WriteResults(ctx, job.ID, &callback))
+	rows := fromCSV(t, sheet.Bytes())
+	requireSame(t, rows, fromLines(t, lines.Bytes()), "JSON lines")
+	requireSame(t, rows, fromLines(t, callback.Bytes()), "callback")
+	return rows
+}
+
+func requireSame(t *testing.T, want, got []scoredRow, form string) {
+	require.Len(t, got, len(want), form)
+	for i := range want {
+		require.Equal(t, want[i], got[i], form)
+	}
+}
+
+func fromCSV(t *testing.T, text []byte) (rows []scoredRow) {
+	cells, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	require.NoError(t, err)
+	column := func(name string) int { return slices.Index(cells[0], name) }
+	for _, row := range cells[1:] {
+		score, err := strconv.Atoi(row[column("verify_score")])
+		if err != nil {
+			continue // a blank row
+		}
+		rows = append(rows, scoredRow{row[column("email")], row[column("verify_status")], score, row[column("verify_reason")], row[column("verify_from_cache")] == "true"})
+	}
+	return rows
+}
+
+func fromLines(t *testing.T, text []byte) (rows []scoredRow) {
+	for line := range strings.Lines(string(text)) {
+		row := scoredRow{}
+		require.NoError(t, json.Unmarshal([]byte(line), &row))
+		if row.Status != "" {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// requireSpread wants five scores within VALID and within RISKY, three within one reason of RISKY, and every score in its band.
+func requireSpread(t *testing.T, rows []scoredRow) {
+	bands := map[string]engine.Band{}
+	for r := range engine.Reason(engine.Reasons) {
+		bands[r.String()] = r.Band()
+	}
+	status, reason := map[string]map[int]int{}, map[string]map[int]int{}
+	count := func(of map[string]map[int]int, key string, score int) {
+		if of[key] == nil {
+			of[key] = map[int]int{}
+		}
+		of[key][score]++
+	}
+	for _, r := range rows {
+		count(status, r.Status, r.Score)
+		count(reason, r.Reason, r.Score)
+		require.True(t, r.Score >= int(bands[r.Reason].Low) && r.Score <= int(bands[r.Reason].High), "%+v", r)
+	}
+	t.Logf("VALID: %v", status["VALID"])
+	t.Logf("RISKY: %v", status["RISKY"])
+	require.GreaterOrEqual(t, len(status["VALID"]), 5)
+	require.GreaterOrEqual(t, len(status["RISKY"]), 5)
+	require.GreaterOrEqual(t, len(reason["catch_all"]), 3, "%v", reason["catch_all"])
+	require.GreaterOrEqual(t, len(reason["role_account"]), 3, "%v", reason["role_account"])
+}
+
+// keptRows are some rows of each status whose answers a cache keeps.
+func keptRows(rows []scoredRow) (kept []scoredRow) {
+	n, had := map[string]int{}, map[string]bool{}
+	for _, r := range rows {
+		switch r.Reason {
+		case "", "catch_all", "role_account", "mailbox_full", "mailbox_not_found", "mailbox_disabled":
+			if n[r.Status] < scoredAgain && !had[r.Email] {
+				n[r.Status]++
+				had[r.Email] = true
+				kept = append(kept, r)
+			}
+		}
+	}
+	return kept
+}
+
+// requireOneScore asks for kept answers as singles with their details, and in a list: every form tells one score, which age has
+// not made surer.
+func requireOneScore(ctx context.Context, t *testing.T, n *node, before []scoredRow) {
+	list := []byte("email\n")
+	singles := make([]scoredRow, 0, len(before))
+	ask := verifyCmd{Timeout: 10 * time.Second, MaxAge: 7 * 24 * time.Hour, Details: true}
+	for _, r := range before {
+		list = append(append(list, strconv.Quote(r.Email)...), '\n')
+		a, err := ask.ask(ctx, n, r.Email)
+		require.NoError(t, err)
+		var told struct {
+			scoredRow
+			Details struct {
+				ScoreParts []engine.Part `json:"score_parts"`
+			}
+		}
+		require.NoError(t, json.Unmarshal(a.AppendJSON(nil, time.Now()), &told))
+		sum := 0
+		for _, p := range told.Details.ScoreParts {
+			sum += p.Points
+		}
+		require.Equal(t, told.Score, sum, "%+v", told)
+		singles = append(singles, told.scoredRow)
+	}
+	requireSame(t, singles, scoredList(ctx, t, n, list), "list")
+	for i, r := range singles {
+		require.True(t, r.FromCache, "%+v", r)
+		require.Equal(t, before[i].Status, r.Status)
+		require.False(t, r.Status == "VALID" && r.Score >= before[i].Score || r.Status == "INVALID" && r.Score <= before[i].Score, "%+v, two days before %+v", r, before[i])
+	}
+}

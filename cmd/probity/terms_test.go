@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+	"probity/coordinator"
+	"probity/engine"
+)
+
+// TestRespectTermsIsAFlag of every command that asks mail servers, and a variable and a key of the configuration file.
+func TestRespectTermsIsAFlag(t *testing.T) {
+	for _, command := range [][]string{{"serve"}, {"prober"}, {"verify", "-"}, {"doctor"}} {
+		_, k := newCLI(t)
+		got, err := k.Parse(append(command, "--respect-terms"))
+		require.NoError(t, err, command)
+		var variables []string
+		for _, f := range got.Flags() {
+			if f.Name == "respect-terms" {
+				variables = append(variables, f.Envs...)
+			}
+		}
+		require.Equal(t, []string{"PROBITY_RESPECT_TERMS"}, variables, command)
+	}
+	for _, flags := range []probingFlags{{}, {RespectTerms: true}} {
+		table, err := flags.table()
+		require.NoError(t, err)
+		require.Equal(t, !flags.RespectTerms, table.Provider("outlook").Probe)
+		require.True(t, table.Provider("google").Probe)
+		require.Equal(t, flags.RespectTerms, table.Hash() != engine.DefaultTable().Hash())
+	}
+}
+
+// TestRespectedTermsLeaveAReceiverAlone: its addresses are UNKNOWN, and it is not asked; others are.
+func TestRespectedTermsLeaveAReceiverAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		network := sim.NewMemNet()
+		internet, err := sim.Start(ctx, sim.Config{Seed: tenantsSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+		require.NoError(t, err)
+		asked, left := internet.World.Addresses("postfix", 5), internet.World.Addresses("outlook", 5)
+		list := "email\n" + strings.Join(append(asked, left...), "\n") + "\n"
+		n := memNodeOf(t, network, internet.DNS, manyIdentities(1))
+		n.table, err = (&probingFlags{RespectTerms: true}).table()
+		require.NoError(t, err)
+		n.setTable(n.table)
+		var result bytes.Buffer
+		require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
+			job, _ := verifyInTime(t, ctx, n, []byte(list))
+			return n.coordinator.Results(ctx, job.ID, coordinator.Filter{}, &result)
+		}))
+		require.NoError(t, n.Close())
+		require.NoError(t, internet.Close())
+		require.Equal(t, len(left), strings.Count(result.String(), ",smtp_not_checked,"), result.String())
+		seen := map[string]bool{}
+		for _, w := range internet.Referee.Work() {
+			seen[w.Persona] = true
+		}
+		require.Equal(t, map[string]bool{"postfix": true}, seen)
+	})
+}

@@ -1,0 +1,59 @@
+package coordinator
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+)
+
+// TestAnAliasIsToldInDetailsOnly: without them, a result is the same to the byte.
+func TestAnAliasIsToldInDetailsOnly(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	plain := Result{Email: "ann@mask.example", Verdict: engine.Sure(engine.ReasonCatchAll, "decoy/accepted", engine.FlagFree, at)}
+	alias := plain
+	alias.Verdict.Flags |= engine.FlagAlias
+	require.Equal(t, string(plain.AppendJSON(nil, at)), string(alias.AppendJSON(nil, at)))
+
+	row := func(v engine.Verdict) []byte {
+		c := cells{delimiter: ','}
+		return c.append(nil, &answer{v: v})
+	}
+	require.True(t, bytes.Equal(row(plain.Verdict), row(alias.Verdict)), "in CSV neither")
+
+	for _, r := range []*Result{&plain, &alias} {
+		r.Details = true
+		var told struct {
+			Details struct {
+				IsAlias *bool `json:"is_alias"`
+			}
+		}
+		require.NoError(t, json.Unmarshal(r.AppendJSON(nil, at), &told))
+		require.NotNil(t, told.Details.IsAlias)
+		require.Equal(t, r == &alias, *told.Details.IsAlias)
+	}
+}
+
+// otherLists call every address an alias.
+type otherLists struct{ fakeLists }
+
+func (otherLists) Flags(engine.Address) engine.Flags { return engine.FlagAlias }
+
+func TestListsThatAreSetAreInForceAtOnce(t *testing.T) {
+	w := openWorld(t, vfs.NewMem())
+	flags := func() engine.Flags {
+		t.Helper()
+		a, err := w.c.Single(t.Context(), Request{Email: "info@nx.example"})
+		require.NoError(t, err)
+		return a.Verdict.Flags
+	}
+	require.Equal(t, engine.FlagRole, flags())
+	w.c.SetLists(otherLists{})
+	require.Equal(t, engine.FlagAlias, flags())
+	require.NoError(t, w.close(t))
+}

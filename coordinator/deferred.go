@@ -1,0 +1,73 @@
+package coordinator
+
+import (
+	"time"
+
+	"probity/coordinator/jobfiles"
+)
+
+// deferredRows are the rows that were deferred before this start of a job and are not answered: when each is due, and who must ask it.
+// It takes eight bytes for each row of the pages that have some, and goes when the job is split.
+type deferredRows struct {
+	base    time.Time
+	pages   map[uint32]*deferredPage
+	sources []string          // by number; the first is none
+	numbers map[string]uint16 // of the sources
+}
+
+const deferredPageRows = 4 << 10
+
+type deferredPage [deferredPageRows]deferredRow
+
+type deferredRow struct {
+	due     uint32 // seconds since base, or 0: at once
+	source  uint16
+	attempt uint8
+	known   bool
+}
+
+func newDeferredRows(base time.Time) *deferredRows {
+	return &deferredRows{base: base, pages: map[uint32]*deferredPage{}, sources: []string{""}, numbers: map[string]uint16{"": 0}}
+}
+
+// put notes the last deferral of a row.
+func (d *deferredRows) put(row uint32, what jobfiles.Deferral) {
+	p := d.pages[row/deferredPageRows]
+	if p == nil {
+		p = new(deferredPage)
+		d.pages[row/deferredPageRows] = p
+	}
+	due := uint32(0)
+	if after := what.Due.Sub(d.base); !what.Due.IsZero() && after > 0 {
+		due = uint32(min((after+time.Second-1)/time.Second, 1<<32-1))
+	}
+	p[row%deferredPageRows] = deferredRow{due: due, source: d.source(what.Source), attempt: what.Attempt, known: true}
+}
+
+// source is the number of an egress source. More than 65,535 are none of one cluster: their rows may be asked by any.
+func (d *deferredRows) source(name string) uint16 {
+	n, ok := d.numbers[name]
+	if !ok && len(d.sources) < 1<<16 {
+		n = uint16(len(d.sources))
+		d.numbers[name] = n
+		d.sources = append(d.sources, name)
+	}
+	return n
+}
+
+// of is the deferral of a row; the zero value for a row that was not deferred. A nil set has none.
+func (d *deferredRows) of(row uint32) jobfiles.Deferral {
+	if d == nil {
+		return jobfiles.Deferral{}
+	}
+	p := d.pages[row/deferredPageRows]
+	if p == nil || !p[row%deferredPageRows].known {
+		return jobfiles.Deferral{}
+	}
+	x := p[row%deferredPageRows]
+	out := jobfiles.Deferral{Attempt: x.attempt, Source: d.sources[x.source]}
+	if x.due > 0 {
+		out.Due = d.base.Add(time.Duration(x.due) * time.Second)
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package coordinator
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"probity/store"
+)
+
+// recountEvery is how old the count of finished duplicates of a running job may be. A count reads four bytes a row.
+const recountEvery = 2 * time.Second
+
+// duplicateCount is how many duplicates of a running job have the verdict of their first row. It is for people only: where it cannot be
+// counted, the last count stands, and nothing fails.
+type duplicateCount struct {
+	mu     sync.Mutex // guards all below, over the reading of the file: who asks at the same time waits for that count
+	at     time.Time  // of the last try
+	done   int64
+	failed bool // the last try, which is logged already
+}
+
+// duplicatesDone counts again if the last count is old.
+func (l *live) duplicatesDone(now time.Time, oldest time.Duration) int64 {
+	if l.job.Duplicates == 0 {
+		return 0
+	}
+	d := &l.duplicates
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.at.IsZero() && now.Sub(d.at) < oldest {
+		return d.done
+	}
+	n, err := l.c.countDuplicates(l.job, l.answered)
+	if err == nil {
+		d.done = n
+	} else if !d.failed {
+		l.c.tellUncounted(l.job.ID, err)
+	}
+	d.at, d.failed = now, err != nil
+	return d.done
+}
+
+func (c *Coordinator) tellUncounted(job string, err error) {
+	c.log.Error("duplicates that are done cannot be counted: the job shows the last count", "job", job, "error", err)
+}
+
+// countDuplicates counts the duplicates whose first row is answered, in flat memory.
+func (c *Coordinator) countDuplicates(j *store.Job, answered bitset) (done int64, err error) {
+	if j.Duplicates == 0 {
+		return 0, nil
+	}
+	d, err := openDups(c.cfg.FS, c.dir(j.ID), true)
+	if err != nil {
+		return 0, err
+	}
+	var firsts []uint32
+	for from := int64(0); from < j.Rows && err == nil; from += int64(len(firsts)) {
+		firsts, err = d.read(firsts, uint32(from), int(min(j.Rows-from, dupWindow/16)))
+		for _, first := range firsts {
+			if first != 0 && int64(first) <= j.Rows && answered.has(first-1) {
+				done++
+			}
+		}
+	}
+	return done, errors.Join(err, d.Close())
+}

@@ -1,0 +1,236 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"probity/engine"
+	"probity/store"
+)
+
+// Caches is where verdicts are kept: the cache of this process, or those of the nodes of a fleet.
+type Caches interface {
+	// Forget has every cache but those that are done delete an address, given in folded form. It tells how many verdicts each that was
+	// reached had, and which were not. An error says that it is not known which there are.
+	Forget(ctx context.Context, folded string, done func(node string) bool) (reached map[string]int, away []string, err error)
+	// Reachable reports a node that can be told now.
+	Reachable(node string) bool
+}
+
+// EraserConfig is what an Eraser works on.
+type EraserConfig struct {
+	Store   *store.Store
+	Jobs    *Coordinator
+	Caches  Caches                           // nil where they are another process's: erasures wait for that one
+	Answers func(folded string) (int, error) // deletes answers kept for their Idempotency-Key
+	Log     *slog.Logger                     // default: none
+}
+
+// Eraser forgets addresses wherever something is known of one: in the files of jobs, which ask no more for it then, in caches, and in
+// kept answers.
+//
+//  1. A wish is in the state store before anything is deleted, and what was reached is before the next step is begun. A crash, a call
+//     that was given up, a failing disk or a node that is away leave it open, never half done and forgotten.
+//  2. Open wishes are tried again at a start, each minute, and when a node that one waits for is back after it was away. Each step may be done twice.
+//  3. A wish is done when all jobs, kept answers and caches were reached, or a cache that was not has aged the verdict out by itself.
+type Eraser struct {
+	cfg  EraserConfig
+	turn chan struct{} // one erasure at a time
+}
+
+// The rhythm of an Eraser.
+const (
+	cacheLife  = 31 * 24 * time.Hour // of the longest cached verdict
+	eraseLook  = 5 * time.Second     // at nodes that may be back
+	eraseAgain = time.Minute
+)
+
+// NewEraser makes an Eraser. It starts nothing.
+func NewEraser(cfg EraserConfig) *Eraser {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Eraser{cfg, make(chan struct{}, 1)}
+}
+
+// Erase forgets an address. Once the wish is durable the error is nil, and the receipt says what was reached: what was not is Run's to
+// try again, in this process or the next.
+func (r *Eraser) Erase(ctx context.Context, a engine.Address, by string, now time.Time) (store.Erasure, error) {
+	e, err := r.cfg.Store.AskErasure(a.Folded(), by, now)
+	if err != nil {
+		return e, err
+	}
+	if err := r.try(ctx, e.ID); err != nil && ctx.Err() == nil {
+		return e, err
+	}
+	return r.cfg.Store.Erasure(e.ID)
+}
+
+// Run goes on with open wishes until ctx ends or the state store fails.
+func (r *Eraser) Run(ctx context.Context) error {
+	tick := time.NewTicker(eraseLook)
+	defer tick.Stop()
+	tried := map[string]*attempt{} // in this process
+	for {
+		if err := r.tryOpen(ctx, tried); err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// attempt is the last try of an open wish.
+type attempt struct {
+	at   time.Time
+	away map[string]bool // nodes that it waits for and that were seen away since
+}
+
+// tryOpen tries those of the open wishes whose time it is.
+func (r *Eraser) tryOpen(ctx context.Context, tried map[string]*attempt) error {
+	ids, err := r.cfg.Store.OpenErasures()
+	if err != nil {
+		return err
+	}
+	for id := range tried {
+		if !slices.Contains(ids, id) {
+			delete(tried, id)
+		}
+	}
+	for _, id := range ids {
+		last := tried[id]
+		if last != nil && !r.someBack(id, last) && time.Since(last.at) < eraseAgain {
+			continue
+		}
+		last = &attempt{time.Now(), map[string]bool{}}
+		tried[id] = last
+		if err := r.try(ctx, id); err != nil {
+			return err
+		}
+		r.someBack(id, last) // notes which are away
+	}
+	return nil
+}
+
+// someBack reports a wish that waits for a node which was away since the last try and can be told now. One that was there and failed is
+// not back: it has its minute.
+func (r *Eraser) someBack(id string, last *attempt) (back bool) {
+	e, err := r.cfg.Store.Erasure(id)
+	if err != nil || r.cfg.Caches == nil {
+		return false
+	}
+	for _, c := range e.Caches {
+		switch {
+		case !c.Done.IsZero():
+		case !r.cfg.Caches.Reachable(c.Node):
+			last.away[c.Node] = true
+		case last.away[c.Node]:
+			back = true
+		}
+	}
+	return back
+}
+
+// try goes through all that an open wish has yet to reach. What fails is written into the wish, and the next step is taken all the
+// same; an error is the state store's, or that ctx has ended.
+func (r *Eraser) try(ctx context.Context, id string) error {
+	if err := acquire(ctx, r.turn); err != nil {
+		return err
+	}
+	defer func() { <-r.turn }()
+	e, err := r.cfg.Store.Erasure(id)
+	if err != nil || !e.Open() {
+		return err
+	}
+	was := e.Fault
+	e.Tried = time.Now().UTC()
+	var faults []string
+	for _, step := range [...]func(context.Context, *store.Erasure) error{r.jobs, r.answers, r.caches} {
+		err := step(ctx, &e)
+		if errors.Is(err, store.ErrBroken) || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		if err != nil {
+			faults = append(faults, strings.ReplaceAll(err.Error(), e.Address, erasedText))
+		}
+		e.Fault = strings.Join(faults, "; ")
+		if err := r.cfg.Store.SaveErasure(&e); err != nil {
+			return err
+		}
+	}
+	waits := slices.ContainsFunc(e.Caches, func(c store.ErasedCache) bool { return c.Done.IsZero() && e.Tried.Before(c.Until) })
+	switch {
+	case e.Fault == "" && !waits:
+		e.Done = time.Now().UTC()
+		return r.cfg.Store.SaveErasure(&e)
+	case e.Fault != was:
+		r.cfg.Log.Warn("an erasure is not finished: it is tried again each minute", "erasure", e.ID, "error", e.Fault)
+	}
+	return nil
+}
+
+// jobs is the step through the files of jobs. Which name the address is on the disk before one is changed.
+func (r *Eraser) jobs(ctx context.Context, e *store.Erasure) error {
+	if e.JobsDone {
+		return nil
+	}
+	left, err := r.cfg.Jobs.Erase(ctx, e.Address, e.JobsLeft, func(job string, rows int64) error {
+		if e.Jobs == nil {
+			e.Jobs = map[string]int64{}
+		}
+		e.Jobs[job] = max(e.Jobs[job], rows)
+		e.JobCount, e.Rows = int64(len(e.Jobs)), 0
+		for _, n := range e.Jobs {
+			e.Rows += n
+		}
+		return r.cfg.Store.SaveErasure(e)
+	})
+	e.JobsLeft, e.JobsDone = left, err == nil
+	return err
+}
+
+func (r *Eraser) answers(_ context.Context, e *store.Erasure) error {
+	n, err := r.cfg.Answers(e.Address)
+	e.Answers += int64(n)
+	return err
+}
+
+var errNoCaches = errors.New("the caches are told when the server runs")
+
+// caches is the step through all nodes that were not told yet.
+func (r *Eraser) caches(ctx context.Context, e *store.Erasure) error {
+	if r.cfg.Caches == nil {
+		return errNoCaches
+	}
+	at := func(node string) *store.ErasedCache {
+		for i := range e.Caches {
+			if e.Caches[i].Node == node {
+				return &e.Caches[i]
+			}
+		}
+		e.Caches = append(e.Caches, store.ErasedCache{Node: node, Until: e.Asked.Add(cacheLife)})
+		return &e.Caches[len(e.Caches)-1]
+	}
+	reached, away, err := r.cfg.Caches.Forget(ctx, e.Address, func(node string) bool {
+		return slices.ContainsFunc(e.Caches, func(c store.ErasedCache) bool { return c.Node == node && !c.Done.IsZero() })
+	})
+	for node, verdicts := range reached {
+		c := at(node)
+		c.Verdicts, c.Done, c.Until = int64(verdicts), time.Now().UTC(), time.Time{}
+	}
+	for _, node := range away {
+		at(node)
+	}
+	if err != nil {
+		return fmt.Errorf("caches: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package coordinator
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"probity/engine"
+)
+
+// TestOwnersOfKindsAreStable: a release that moved the keys of narrow and wide providers would ask every receiver from another
+// source, and pinned rows from one that never asked them.
+func TestOwnersOfKindsAreStable(t *testing.T) {
+	names := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}
+	r := newRoster(viewOf(true, names...), membersOf(names...), nil, rosterNow)
+	got := map[string]string{}
+	for _, host := range []string{"mx.example.org", "mx1.example.net", "smtp-in.orange.fr", "aspmx.l.google.com", "mx00.gmx.net"} {
+		for _, address := range []string{"ann@example.org", "bob@example.net", "ann@gmail.com", "bob@gmail.com", "ann@web.de"} {
+			route := routeTo(t, host)
+			k, narrow := keyOf(route, addressAt(t, address))
+			got[host] += fmt.Sprint(narrow)[:1] + r.owner(k, narrow, route.Provider, "", rosterNow).identity[8:] + " "
+		}
+	}
+	require.Equal(t, map[string]string{
+		"mx.example.org": "t4 t4 t4 t4 t4 ", "mx1.example.net": "t1 t1 t1 t1 t1 ", "smtp-in.orange.fr": "t3 t3 t3 t3 t3 ",
+		"aspmx.l.google.com": "f2 f4 f3 f1 f4 ", "mx00.gmx.net": "f2 f4 f2 f2 f4 ",
+	}, got)
+}
+
+// tenantsRoute is a route to a provider with tenants, of which so many sources may ask.
+func tenantsRoute(t require.TestingT, fleetSources int) *engine.Route {
+	table, err := engine.ParseTable(fmt.Appendf(nil, "[[provider]]\nid = \"gate\"\nname = \"Gate\"\nmx = [\".gate.example\"]\ntenants = true\nfleet_sources = %d\n", fleetSources))
+	require.NoError(t, err)
+	r := table.NewRoute([]engine.MX{{Host: "in.gate.example"}})
+	return &r
+}
+
+// TestTenantsStayAtOneSource: all of a domain has one source, pinned or not, and waits for it while it is away or changes, as a
+// narrow route does; the domains have different ones.
+func TestTenantsStayAtOneSource(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	route, members := tenantsRoute(t, 0), membersOf(names...)
+	r := newRoster(viewOf(true, names...), members, nil, rosterNow)
+	fewer := newRoster(viewOf(true, names[:3]...), members, r, rosterNow)
+	away := newRoster(viewOf(false, names...), members, nil, rosterNow)
+	seen := map[string]int{}
+	for i := range 400 {
+		domain := fmt.Sprintf("d%d.example", i)
+		k, narrow := keyOf(route, addressAt(t, "ann@"+domain))
+		other, _ := keyOf(route, addressAt(t, "bob@"+domain))
+		require.True(t, narrow)
+		require.Equal(t, k, other)
+		is := r.owner(k, narrow, route.Provider, "", rosterNow)
+		seen[is.identity]++
+		require.True(t, is.ready())
+		for _, pinned := range names {
+			require.Equal(t, is.identity, r.owner(k, narrow, route.Provider, pinned, rosterNow).identity)
+		}
+		require.Equal(t, is.identity, away.owner(k, narrow, route.Provider, "", rosterNow).identity)
+		single := away.single(k, narrow, route.Provider, nil, rosterNow)
+		require.False(t, single.ready(), "no other source answers for it")
+		after := fewer.owner(k, narrow, route.Provider, "", rosterNow)
+		require.Equal(t, is.identity != "d", after.identity == is.identity, "only the domains of the source that left move")
+		require.Equal(t, is.identity != "d", after.ready(), "and rest until it has closed its connections")
+		require.Equal(t, is.identity == "d", (&part{owner: is, keys: []narrowKey{{k, route.Provider}}}).moved(fewer), "what is under way comes back")
+	}
+	require.Len(t, seen, 4)
+	for name, n := range seen {
+		require.InDelta(t, 100, n, 5*8.7, name) // five standard deviations
+	}
+}
+
+// TestFleetSourcesBoundWhoAsks: however many sources come and go, no more than fleet_sources ask a provider at one time.
+func TestFleetSourcesBoundWhoAsks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, most := rapid.IntRange(1, 12).Draw(t, "sources"), rapid.IntRange(1, 5).Draw(t, "fleet_sources")
+		var names []string
+		for i := range n {
+			names = append(names, fmt.Sprintf("192.0.2.%d", i))
+		}
+		route := tenantsRoute(t, most)
+		r := newRoster(viewOf(true, names...), membersOf(names...), nil, rosterNow)
+		asked := map[string]bool{}
+		for i := range 200 {
+			k, narrow := keyOf(route, addressAt(t, fmt.Sprintf("ann@d%d.example", i)))
+			asked[r.owner(k, narrow, route.Provider, "", rosterNow).identity] = true
+		}
+		require.Len(t, asked, min(n, most))
+	})
+}

@@ -1,0 +1,280 @@
+package jobfiles
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"probity/engine"
+)
+
+// The rows log of a running job is groups, one after another, each at a multiple of eight bytes:
+//
+//	magic     8 bytes; its last two are the version and its complement, so that no single bit makes another version of it
+//	number    uint64, from 1 up
+//	previous  uint64, the checksum of the group before; 0 in the first
+//	durable   uint64, the number of the last group that was durable when this one was made
+//	answers, deferred, names   uint32 each: how many answers and deferrals, how many bytes of names
+//	          uint32, zero
+//	names     each its length as a uvarint and its text, padded to a multiple of eight bytes
+//	answers   row uint32, Record
+//	deferred  row uint32, attempt uint32, due int64 in milliseconds since 1970 or 0, source uint32
+//	          zeros to a multiple of eight bytes
+//	checksum  uint64, xxh3 of all of the group before it
+//
+// A name is referred to by where it begins in its group, counted in eights of bytes. Numbers are little-endian.
+const (
+	groupMagic   = "prbrow\x02\xfd"
+	groupVersion = 6 // where in it the version begins
+	groupHeader  = 48
+	groupSum     = 8
+	nameAlign    = 8
+
+	entryBytes    = 4 + RecordBytes
+	deferredBytes = 4 + 4 + 8 + 4
+
+	groupEntries = 8 << 10   // answers of one group; as many deferrals
+	groupNames   = 512 << 10 // bytes of names after which a group ends
+	nameMax      = 8 << 10   // bytes of a name; longer ones are cut
+	rowNames     = 5         // that one row may add: those of its record, and its source
+	namesMost    = groupNames + rowNames*(nameMax+2*nameAlign)
+)
+
+var (
+	// ErrDamaged is wrapped by what is wrong with the bytes of a job's own files: it ends that job and no other.
+	ErrDamaged = errors.New("a file of the job is damaged")
+	// ErrVersion means a file of a format that this program does not know.
+	ErrVersion = errors.New("made by another version of Probity")
+)
+
+// Row is what the log learns of a row: its answer, or when and by whom it is asked again, or both.
+type Row struct {
+	Number     uint32
+	Kind       Kind            // None where there is only a deferral
+	Verdict    *engine.Verdict // nil where there is only a deferral
+	MX         string
+	Suggestion string
+
+	Deferred bool
+	Deferral Deferral
+}
+
+// Deferral is when a row is asked again.
+type Deferral struct {
+	Due     time.Time // with milliseconds; zero: at once
+	Attempt uint8     // how often it was asked
+	Source  string    // the egress source that must ask; empty for any
+}
+
+// group gathers rows that become one group of the log.
+type group struct {
+	names    []byte
+	answers  []byte
+	deferred []byte
+	known    map[string]uint32
+}
+
+func newGroup() *group { return &group{known: map[string]uint32{}} }
+
+func (g *group) reset() {
+	g.names, g.answers, g.deferred = g.names[:0], g.answers[:0], g.deferred[:0]
+	clear(g.known)
+}
+
+func (g *group) empty() bool { return len(g.answers)+len(g.deferred) == 0 }
+
+func (g *group) full() bool {
+	return len(g.answers) >= groupEntries*entryBytes || len(g.deferred) >= groupEntries*deferredBytes || len(g.names) >= groupNames
+}
+
+// size is the bytes that it holds.
+func (g *group) size() int { return len(g.names) + len(g.answers) + len(g.deferred) }
+
+// name is what a name is referred to by.
+func (g *group) name(s string) uint32 {
+	if s == "" {
+		return 0
+	}
+	s = s[:min(len(s), nameMax)]
+	if at, ok := g.known[s]; ok {
+		return at
+	}
+	at := uint32((groupHeader + len(g.names)) / nameAlign)
+	g.names = append(binary.AppendUvarint(g.names, uint64(len(s))), s...)
+	for len(g.names)%nameAlign != 0 {
+		g.names = append(g.names, 0)
+	}
+	g.known[s] = at
+	return at
+}
+
+// add adds what is learnt of a row.
+func (g *group) add(r *Row) {
+	if r.Kind != None {
+		rec := NewRecord(r.Kind, r.Verdict)
+		g.addRecord(r.Number, &rec, [...]string{NameProvider: r.Verdict.ProviderName, NameRule: r.Verdict.Rule, NameMX: r.MX, NameSuggestion: r.Suggestion})
+	}
+	if r.Deferred {
+		g.addDeferral(r.Number, &r.Deferral)
+	}
+}
+
+func (g *group) addRecord(row uint32, rec *Record, names [4]string) {
+	own := *rec
+	var refs Refs
+	for i := range names {
+		refs[i] = g.name(names[i])
+	}
+	own.SetRefs(refs)
+	g.answers = append(binary.LittleEndian.AppendUint32(g.answers, row), own[:]...)
+}
+
+func (g *group) addDeferral(row uint32, d *Deferral) {
+	le := binary.LittleEndian
+	due := int64(0)
+	if !d.Due.IsZero() {
+		due = d.Due.UnixMilli()
+	}
+	source := g.name(d.Source)
+	g.deferred = le.AppendUint32(le.AppendUint32(g.deferred, row), uint32(d.Attempt))
+	g.deferred = le.AppendUint32(le.AppendUint64(g.deferred, uint64(due)), source)
+}
+
+// appendTo appends the group as it stands in the log, and gives its checksum.
+func (g *group) appendTo(dst []byte, number, previous, durable uint64) ([]byte, uint64) {
+	le := binary.LittleEndian
+	from := len(dst)
+	dst = append(dst, groupMagic...)
+	for _, n := range [...]uint64{number, previous, durable} {
+		dst = le.AppendUint64(dst, n)
+	}
+	for _, n := range [...]int{len(g.answers) / entryBytes, len(g.deferred) / deferredBytes, len(g.names), 0} {
+		dst = le.AppendUint32(dst, uint32(n))
+	}
+	dst = append(append(append(dst, g.names...), g.answers...), g.deferred...)
+	for (len(dst)-from)%nameAlign != 0 {
+		dst = append(dst, 0)
+	}
+	sum := xxh3.Hash(dst[from:])
+	return le.AppendUint64(dst, sum), sum
+}
+
+// Group is a group of a rows log as it was read. It is valid until the function that it was given to returns.
+type Group struct {
+	At int64 // where it begins in the log
+
+	bytes    []byte
+	number   uint64
+	previous uint64
+	durable  uint64
+	sum      uint64
+	names    int // where they end in bytes
+	answers  []byte
+	deferred []byte
+}
+
+// Length is the length of the group in the log.
+func (g *Group) Length() int { return len(g.bytes) }
+
+// Answers are the answers of the group, in the order in which they came. A record may be changed; its names are the group's.
+func (g *Group) Answers() iter.Seq2[uint32, *Record] {
+	return func(yield func(uint32, *Record) bool) {
+		for e := g.answers; len(e) > 0; e = e[entryBytes:] {
+			if !yield(binary.LittleEndian.Uint32(e), (*Record)(e[4:])) {
+				return
+			}
+		}
+	}
+}
+
+// Deferred calls visit with the deferrals of the group, in the order in which they came.
+func (g *Group) Deferred(visit func(row uint32, d Deferral) error) error {
+	le := binary.LittleEndian
+	for e := g.deferred; len(e) > 0; e = e[deferredBytes:] {
+		d := Deferral{Attempt: uint8(min(le.Uint32(e[4:]), 255))}
+		if due := int64(le.Uint64(e[8:])); due != 0 {
+			d.Due = time.UnixMilli(due).UTC()
+		}
+		var err error
+		if d.Source, err = g.Name(le.Uint32(e[16:])); err != nil {
+			return err
+		}
+		if err := visit(le.Uint32(e), d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Name is the name that a record of the group refers to.
+func (g *Group) Name(ref uint32) (string, error) {
+	if ref == 0 {
+		return "", nil
+	}
+	at := int64(ref) * nameAlign
+	if at < groupHeader || at >= int64(g.names) {
+		return "", fmt.Errorf("rows log: group %d has no name at %d: %w", g.number, at, ErrDamaged)
+	}
+	n, used := binary.Uvarint(g.bytes[at:g.names])
+	if used <= 0 || n > nameMax || at+int64(used)+int64(n) > int64(g.names) {
+		return "", fmt.Errorf("rows log: group %d has no name at %d: %w", g.number, at, ErrDamaged)
+	}
+	return string(g.bytes[at+int64(used) : at+int64(used)+int64(n)]), nil
+}
+
+// Global is what ReadName knows a name by.
+func (g *Group) Global(ref uint32) uint32 {
+	if ref == 0 {
+		return 0
+	}
+	return uint32(g.At/nameAlign) + ref
+}
+
+// groupLength is the length of the group with a header, 0 if that is none.
+func groupLength(head []byte) int {
+	le := binary.LittleEndian
+	if string(head[:len(groupMagic)]) != groupMagic {
+		return 0
+	}
+	answers, deferred, names := le.Uint32(head[32:]), le.Uint32(head[36:]), le.Uint32(head[40:])
+	if answers > groupEntries || deferred > groupEntries || names > namesMost || names%nameAlign != 0 || answers+deferred == 0 || le.Uint32(head[44:]) != 0 {
+		return 0
+	}
+	n := groupHeader + int(names) + int(answers)*entryBytes + int(deferred)*deferredBytes
+	return n + -n&(nameAlign-1) + groupSum
+}
+
+// read takes the group that b holds from its first to its last byte. It reports whether its checksum is right.
+func (g *Group) read(b []byte, at int64) bool {
+	le := binary.LittleEndian
+	end := len(b) - groupSum
+	if g.sum = le.Uint64(b[end:]); xxh3.Hash(b[:end]) != g.sum {
+		return false
+	}
+	g.At, g.bytes = at, b
+	g.number, g.previous, g.durable = le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:])
+	answers, deferred := int(le.Uint32(b[32:])), int(le.Uint32(b[36:]))
+	g.names = groupHeader + int(le.Uint32(b[40:]))
+	g.answers = b[g.names : g.names+answers*entryBytes]
+	g.deferred = b[g.names+answers*entryBytes:][:deferred*deferredBytes]
+	return true
+}
+
+// EachName calls visit with each name of the group.
+func (g *Group) EachName(visit func(name string)) error {
+	for at := groupHeader; at < g.names; {
+		s, err := g.Name(uint32(at / nameAlign))
+		if err != nil {
+			return err
+		}
+		visit(s)
+		_, used := binary.Uvarint(g.bytes[at:g.names])
+		at += used + len(s)
+		at += -at & (nameAlign - 1)
+	}
+	return nil
+}

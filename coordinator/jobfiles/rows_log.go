@@ -1,0 +1,259 @@
+package jobfiles
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const (
+	logPending    = 8 << 20   // bytes that wait for a sync before answers must wait
+	logFlushBytes = 256 << 10 // that are synced at once
+	// FlushAfter is how long rows of a log wait for others before they are synced together.
+	FlushAfter = 50 * time.Millisecond
+)
+
+// logMost bounds a log: the names of a group are found by 32 bits that count eights of bytes.
+const logMost = 31 << 30
+
+var errLogFull = errors.New("the log of the job's rows is over 31 GiB")
+
+// RowsLog is the log of a running job, open to append to it. One goroutine writes; rows that are added meanwhile share its next sync.
+type RowsLog struct {
+	f       *tail
+	number  uint64 // of the last group
+	sum     uint64 // its checksum
+	durable uint64
+	buf     []byte // of the group that is written
+	after   func() time.Duration
+
+	mu      sync.Mutex // guards all below; never held over I/O
+	moved   sync.Cond
+	current *group
+	sealed  []*group  // full ones, before current
+	pending int       // bytes of all of these
+	since   time.Time // when the oldest pending row came
+	wrote   bool
+	running bool
+	closing bool
+	err     error
+
+	wake chan struct{}
+	done chan struct{}
+}
+
+// groups are kept for the next logs, whosever.
+var groups = sync.Pool{New: func() any { return newGroup() }}
+
+// OpenRows reads the log from its start, calls visit with each group, and is ready to append after the last whole one. after says how
+// long a row may wait for its sync; nil is FlushAfter. Rows are written once Start was called.
+func OpenRows(fs vfs.FS, path string, after func() time.Duration, visit func(*Group) error) (*RowsLog, LogEnd, error) {
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, LogEnd{}, err
+	}
+	end, err := ReadRows(f, visit)
+	if err == nil {
+		err = f.SyncData() // what was read counts as durable
+	}
+	if err != nil {
+		return nil, end, errors.Join(err, f.Close())
+	}
+	if after == nil {
+		after = func() time.Duration { return FlushAfter }
+	}
+	l := &RowsLog{
+		f: &tail{f: f, end: end.At}, number: end.number, sum: end.sum, durable: end.number, after: after, current: groups.Get().(*group),
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	l.moved.L = &l.mu
+	return l, end, nil
+}
+
+// Start begins to write, in a goroutine that Close ends.
+func (l *RowsLog) Start() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running = true
+	go l.run()
+}
+
+func (l *RowsLog) run() {
+	defer close(l.done)
+	for {
+		batch, more := l.collect()
+		if len(batch) > 0 {
+			err := l.write(batch)
+			l.settle(batch, err)
+			if err != nil {
+				return // after a failed sync nothing is known of this file
+			}
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// collect waits until there is something worth a sync, and takes it.
+func (l *RowsLog) collect() (batch []*group, more bool) {
+	for {
+		l.mu.Lock()
+		waited, after := time.Since(l.since), l.after()
+		if l.closing || l.pending > 0 && (l.pending >= logFlushBytes || waited >= after) {
+			batch, more = l.take(), !l.closing
+			l.mu.Unlock()
+			return batch, more
+		}
+		wait := time.Duration(-1)
+		if l.pending > 0 {
+			wait = after - waited
+		}
+		l.mu.Unlock()
+		l.sleep(wait)
+	}
+}
+
+// take takes all that is pending. The lock is held.
+func (l *RowsLog) take() []*group {
+	batch := l.sealed
+	l.sealed = nil
+	if !l.current.empty() {
+		batch = append(batch, l.current)
+		l.current = groups.Get().(*group)
+	}
+	return batch
+}
+
+func (l *RowsLog) sleep(d time.Duration) {
+	if d < 0 {
+		<-l.wake
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-l.wake:
+	case <-t.C:
+	}
+}
+
+// write makes groups durable.
+func (l *RowsLog) write(batch []*group) error {
+	for _, g := range batch {
+		if err := l.append(g); err != nil {
+			return err
+		}
+	}
+	if err := l.f.f.SyncData(); err != nil {
+		return err
+	}
+	l.durable = l.number
+	return nil
+}
+
+// append writes a group behind the last one.
+func (l *RowsLog) append(g *group) error {
+	if l.f.end > logMost {
+		return errLogFull
+	}
+	b, sum := g.appendTo(l.buf[:0], l.number+1, l.sum, l.durable)
+	if _, err := l.f.add(b); err != nil {
+		return err
+	}
+	l.buf, l.sum = b, sum
+	l.number++
+	return nil
+}
+
+// settle tells those who wait what became of groups.
+func (l *RowsLog) settle(batch []*group, err error) {
+	size := 0
+	for _, g := range batch {
+		size += g.size()
+		g.reset()
+		groups.Put(g)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending -= size
+	l.err = err
+	l.wrote = l.wrote || err == nil
+	l.moved.Broadcast()
+}
+
+// Wrote reports that rows were made durable since the log was opened.
+func (l *RowsLog) Wrote() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.wrote
+}
+
+// Add adds rows. It waits while 8 MiB wait for their sync. Its error is that of an earlier write: nothing more goes into this log.
+func (l *RowsLog) Add(rows []Row) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.pending > logPending && l.err == nil {
+		l.moved.Wait()
+	}
+	if l.err != nil {
+		return l.err
+	}
+	was := l.pending
+	if was == 0 {
+		l.since = time.Now()
+	}
+	for i := range rows {
+		if l.current.full() {
+			l.sealed = append(l.sealed, l.current)
+			l.current = groups.Get().(*group)
+		}
+		before := l.current.size()
+		l.current.add(&rows[i])
+		l.pending += l.current.size() - before
+	}
+	if was == 0 || was < logFlushBytes && l.pending >= logFlushBytes {
+		l.poke()
+	}
+	return nil
+}
+
+func (l *RowsLog) poke() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close writes what is pending, if Start was called, and closes the file.
+func (l *RowsLog) Close() error {
+	l.mu.Lock()
+	l.closing = true
+	running := l.running
+	l.mu.Unlock()
+	if running {
+		l.poke()
+		<-l.done
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return errors.Join(l.err, l.f.f.Close())
+}
+
+// tail is a file that grows at its end. A write that failed is overwritten by the next: nothing refers to it.
+type tail struct {
+	f   vfs.File
+	end int64
+}
+
+// add writes b at the end and gives its offset.
+func (t *tail) add(b []byte) (int64, error) {
+	at := t.end
+	if _, err := t.f.WriteAt(b, at); err != nil {
+		return 0, err
+	}
+	t.end += int64(len(b))
+	return at, nil
+}

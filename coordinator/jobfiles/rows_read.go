@@ -1,0 +1,169 @@
+package jobfiles
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// LogEnd is where a rows log ends, and what was wrong before that.
+type LogEnd struct {
+	At      int64 // where the next group goes
+	Damaged int   // groups that were durable once and cannot be read any more; the rows in them count as not answered
+
+	number, sum uint64 // of the last group
+}
+
+// ReadRows calls visit with each whole group of a rows log in the order in which they were written.
+//
+// What a crash cut off is the end of the log; what it left behind the end, of an earlier end, is not read. A group that cannot be read
+// is damage if a later group says that it was durable: it is counted and passed over.
+func ReadRows(f io.ReaderAt, visit func(*Group) error) (LogEnd, error) {
+	r := rowsReader{f: f, buf: make([]byte, groupHeader)}
+	var end LogEnd
+	for {
+		ok, err := r.group(end.At)
+		if err != nil {
+			return end, err
+		}
+		if !ok || r.g.number != end.number+1 || r.g.previous != end.sum {
+			if ok, err = r.resume(end); err != nil || !ok {
+				return end, err
+			}
+			end.Damaged += int(r.g.number - end.number - 1)
+		}
+		if err := visit(&r.g); err != nil {
+			return end, err
+		}
+		end.At, end.number, end.sum = r.g.At+int64(r.g.Length()), r.g.number, r.g.sum
+	}
+}
+
+// ReadGroup reads the group at a place of the log again.
+func ReadGroup(f io.ReaderAt, at int64, visit func(*Group) error) error {
+	r := rowsReader{f: f, buf: make([]byte, groupHeader)}
+	ok, err := r.group(at)
+	if err == nil && !ok {
+		err = fmt.Errorf("rows log: group at %d: %w", at, ErrDamaged)
+	}
+	if err != nil {
+		return err
+	}
+	return visit(&r.g)
+}
+
+type rowsReader struct {
+	f   io.ReaderAt
+	buf []byte
+	g   Group
+}
+
+// group reads the group at a place. It reports false where there is none that is whole.
+func (r *rowsReader) group(at int64) (bool, error) {
+	r.buf = r.buf[:groupHeader]
+	if whole, err := r.full(r.buf, at); err != nil || !whole {
+		return false, err
+	}
+	n := groupLength(r.buf)
+	if n == 0 {
+		return false, nil
+	}
+	if cap(r.buf) < n {
+		r.buf = append(make([]byte, 0, n+n/4), r.buf...)
+	}
+	r.buf = r.buf[:n]
+	if whole, err := r.full(r.buf[groupHeader:], at+groupHeader); err != nil || !whole {
+		return false, err
+	}
+	return r.g.read(r.buf, at), nil
+}
+
+// full fills b; it reports false where the file ends before.
+func (r *rowsReader) full(b []byte, at int64) (bool, error) {
+	n, err := r.f.ReadAt(b, at)
+	if n == len(b) {
+		return true, nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return false, fmt.Errorf("rows log: %d bytes at %d: %w", len(b), at, err)
+}
+
+const searchBytes = 1 << 20 // of the log looked through at one time
+
+// resume looks for the next group that says that the one after end was durable. Where there is none, that one is the torn end, unless
+// a program that is newer wrote it.
+func (r *rowsReader) resume(end LogEnd) (bool, error) {
+	buf := make([]byte, searchBytes+groupHeader)
+	for base := end.At; ; base += searchBytes {
+		n, err := r.f.ReadAt(buf, base)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return false, fmt.Errorf("rows log: %w", err)
+		}
+		for at := 0; at < min(n, searchBytes); at += nameAlign {
+			found := bytes.Index(buf[at:n], []byte(groupMagic))
+			if found < 0 {
+				break
+			}
+			at += found &^ (nameAlign - 1)
+			if found%nameAlign != 0 {
+				continue
+			}
+			ok, err := r.group(base + int64(at))
+			if err != nil || ok && r.g.number > end.number+1 && r.g.durable > end.number {
+				return ok && err == nil, err
+			}
+		}
+		if n < len(buf) {
+			break
+		}
+	}
+	return false, r.version(end)
+}
+
+// version reports the format of a log that begins with a group of another version of this program.
+func (r *rowsReader) version(end LogEnd) error {
+	if end.At > 0 {
+		return nil
+	}
+	head := make([]byte, len(groupMagic))
+	if whole, err := r.full(head, 0); err != nil || !whole {
+		return err
+	}
+	if v := head[groupVersion]; string(head[:groupVersion]) == groupMagic[:groupVersion] && head[groupVersion+1] == ^v && v != groupMagic[groupVersion] {
+		return fmt.Errorf("%w: the rows log has version %d and this program knows %d: use the newer program that wrote it", ErrVersion, v, groupMagic[groupVersion])
+	}
+	return nil
+}
+
+const nameReadBytes = 512 // that one read of a name has; longer ones take two
+
+// ReadName reads a name of a group of the log by its global number.
+func ReadName(f io.ReaderAt, ref uint32) (string, error) {
+	if ref == 0 {
+		return "", nil
+	}
+	at := int64(ref) * nameAlign
+	var short [nameReadBytes]byte
+	got, err := f.ReadAt(short[:], at)
+	n, used := binary.Uvarint(short[:got])
+	if used <= 0 || n > nameMax {
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return "", errors.Join(err, fmt.Errorf("rows log: no name at %d: %w", at, ErrDamaged))
+	}
+	if used+int(n) <= got {
+		return string(short[used : used+int(n)]), nil
+	}
+	b := make([]byte, n)
+	r := rowsReader{f: f}
+	whole, err := r.full(b, at+int64(used))
+	if err == nil && !whole {
+		err = fmt.Errorf("rows log: no name at %d: %w", at, ErrDamaged)
+	}
+	return string(b), err
+}

@@ -1,0 +1,294 @@
+package jobfiles
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"probity/engine"
+)
+
+// told is what a log says of one row, for comparison.
+type told struct {
+	row      uint32
+	kind     Kind
+	reason   engine.Reason
+	names    [4]string
+	deferral Deferral
+}
+
+// readAll reads a log.
+func readAll(t require.TestingT, fs vfs.FS, path string) (all []told, end LogEnd) {
+	f, err := fs.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	end, err = ReadRows(f, func(g *Group) error {
+		got, err := tellGroup(f, g)
+		all = append(all, got...)
+		return err
+	})
+	require.NoError(t, err)
+	return all, end
+}
+
+// tellGroup is what a group says; its names are read in both ways that there are.
+func tellGroup(f io.ReaderAt, g *Group) (all []told, err error) {
+	for row, rec := range g.Answers() {
+		x := told{row: row, kind: rec.Kind(), reason: rec.Reason()}
+		for i, ref := range rec.Refs() {
+			if x.names[i], err = g.Name(ref); err != nil {
+				return nil, err
+			}
+			if again, err := ReadName(f, g.Global(ref)); err != nil || again != x.names[i] {
+				return nil, fmt.Errorf("%q is read as %q: %w", x.names[i], again, err)
+			}
+		}
+		all = append(all, x)
+	}
+	return all, g.Deferred(func(row uint32, d Deferral) error {
+		all = append(all, told{row: row, deferral: d})
+		return nil
+	})
+}
+
+func answer(row uint32, name string) Row {
+	v := engine.Sure(engine.ReasonMailboxNotFound, "rule/"+name, 0, time.UnixMilli(1_700_000_000_000))
+	v.ProviderName = name
+	return Row{Number: row, Kind: Final, Verdict: &v, MX: "mx." + name, Suggestion: ""}
+}
+
+// writeLog writes batches, each with a sync of its own.
+func writeLog(t testing.TB, fs vfs.FS, path string, batches ...[]Row) {
+	for _, rows := range batches {
+		l, _, err := OpenRows(fs, path, nil, func(*Group) error { return nil })
+		require.NoError(t, err)
+		l.Start()
+		require.NoError(t, l.Add(rows))
+		require.NoError(t, l.Close())
+	}
+}
+
+func readFile(t testing.TB, fs vfs.FS, path string) []byte {
+	f, err := fs.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	require.NoError(t, err)
+	return b
+}
+
+func writeFile(t testing.TB, fs vfs.FS, path string, b []byte) {
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	_, err = f.Write(slices.Clone(b))
+	require.NoError(t, errors.Join(err, f.Close()))
+}
+
+func TestALogReadsBackWhatWasAdded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		fs := vfs.NewMem()
+		var want []told
+		for range rapid.IntRange(1, 4).Draw(t, "starts") {
+			l, end, err := OpenRows(fs, "rows", nil, func(*Group) error { return nil })
+			require.NoError(t, err)
+			require.Zero(t, end.Damaged)
+			l.Start()
+			for range rapid.IntRange(0, 3).Draw(t, "adds") {
+				rows, said := drawRows(t)
+				require.NoError(t, l.Add(rows))
+				want = append(want, said...)
+			}
+			require.NoError(t, l.Close())
+		}
+		got, _ := readAll(t, fs, "rows")
+		require.ElementsMatch(t, want, got)
+	})
+}
+
+func drawRows(t *rapid.T) (rows []Row, said []told) {
+	names := rapid.SampledFrom([]string{"", "google", "Ä mx1.example mx2.example", strings.Repeat("x", 300), strings.Repeat("y", nameMax)})
+	for range rapid.IntRange(1, 30).Draw(t, "rows") {
+		r := Row{Number: rapid.Uint32().Draw(t, "row"), Kind: Kind(rapid.IntRange(int(None), int(Provisional)).Draw(t, "kind"))}
+		if r.Kind != None {
+			v := engine.Sure(engine.ReasonMailboxNotFound, names.Draw(t, "rule"), 0, time.UnixMilli(1_700_000_000_000))
+			v.ProviderName, r.Verdict, r.MX, r.Suggestion = names.Draw(t, "provider"), &v, names.Draw(t, "mx"), names.Draw(t, "suggestion")
+			said = append(said, told{row: r.Number, kind: r.Kind, reason: v.Reason, names: [4]string{v.ProviderName, v.Rule, r.MX, r.Suggestion}})
+		}
+		if r.Deferred = r.Kind != Final; r.Deferred {
+			r.Deferral = Deferral{Attempt: rapid.Uint8().Draw(t, "attempt"), Source: names.Draw(t, "source")}
+			if rapid.Bool().Draw(t, "due") {
+				r.Deferral.Due = time.UnixMilli(rapid.Int64Range(1, 1<<41).Draw(t, "at")).UTC()
+			}
+			said = append(said, told{row: r.Number, deferral: r.Deferral})
+		}
+		rows = append(rows, r)
+	}
+	return rows, said
+}
+
+// TestALogThatWasCutIsAShorterLog cuts a log at every byte. What remains are its first groups, it is no damage, and more can be added.
+func TestALogThatWasCutIsAShorterLog(t *testing.T) {
+	fs := vfs.NewMem()
+	writeLog(t, fs, "rows", []Row{answer(1, "a")}, []Row{answer(2, "b"), answer(3, "a")}, []Row{answer(4, "c")})
+	whole := readFile(t, fs, "rows")
+	all, _ := readAll(t, fs, "rows")
+	require.Len(t, all, 4)
+	for n := range len(whole) {
+		writeFile(t, fs, "cut", whole[:n])
+		got, end := readAll(t, fs, "cut")
+		require.Zero(t, end.Damaged, "cut at %d", n)
+		require.Equal(t, all[:len(got)], append([]told{}, got...), "cut at %d", n)
+		writeLog(t, fs, "cut", []Row{answer(9, "later")})
+		more, end := readAll(t, fs, "cut")
+		require.Zero(t, end.Damaged)
+		require.Len(t, more, len(got)+1, "cut at %d", n)
+	}
+}
+
+// TestWhatACrashLeftBehindTheEndIsNeverRead: of two groups that were written and not synced the second reached the disk and the first did
+// not. The next start writes another group in the place of the first, of the same length.
+func TestWhatACrashLeftBehindTheEndIsNeverRead(t *testing.T) {
+	fs := vfs.NewMem()
+	writeLog(t, fs, "rows", []Row{answer(1, "a")})
+	first := len(readFile(t, fs, "rows"))
+	w := RowsLog{f: &tail{f: openFile(t, fs, "rows"), end: int64(first)}}
+	_, end := readAll(t, fs, "rows")
+	w.number, w.sum, w.durable = end.number, end.sum, end.number
+	var torn int64
+	for _, row := range []uint32{2, 3} {
+		g := newGroup()
+		r := answer(row, "a")
+		g.add(&r)
+		require.NoError(t, w.append(g))
+		if row == 2 {
+			torn = w.f.end
+		}
+	}
+	b := readFile(t, fs, "rows")
+	clear(b[first:torn])
+	writeFile(t, fs, "rows", b)
+	got, end := readAll(t, fs, "rows")
+	require.Len(t, got, 1)
+	require.Zero(t, end.Damaged, "it was never durable")
+	writeLog(t, fs, "rows", []Row{answer(7, "a")})
+	require.Len(t, readFile(t, fs, "rows"), len(b), "the third group is still there")
+	got, end = readAll(t, fs, "rows")
+	require.Equal(t, []uint32{1, 7}, []uint32{got[0].row, got[1].row})
+	require.Len(t, got, 2)
+	require.Zero(t, end.Damaged)
+}
+
+func openFile(t testing.TB, fs vfs.FS, path string) vfs.File {
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	return f
+}
+
+// TestAFlippedBitLosesItsGroupAndSaysSo flips each bit of each group but the last. The rows of all other groups are read as they are.
+func TestAFlippedBitLosesItsGroupAndSaysSo(t *testing.T) {
+	fs := vfs.NewMem()
+	writeLog(t, fs, "rows", []Row{answer(1, "a"), answer(2, "b")}, []Row{answer(3, "c"), {Number: 4, Deferred: true, Deferral: Deferral{Source: "s"}}}, []Row{answer(5, "d")})
+	whole := readFile(t, fs, "rows")
+	all, _ := readAll(t, fs, "rows")
+	last := 0
+	f := openFile(t, fs, "rows")
+	_, err := ReadRows(f, func(g *Group) error { last = int(g.At); return nil })
+	require.NoError(t, err)
+	for bit := range 8 * last {
+		b := slices.Clone(whole)
+		b[bit/8] ^= 1 << (bit % 8)
+		writeFile(t, fs, "flipped", b)
+		got, end := readAll(t, fs, "flipped")
+		require.Equal(t, 1, end.Damaged, "bit %d", bit)
+		require.Less(t, len(got), len(all))
+		require.Subset(t, all, got, "bit %d", bit)
+		require.Equal(t, uint32(5), got[len(got)-1].row)
+	}
+}
+
+// TestALogOfAnotherVersionIsNotTakenForAnEmptyOne.
+func TestALogOfAnotherVersionIsNotTakenForAnEmptyOne(t *testing.T) {
+	fs := vfs.NewMem()
+	writeFile(t, fs, "rows", []byte("prbrow\x03\xfc and what it has more"))
+	_, _, err := OpenRows(fs, "rows", nil, func(*Group) error { return nil })
+	require.ErrorIs(t, err, ErrVersion)
+}
+
+// TestACopyHasNoNameThatWasTakenOut.
+func TestACopyHasNoNameThatWasTakenOut(t *testing.T) {
+	fs := vfs.NewMem()
+	var rows []Row
+	for i := range uint32(3 * groupEntries) {
+		rows = append(rows, answer(i, fmt.Sprint("name", rand.N(100))))
+	}
+	rows[7].Suggestion = "someone@secret.example"
+	rows[9].Deferred, rows[9].Deferral = true, Deferral{Attempt: 3, Source: "s1"}
+	writeLog(t, fs, "rows", rows)
+	want, _ := readAll(t, fs, "rows")
+	w, err := CreateRows(fs, "copy")
+	require.NoError(t, err)
+	_, err = ReadRows(openFile(t, fs, "rows"), func(g *Group) error {
+		return w.AddGroup(g, func(s string) string {
+			if s == "someone@secret.example" {
+				return ""
+			}
+			return s
+		})
+	})
+	require.NoError(t, w.Finish(err))
+	got, end := readAll(t, fs, "copy")
+	require.Zero(t, end.Damaged)
+	i := slices.IndexFunc(want, func(x told) bool { return x.row == 7 })
+	want[i].names[NameSuggestion] = ""
+	require.ElementsMatch(t, want, got)
+	require.NotContains(t, string(readFile(t, fs, "copy")), "secret")
+}
+
+// TestRowsWaitForOneSyncTogether, for as long as they may.
+func TestRowsWaitForOneSyncTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _, err := OpenRows(vfs.NewMem(), "rows", func() time.Duration { return time.Second }, func(*Group) error { return nil })
+		require.NoError(t, err)
+		l.Start()
+		require.NoError(t, l.Add([]Row{answer(1, "a")}))
+		time.Sleep(time.Second - time.Nanosecond)
+		synctest.Wait()
+		require.False(t, l.Wrote())
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		require.True(t, l.Wrote())
+		require.NoError(t, l.Close())
+	})
+}
+
+func FuzzReadRows(f *testing.F) {
+	g := newGroup()
+	r := answer(1, "a")
+	g.add(&r)
+	b, sum := g.appendTo(nil, 1, 0, 0)
+	b, _ = g.appendTo(b, 2, sum, 1)
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		fs := vfs.NewMem()
+		writeFile(t, fs, "rows", b)
+		file := openFile(t, fs, "rows")
+		_, err := ReadRows(file, func(g *Group) error {
+			_, err := tellGroup(file, g)
+			return err
+		})
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			require.ErrorIs(t, err, ErrVersion)
+		}
+	})
+}

@@ -1,0 +1,154 @@
+package coordinator
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zeebo/xxh3"
+
+	"probity/coordinator/jobfiles"
+)
+
+// The files of a job's answers until format 4 of the state store: a log of (row, record) in checksummed groups, each chained to the
+// one before, and the names that records refer to, in a file of their own. They are read once.
+const (
+	oldFileLog      = "log"
+	oldFileNames    = "names"
+	oldLogMagic     = "prblog01"
+	oldGroupHeader  = 12 // entries uint32, sum uint64
+	oldGroupEntries = 32 << 10
+	oldEntryBytes   = 4 + jobfiles.RecordBytes
+	oldNameAlign    = 8
+	oldNameMost     = 8 << 10
+)
+
+// takeOverLog makes the log of a job's rows from the files of an older program, if there are such files. When a row that was deferred is
+// due, and who asks it, was not in them: it is asked at once.
+func (c *Coordinator) takeOverLog(dir string) error {
+	c.takingOver.Lock()
+	defer c.takingOver.Unlock()
+	disk := c.cfg.FS
+	old, err := disk.Open(disk.PathJoin(dir, oldFileLog))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	path := disk.PathJoin(dir, fileRows)
+	err = c.rewriteOldLog(old, dir, path+fileNew)
+	if err = errors.Join(err, old.Close()); err != nil {
+		return fmt.Errorf("the log of an older program: %w", err)
+	}
+	if err := disk.Rename(path+fileNew, path); err != nil {
+		return err
+	}
+	if err := syncDir(disk, dir); err != nil {
+		return err
+	}
+	for _, name := range [...]string{fileChunks, oldFileNames, oldFileLog} { // the log last: it says that there is something to do
+		if err := removeAny(disk, disk.PathJoin(dir, name)); err != nil {
+			return err
+		}
+	}
+	return syncDir(disk, dir)
+}
+
+func (c *Coordinator) rewriteOldLog(old vfs.File, dir, to string) error {
+	names, err := c.cfg.FS.OpenReadWrite(c.cfg.FS.PathJoin(dir, oldFileNames), writeCategory)
+	if err != nil {
+		return err
+	}
+	w, err := jobfiles.CreateRows(c.cfg.FS, to)
+	if err != nil {
+		return errors.Join(err, names.Close())
+	}
+	reader := oldNames{f: names, seen: map[uint32]string{}}
+	err = readOldLog(old, func(row uint32, rec *jobfiles.Record) error {
+		var texts [4]string
+		for i, ref := range rec.Refs() {
+			if texts[i], err = reader.at(ref); err != nil {
+				return err
+			}
+		}
+		return w.AddRecord(row, rec, texts)
+	})
+	return errors.Join(w.Finish(err), names.Close())
+}
+
+// readOldLog calls visit with each entry of each whole group of an old log.
+func readOldLog(f io.ReaderAt, visit func(row uint32, rec *jobfiles.Record) error) error {
+	le := binary.LittleEndian
+	buf := make([]byte, oldGroupHeader+oldGroupEntries*oldEntryBytes)
+	if n, err := f.ReadAt(buf[:len(oldLogMagic)], 0); n < len(oldLogMagic) {
+		return unlessEnd(err) // nothing was written yet
+	} else if string(buf[:n]) != oldLogMagic {
+		return fmt.Errorf("it does not begin as a log does: %w", errDamaged)
+	}
+	chain := uint64(0)
+	for at := int64(len(oldLogMagic)); ; {
+		head := buf[:oldGroupHeader]
+		if n, err := f.ReadAt(head, at); n < len(head) {
+			return unlessEnd(err)
+		}
+		n := le.Uint32(head)
+		if n == 0 || n > oldGroupEntries {
+			return nil
+		}
+		entries := buf[oldGroupHeader:][:int(n)*oldEntryBytes]
+		if got, err := f.ReadAt(entries, at+oldGroupHeader); got < len(entries) {
+			return unlessEnd(err)
+		}
+		sum := xxh3.HashSeed(entries, chain+uint64(n))
+		if sum != le.Uint64(head[4:]) {
+			return nil
+		}
+		at, chain = at+oldGroupHeader+int64(len(entries)), sum
+		for ; len(entries) > 0; entries = entries[oldEntryBytes:] {
+			if err := visit(le.Uint32(entries), (*jobfiles.Record)(entries[4:])); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func unlessEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// oldNames reads the names that old records refer to.
+type oldNames struct {
+	f    io.ReaderAt
+	seen map[uint32]string
+}
+
+const oldNamesKept = 64 << 10
+
+func (r *oldNames) at(ref uint32) (string, error) {
+	if s, ok := r.seen[ref]; ok || ref == 0 {
+		return s, nil
+	}
+	at := int64(ref) * oldNameAlign
+	var head [binary.MaxVarintLen16]byte
+	got, err := r.f.ReadAt(head[:], at)
+	n, used := binary.Uvarint(head[:got])
+	if used <= 0 || n > oldNameMost {
+		return "", errors.Join(unlessEnd(err), fmt.Errorf("names: nothing at %d: %w", at, errDamaged))
+	}
+	text := make([]byte, n)
+	if got, err := r.f.ReadAt(text, at+int64(used)); got < len(text) {
+		return "", errors.Join(unlessEnd(err), fmt.Errorf("names: it ends early at %d: %w", at, errDamaged))
+	}
+	if len(r.seen) >= oldNamesKept {
+		clear(r.seen)
+	}
+	r.seen[ref] = string(text)
+	return string(text), nil
+}

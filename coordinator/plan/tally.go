@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"math"
+	"slices"
+
+	"probity/engine"
+)
+
+// Load is what is due: recipients to name and, of these, those that will be refused. Decoys count in both. An expectation may
+// have fractions.
+type Load struct{ Recipients, Refused float64 }
+
+func (l Load) plus(m Load) Load { return Load{l.Recipients + m.Recipients, l.Refused + m.Refused} }
+
+func (l Load) max(m Load) Load {
+	return Load{max(l.Recipients, m.Recipients), max(l.Refused, m.Refused)}
+}
+
+// Expect is what is due at a domain with so many addresses, of which a share is refused: the addresses, and a decoy if one of
+// them is accepted.
+func Expect(addresses int, refused float64) Load {
+	decoy := 1 - math.Pow(refused, float64(addresses))
+	return Load{float64(addresses) + decoy, float64(addresses)*refused + decoy}
+}
+
+// Tally collects what is due at each receiver. It is not safe for concurrent use. The zero value is ready.
+type Tally struct {
+	receivers map[string]*receiver // by route key
+	asked     Load                 // in all
+}
+
+// receiver is what is due over one route.
+type receiver struct {
+	key      string
+	provider *engine.Provider
+	all      Load
+	largest  Load // the most of a domain that cannot be shared
+}
+
+// Add adds what is due at a domain, once for each domain. It reports whether mail servers are asked about it at all.
+func (t *Tally) Add(route *engine.Route, domain string, due Load) bool {
+	p := route.Provider
+	if !route.Fact.Routable() || !p.Probe || p.AcceptAll {
+		return false
+	}
+	t.add(route.Key, p, domain, due)
+	return true
+}
+
+// AddUnrouted adds what is due at a domain of which only the name is known, as when a list is accepted. It is a consumer domain
+// of the table, or is taken for one that has a route of its own at an unknown host.
+func (t *Tally) AddUnrouted(table *engine.Table, domain string, due Load) bool {
+	for _, p := range table.Providers {
+		if slices.Contains(p.ByAddress, domain) {
+			return t.Add(&engine.Route{Fact: engine.FactMX, Key: p.ID, Provider: p}, domain, due)
+		}
+	}
+	return t.Add(&engine.Route{Fact: engine.FactMX, Key: domain, Provider: table.Unknown}, domain, due)
+}
+
+func (t *Tally) add(key string, p *engine.Provider, domain string, due Load) {
+	if t.receivers == nil {
+		t.receivers = map[string]*receiver{}
+	}
+	r := t.receivers[key]
+	if r == nil {
+		r = &receiver{key: key, provider: p}
+		t.receivers[key] = r
+	}
+	r.all, t.asked = r.all.plus(due), t.asked.plus(due)
+	if !shares(p, domain) {
+		r.largest = r.largest.max(due)
+	}
+}

@@ -1,0 +1,232 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"probity/coordinator/plan"
+	"probity/coordinator/sheet"
+	"probity/engine"
+	"probity/store"
+)
+
+// DefaultRefused is the share of addresses that are taken to be refused where nothing better is known.
+const DefaultRefused = 0.2
+
+// maxPlanned bounds the domains of one plan: some 80 MB of names, routes and counts.
+const maxPlanned = 1 << 18
+
+// PlanOptions say what a plan assumes.
+type PlanOptions struct {
+	Sources int           // egress sources; 0: as many as take work now
+	Refused float64       // the share of addresses that are refused, 0 to 1
+	Lookups time.Duration // for looking up domains; what is not found by then is not counted. 0: as long as it takes
+}
+
+// JobPlan is the least time for what a job has left to ask, were every budget unused.
+type JobPlan struct {
+	plan.Plan
+	Refused   float64 // as it was assumed
+	Addresses int64   // distinct ones without an answer
+	Unasked   int64   // of these, mail servers will not be asked about so many
+	Uncounted int64   // and so many are not in the plan: their domains could not be looked up, or are one too many
+}
+
+// Plan computes the least time for what is left of a job that is queued, running or paused; of any other it is ErrState. It
+// reads the list again and looks domains up, one plan at a time.
+func (c *Coordinator) Plan(ctx context.Context, id string, o PlanOptions) (JobPlan, error) {
+	if err := acquire(ctx, c.planning); err != nil {
+		return JobPlan{}, err
+	}
+	defer func() { <-c.planning }()
+	j, err := c.plannable(id)
+	if err != nil {
+		return JobPlan{}, err
+	}
+	p := planner{c: c, job: j, domains: map[string]int{}, out: JobPlan{Refused: o.Refused}}
+	if err := p.countDomains(ctx); err != nil {
+		if _, moved := c.plannable(id); moved != nil {
+			err = moved // its files went with it
+		}
+		return JobPlan{}, err
+	}
+	if err := p.lookUp(ctx, o.Lookups); err != nil {
+		return JobPlan{}, err
+	}
+	if s, ok := c.cfg.Prober.(sourced); ok && o.Sources == 0 {
+		o.Sources = s.Sources()
+	}
+	p.out.Plan = p.tally.Plan(o.Sources)
+	return p.out, nil
+}
+
+// plannable is a job that may have something left to ask.
+func (c *Coordinator) plannable(id string) (*store.Job, error) {
+	j, err := c.Job(id)
+	if err != nil {
+		return nil, err
+	}
+	switch j.State {
+	case store.JobQueued, store.JobRunning, store.JobPaused:
+		return j, nil
+	}
+	return nil, fmt.Errorf("%w: it is %s", ErrState, j.State)
+}
+
+// planner makes one plan.
+type planner struct {
+	c       *Coordinator
+	job     *store.Job
+	domains map[string]int // addresses without an answer
+	tally   plan.Tally
+	out     JobPlan
+}
+
+// plannedFrame is a frame of the list on its way through a planner.
+type plannedFrame struct {
+	index   int
+	fr      frameReader
+	dups    []uint32
+	domains []string // one for each address without an answer; empty for what is never asked about
+}
+
+// countDomains counts the addresses of each domain that have no answer yet.
+func (p *planner) countDomains(ctx context.Context) error {
+	disk, dir := p.c.cfg.FS, p.c.dir(p.job.ID)
+	answered, err := p.c.answeredOf(p.job)
+	if err != nil {
+		return err
+	}
+	var dialect sheet.Dialect
+	if err := json.Unmarshal(p.job.Sheet, &dialect); err != nil {
+		return fmt.Errorf("dialect: %w", err)
+	}
+	s, err := p.c.openSheet(dir)
+	if err != nil {
+		return err
+	}
+	d, err := openDups(disk, dir, p.job.Duplicates > 0)
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	next := 0
+	fill := func(f *plannedFrame) error {
+		if next == len(s.frames) {
+			return io.EOF
+		}
+		f.index = next
+		next++
+		return ctx.Err()
+	}
+	work := func(f *plannedFrame) (err error) {
+		meta := s.frames[f.index]
+		if err := f.fr.read(s, &dialect, f.index); err != nil {
+			return err
+		}
+		if f.dups, err = d.read(f.dups, meta.First, int(meta.Rows)); err != nil {
+			return fmt.Errorf("duplicates: %w", err)
+		}
+		f.domains = p.domainsOf(f, meta.First, answered)
+		return nil
+	}
+	take := func(f *plannedFrame) error { p.count(f.domains); return nil }
+	err = inOrder(new(spare[plannedFrame]), p.c.workers, fill, work, take)
+	return errors.Join(err, d.Close(), s.Close())
+}
+
+// domainsOf lists the domains of a frame's addresses that have no answer.
+func (p *planner) domainsOf(f *plannedFrame, first uint32, answered bitset) []string {
+	list := f.domains[:0]
+	rest := p.c.newBreather()
+	for i := range f.fr.block.Rows {
+		rest.row(i)
+		if f.fr.block.Rows[i].Blank || f.dups[i] != 0 || answered.has(first+uint32(i)) {
+			continue
+		}
+		domain := ""
+		a, err := engine.ParseTrimmed(string(f.fr.block.Mail(i)))
+		suppressed := err == nil && p.c.cfg.Suppress != nil && p.c.cfg.Suppress(a)
+		if err == nil && !suppressed && !p.job.Test && !p.job.NoSMTP {
+			domain = a.Domain()
+		}
+		list = append(list, domain)
+	}
+	return list
+}
+
+func (p *planner) count(domains []string) {
+	p.out.Addresses += int64(len(domains))
+	for _, d := range domains {
+		switch n, known := p.domains[d]; {
+		case d == "":
+			p.out.Unasked++
+		case known:
+			p.domains[d] = n + 1
+		case len(p.domains) >= maxPlanned:
+			p.out.Uncounted++
+		default:
+			p.domains[strings.Clone(d)] = 1 // not with the text of the list
+		}
+	}
+}
+
+// lookUp finds the routes of the domains and adds what is due there. When the time for look-ups is over, the rest is uncounted.
+func (p *planner) lookUp(ctx context.Context, limit time.Duration) error {
+	asking := ctx
+	if limit > 0 {
+		var stop context.CancelFunc
+		asking, stop = context.WithTimeout(ctx, limit)
+		defer stop()
+	}
+	names, found := make(chan string), make(chan domain)
+	var resolvers sync.WaitGroup
+	for range min(p.c.cfg.Lookups, len(p.domains)) {
+		resolvers.Go(func() {
+			for name := range names {
+				d := domain{name: name}
+				if d.via.Fact = engine.FactDNSTimeout; asking.Err() == nil {
+					d.via.Route = p.c.cfg.Resolver.Route(asking, name)
+				}
+				found <- d
+			}
+		})
+	}
+	go func() {
+		for name := range p.domains {
+			names <- name
+		}
+		close(names)
+		resolvers.Wait()
+		close(found)
+	}()
+	for d := range found {
+		p.place(&d)
+	}
+	return ctx.Err()
+}
+
+// place adds what is due at a domain.
+func (p *planner) place(d *domain) {
+	n := p.domains[d.name]
+	switch {
+	case unresolved(d):
+		p.out.Uncounted += int64(n)
+	case !p.tally.Add(&d.via.Route, d.name, plan.Expect(n, p.out.Refused)):
+		p.out.Unasked += int64(n)
+	}
+}
+
+// answeredOf is the set of a job's rows that are answered.
+func (c *Coordinator) answeredOf(j *store.Job) (bitset, error) {
+	if l := c.liveOf(j.ID); l != nil {
+		return l.answered, nil
+	}
+	answered, _, err := c.readAnswers(j)
+	return answered, err
+}

@@ -1,0 +1,47 @@
+package coordinator
+
+import "math"
+
+// PlanReport is a JobPlan as people and programs read it.
+type PlanReport struct {
+	Sources      int            `json:"sources"`
+	RefusedShare float64        `json:"refused_share"`
+	Addresses    int64          `json:"addresses"`
+	Unasked      int64          `json:"unasked"`
+	Uncounted    int64          `json:"uncounted"`
+	LeastSeconds int64          `json:"least_seconds"`
+	Halve        *int           `json:"sources_to_halve"` // nil: no number of sources does
+	Receivers    []ReceiverPlan `json:"receivers"`        // longest first, 10 at most
+}
+
+// ReceiverPlan is one receiver of a plan.
+type ReceiverPlan struct {
+	Route        string  `json:"route"`
+	Provider     string  `json:"provider"`
+	Kind         string  `json:"kind"`
+	Sources      int     `json:"sources"`
+	Recipients   int64   `json:"recipients"`
+	Refused      int64   `json:"refused"`
+	LeastSeconds int64   `json:"least_seconds"`
+	Limit        *string `json:"limit"` // nil where no budget makes it wait
+	Budget       *int    `json:"budget"`
+}
+
+// Report is the plan in whole seconds and whole recipients.
+func (p *JobPlan) Report() PlanReport {
+	r := PlanReport{Sources: p.Sources, RefusedShare: p.Refused, Addresses: p.Addresses, Unasked: p.Unasked, Uncounted: p.Uncounted,
+		LeastSeconds: int64(p.Least.Seconds()), Receivers: make([]ReceiverPlan, 0, len(p.Receivers))}
+	if p.Halve > 0 {
+		r.Halve = &p.Halve
+	}
+	for i := range p.Receivers {
+		from := &p.Receivers[i]
+		to := ReceiverPlan{Route: from.Route, Provider: from.Provider, Kind: from.Kind.String(), Sources: from.Sources,
+			Recipients: int64(math.Round(from.Due.Recipients)), Refused: int64(math.Round(from.Due.Refused)), LeastSeconds: int64(from.Least.Seconds())}
+		if from.Limit != "" {
+			to.Limit, to.Budget = &from.Limit, &from.Budget
+		}
+		r.Receivers = append(r.Receivers, to)
+	}
+	return r
+}

@@ -1,0 +1,122 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"probity/coordinator/jobfiles"
+	"probity/engine"
+	"probity/store"
+)
+
+// flushAfter has all jobs together sync their answers about as often as one alone: a sync costs the same however little it writes,
+// and what a crash takes of half a second the probers' caches still know.
+func (c *Coordinator) flushAfter() time.Duration {
+	return min(jobfiles.FlushAfter*time.Duration(max(1, len(c.running))), flushMost)
+}
+
+const flushMost = 10 * jobfiles.FlushAfter // with any number of jobs
+
+// openRows opens the log of the job's rows and learns from it what is answered, and what was deferred.
+func (l *live) openRows() error {
+	if err := l.c.takeOverLog(l.dir); err != nil {
+		return err
+	}
+	disk := l.c.cfg.FS
+	log, end, err := jobfiles.OpenRows(disk, disk.PathJoin(l.dir, fileRows), l.c.flushAfter, l.replay)
+	if err != nil {
+		return err
+	}
+	l.log = log
+	return l.c.sayDamage(l.job.ID, end)
+}
+
+// replay learns from a group of the log.
+func (l *live) replay(g *jobfiles.Group) error {
+	for row, rec := range g.Answers() {
+		if err := checkRecord(l.job, row, rec); err != nil {
+			return err
+		}
+		if rec.Kind() == jobfiles.Final && l.answered.add(row) {
+			l.progress.count(rec.Reason())
+		}
+	}
+	return g.Deferred(func(row uint32, d jobfiles.Deferral) error {
+		if int64(row) >= l.job.Rows {
+			return fmt.Errorf("rows log: row %d of %d: %w", row, l.job.Rows, errDamaged)
+		}
+		l.deferred.put(row, d)
+		return nil
+	})
+}
+
+// checkRecord holds a record of the log against its job.
+func checkRecord(j *store.Job, row uint32, rec *jobfiles.Record) error {
+	if int64(row) >= j.Rows || int(rec.Reason()) >= reasons {
+		return fmt.Errorf("rows log: row %d of %d, reason %d: %w", row, j.Rows, rec.Reason(), errDamaged)
+	}
+	return nil
+}
+
+// sayDamage tells of groups of a log that cannot be read any more.
+func (c *Coordinator) sayDamage(job string, end jobfiles.LogEnd) error {
+	if end.Damaged == 0 {
+		return nil
+	}
+	c.meters.damaged.Add(int64(end.Damaged))
+	c.log.Error("a part of the log of a job's rows is damaged: its rows are asked again", "job", job, "groups", end.Damaged)
+	_, err := c.change(job, func(j *store.Job) error {
+		j.Damage = saysAskedAgain
+		return nil
+	})
+	return err
+}
+
+// readAnswers reads which rows a job's log has answers of, and how many of each reason.
+func (c *Coordinator) readAnswers(j *store.Job) (answered bitset, t standing, err error) {
+	answered = newBitset(j.Rows)
+	dir, disk := c.dir(j.ID), c.cfg.FS
+	if err := c.takeOverLog(dir); err != nil {
+		return nil, t, err
+	}
+	f, err := disk.Open(disk.PathJoin(dir, fileRows))
+	if errors.Is(err, fs.ErrNotExist) {
+		return answered, t, nil // nothing was ever asked
+	}
+	if err != nil {
+		return nil, t, err
+	}
+	_, err = jobfiles.ReadRows(f, func(g *jobfiles.Group) error {
+		for row, rec := range g.Answers() {
+			if err := checkRecord(j, row, rec); err != nil {
+				return err
+			}
+			if rec.Kind() == jobfiles.Final && answered.add(row) {
+				t[rec.Reason()]++
+			}
+		}
+		return nil
+	})
+	return answered, t, errors.Join(err, f.Close())
+}
+
+// answer is what the log learns of a row that is answered, with its score at now. The flags are the row's own, whatever a cache held.
+func (a *ask) answer(k jobfiles.Kind, v *engine.Verdict, now time.Time) jobfiles.Row {
+	v.Flags = a.Flags
+	known(v, now)
+	v.Score = engine.Score(v, now)
+	r := jobfiles.Row{Number: a.Number, Kind: k, Verdict: v, Suggestion: a.Suggestion}
+	if a.Via != nil {
+		r.MX = a.Via.mx
+	}
+	return r
+}
+
+// known gives a verdict a time if it has none: no answer is older than its job's clock.
+func known(v *engine.Verdict, now time.Time) {
+	if v.VerifiedAt.IsZero() {
+		v.VerifiedAt = now
+	}
+}

@@ -1,0 +1,50 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// turnedProber works by one table, and is asked once by another: then the resolver has its table too.
+type turnedProber struct {
+	*fakeProber
+	works *engine.Table
+	turn  func()
+	asks  int
+}
+
+func (p *turnedProber) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
+	p.asks++
+	if a.Route.Provider.Table() != p.works.Hash() {
+		p.turn()
+		return wire.Answer{}, fmt.Errorf("node p1: %w", wire.ErrOtherTable)
+	}
+	return p.fakeProber.Single(ctx, a)
+}
+
+// A single whose provider table changes while it is asked is routed by the new one and asked again; it does not fail.
+func TestSingleIsRoutedAgainWhenTheTableChanges(t *testing.T) {
+	next, err := table().Override([]byte(`retry_schedule = ["2m"]`))
+	require.NoError(t, err)
+	p := &turnedProber{works: next}
+	w := openWorld(t, vfs.NewMem(), func(w *world, c *Config) {
+		p.fakeProber, p.turn, c.Prober = w.prober, func() { w.dns.table = next }, p
+	})
+	defer w.close(t)
+	a, err := w.c.Single(t.Context(), Request{Email: "a@x.example"})
+	require.NoError(t, err)
+	require.Equal(t, truth(parse(t, "a@x.example")).Reason, a.Verdict.Reason)
+	require.Equal(t, 2, p.asks)
+
+	p.works, p.turn = table(), func() {}
+	_, err = w.c.Single(t.Context(), Request{Email: "a@x.example"})
+	require.ErrorIs(t, err, wire.ErrOtherTable, "and it ends where the tables never agree")
+	require.Equal(t, 2+tableTries, p.asks)
+}

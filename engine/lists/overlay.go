@@ -1,0 +1,227 @@
+package lists
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+
+	"probity/engine"
+)
+
+// maxOverlay bounds an operator's file of changes.
+const maxOverlay = 8 << 20
+
+// overlay is an operator's file: what to add to each list and what to remove from it.
+type overlay struct {
+	Disposable changes `toml:"disposable"`
+	Free       changes `toml:"free"`
+	Role       changes `toml:"role"`
+	Alias      changes `toml:"alias"`
+}
+
+type changes struct {
+	Add    []string `toml:"add"`
+	Remove []string `toml:"remove"`
+}
+
+// Override lays an operator's file over the lists; s itself is not changed. What the file adds to one list leaves those that
+// contradict it: a domain is not disposable and free, nor disposable and an alias service. Every error is ErrRefused and names the
+// line where it can.
+func (s *Set) Override(data []byte) (*Set, error) {
+	if len(data) > maxOverlay {
+		return nil, refuse("%d bytes; at most %d are read", len(data), maxOverlay)
+	}
+	var f overlay
+	if err := engine.DecodeTOML(data, &f); err != nil {
+		return nil, refuse("%v", err)
+	}
+	o := editor{set: s, text: string(data)}
+	disposable, free := o.edit("disposable", f.Disposable, listedParent), o.edit("free", f.Free, engine.ParseDomain)
+	alias, role := o.edit("alias", f.Alias, listedParent), o.edit("role", f.Role, roleWord)
+	o.spareGreat("disposable", disposable, true)
+	o.spareGreat("alias", alias, true)
+	o.spareGreat("free", free, false)
+	o.exclude("disposable", disposable, "free", free)
+	o.exclude("disposable", disposable, "alias", alias)
+	if o.err != nil {
+		return nil, o.err
+	}
+	stamp := fmt.Sprintf("%s over sha256:%x", s.stamp, sha256.Sum256(data))
+	next, err := read(render(stamp, []changedList{
+		{"disposable", s.disposable, disposable}, {"free", s.free, free}, {"alias", s.alias, alias}, {"role", s.role, role}, {"qualifier", s.qualifier, nil}}))
+	if err != nil {
+		return nil, err
+	}
+	o.checkRemoved("disposable", f.Disposable.Remove, next.Disposable)
+	o.checkRemoved("alias", f.Alias.Remove, next.Alias)
+	o.checkAdded("free", f.Free.Add, next)
+	o.checkAdded("alias", f.Alias.Add, next)
+	if o.err != nil {
+		return nil, o.err
+	}
+	return next, nil
+}
+
+// editor collects the changes of a file, and keeps the first error.
+type editor struct {
+	set  *Set
+	text string
+	err  error
+}
+
+// edit gives the entries of one table as they are listed: true for those to add, false for those to remove.
+func (o *editor) edit(table string, c changes, parse func(string) (string, error)) map[string]bool {
+	out := make(map[string]bool, len(c.Add)+len(c.Remove))
+	for i, raw := range slices.Concat(c.Add, c.Remove) {
+		name, err := parse(raw)
+		if err != nil {
+			o.refuse(table, raw, "%v", err)
+			continue
+		}
+		add := i < len(c.Add)
+		if was, twice := out[name]; twice && was != add {
+			o.refuse(table, raw, "it is in add and in remove: keep one")
+		}
+		out[name] = add
+	}
+	return out
+}
+
+// spareGreat refuses to add (or to remove) a great provider's domain, or one above it.
+func (o *editor) spareGreat(table string, changed map[string]bool, added bool) {
+	for great := range engine.Great() {
+		for name, more := great, true; more; _, name, more = strings.Cut(name, ".") {
+			if add, is := changed[name]; is && add == added {
+				o.refuse(table, name, "%s gives free mailboxes, and neither disposable ones nor aliases; take it out", great)
+			}
+		}
+	}
+}
+
+// exclude refuses a domain that the file adds to two lists that contradict each other. What it adds to one leaves the other.
+func (o *editor) exclude(table string, a map[string]bool, other string, b map[string]bool) {
+	for name, add := range a {
+		if add && b[name] {
+			o.refuse(table, name, "it is added to %s as well: keep one", other)
+		}
+		if add {
+			b[name] = false
+		}
+	}
+	for name, add := range b {
+		if add {
+			a[name] = false
+		}
+	}
+}
+
+// checkRemoved refuses to remove what a listed parent domain still covers.
+func (o *editor) checkRemoved(table string, removed []string, covered func(string) bool) {
+	for _, raw := range removed {
+		if name, err := engine.ParseDomain(raw); err == nil && covered(name) {
+			o.refuse(table, raw, "a domain above it is listed and covers it: remove that one")
+		}
+	}
+}
+
+// checkAdded refuses a free or alias domain under a disposable one.
+func (o *editor) checkAdded(table string, added []string, next *Set) {
+	for _, raw := range added {
+		if name, err := engine.ParseDomain(raw); err == nil && next.Disposable(name) {
+			o.refuse(table, raw, "a domain above it is disposable and covers it: remove that one from disposable")
+		}
+	}
+}
+
+func (o *editor) refuse(table, entry, format string, args ...any) {
+	if o.err != nil {
+		return
+	}
+	where := ""
+	if line := o.lineOf(table, entry); line > 0 {
+		where = fmt.Sprintf("line %d: ", line)
+	}
+	o.err = refuse("%s%s: %.80q: %s", where, table, entry, fmt.Sprintf(format, args...))
+}
+
+// lineOf finds the line that writes an entry of a table, or else the first that writes it at all; 0 when none does plainly. The
+// decoder keeps no positions of values.
+func (o *editor) lineOf(table, entry string) (line int) {
+	in, n := "", 0
+	for text := range strings.Lines(o.text) {
+		n++
+		text = strings.TrimSpace(text)
+		if strings.HasPrefix(text, "#") {
+			continue
+		}
+		if strings.HasPrefix(text, "[") && strings.Contains(text, "]") && !strings.ContainsAny(text, `"'`) {
+			in = strings.Trim(text[:strings.IndexByte(text, ']')], "[ \t")
+		}
+		if !strings.Contains(text, `"`+entry+`"`) && !strings.Contains(text, "'"+entry+"'") {
+			continue
+		}
+		if in == table {
+			return n
+		}
+		if line == 0 {
+			line = n
+		}
+	}
+	return line
+}
+
+// listedParent reads a domain whose listing covers all domains under it: a public suffix would cover strangers.
+func listedParent(raw string) (string, error) {
+	name, err := engine.ParseDomain(raw)
+	if err != nil {
+		return "", err
+	}
+	if suffix, icann := publicsuffix.PublicSuffix(name); icann && suffix == name {
+		return "", fmt.Errorf("names are registered under it, and it would cover them all; list the domain itself")
+	}
+	return name, nil
+}
+
+// roleWord reads a role as it is listed: without separators and final digits.
+func roleWord(raw string) (string, error) {
+	name := strings.TrimRight(strings.NewReplacer(".", "", "-", "", "_", "").Replace(strings.ToLower(raw)), "0123456789")
+	if !isWord(name) {
+		return "", fmt.Errorf("a role is 2 to 64 letters a to z, with dots, hyphens, underscores or digits as you like")
+	}
+	return name, nil
+}
+
+// changedList is one list and what is changed in it.
+type changedList struct {
+	name   string
+	old    *index
+	change map[string]bool // true for added, false for removed
+}
+
+// render writes lists in the format of doc.go.
+func render(stamp string, all []changedList) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\ninputs %s\n", version, stamp)
+	for _, l := range all {
+		var entries []string
+		l.old.each(func(name string) {
+			if _, changed := l.change[name]; !changed {
+				entries = append(entries, name)
+			}
+		})
+		for name, add := range l.change {
+			if add {
+				entries = append(entries, name)
+			}
+		}
+		fmt.Fprintf(&b, "[%s] %d\n", l.name, len(entries))
+		for _, e := range entries {
+			b.WriteString(e)
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,75 @@
+package prober
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// probesFirst is an rcpt script of a Postfix that verifies recipients at the host behind it before it takes them.
+func probesFirst(local string) string {
+	if strings.HasPrefix(local, "ann") {
+		return "250 2.1.5 ok"
+	}
+	return "450 4.1.1 <" + local + "@a.example>: Recipient address rejected: unverified address: host 10.1.1.9[10.1.1.9] said: 550 5.1.1 User unknown (in reply to RCPT TO command)"
+}
+
+// TestDecoyThatIsNamedUnknownVouches: a temporary reply that names an unknown user shows that the host tells, for as long as a refusal does
+// and for all targets of the domain, and the decoy is not asked again. It condemns no target.
+func TestDecoyThatIsNamedUnknownVouches(t *testing.T) {
+	h := &host{rcpt: probesFirst, slow: time.Second, noPipe: true}
+	table := strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0", "recipients_per_transaction = 1").Replace(labTable)
+	inLab(t, table, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		valid := func(from, to int) {
+			var addrs []string
+			for i := from; i < to; i++ {
+				addrs = append(addrs, fmt.Sprintf("ann%d@a.example", i))
+			}
+			for _, r := range b.verify(time.Hour, b.rows(mxa, addrs...)...) {
+				require.Equal(t, "VALID", spell(r.Verdict))
+			}
+		}
+		valid(0, 60) // several minutes
+		require.Equal(t, 61, h.count("RCPT"), "one decoy: %v", h.saw().log)
+		time.Sleep(time.Hour)
+		valid(60, 61)
+		require.Equal(t, 62, h.count("RCPT"), "the cache knows the domain: %v", h.saw().log)
+		for _, r := range b.verify(time.Minute, b.rows(mxa, "eve@a.example")...) {
+			require.Equal(t, "UNKNOWN temporary_error", spell(r.Verdict))
+		}
+	})
+}
+
+// TestDecoyThatIsBeingVerifiedVouchesForNothing: the same Postfix says "unverified address" too while it cannot ask the host behind it, which
+// may accept all recipients. That is put off, and a decoy that is accepted later shows what the domain is.
+func TestDecoyThatIsBeingVerifiedVouchesForNothing(t *testing.T) {
+	h := &host{}
+	var asked time.Time
+	h.rcpt = func(local string) string {
+		switch {
+		case strings.HasPrefix(local, "ann"):
+			return "250 2.1.5 ok"
+		case asked.IsZero():
+			asked = time.Now()
+		}
+		if time.Since(asked) < 30*time.Second {
+			return "450 4.1.1 <" + local + "@a.example>: Recipient address rejected: unverified address: Address verification in progress"
+		}
+		return "250 2.1.5 ok"
+	}
+	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		row := b.rows(mxa, "ann@a.example")[0]
+		got := b.verify(time.Minute, row)[row.Number]
+		require.Equal(t, wire.Deferred, got.Outcome)
+		require.NotEqual(t, engine.Valid, got.Verdict.Status)
+		time.Sleep(time.Minute)
+		row.Attempt = got.Attempt
+		require.Equal(t, "RISKY catch_all", spell(b.verify(time.Minute, row)[row.Number].Verdict))
+	})
+}

@@ -1,0 +1,19 @@
+package doctor
+
+import "context"
+
+// terms lists the receivers whose own terms forbid to verify addresses.
+func (a *audit) terms(context.Context) []Finding {
+	var all []Finding
+	for _, p := range a.Table.Providers {
+		s := subject{"terms", p.ID}
+		switch {
+		case p.TermsForbid && p.Probe:
+			all = append(all, s.warn("have its permission, or leave it alone: --respect-terms, or probe = \"off\" in your provider file",
+				"its terms forbid to verify addresses, and it is asked (%s)", p.TermsSource))
+		case p.TermsForbid:
+			all = append(all, s.ok("its terms forbid to verify addresses, and it is left alone (%s)", p.TermsSource))
+		}
+	}
+	return all
+}

@@ -1,0 +1,55 @@
+package prober
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/prober/wire"
+)
+
+// While a batch is held, its sender is told how many rows wait for a budget, and until when; rows that a session has do not.
+func TestRowsThatWaitForABudgetAreTold(t *testing.T) {
+	h := &host{rcpt: knows()}
+	inLab(t, limited("refusals_per_hour = 0", "refusals_per_hour = 20"), nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		var addrs []string
+		for i := range 60 {
+			addrs = append(addrs, fmt.Sprintf("nobody%d@a.example", i))
+		}
+		start, answered := time.Now(), 0
+		var held []wire.Held
+		batch := &wire.Batch{Job: "j", Rows: b.rows(mxa, addrs...), MaxAge: time.Hour, Started: start}
+		require.NoError(t, b.prober.Verify(context.Background(), batch, 30*time.Second, func(r wire.Results) {
+			for i := range r.Rows {
+				if r.Rows[i].Outcome == wire.Settled {
+					answered++
+				}
+			}
+			held = append(held, r.Held)
+			require.True(t, r.Done || r.Held.Rows <= 60-answered)
+		}))
+		require.Positive(t, answered)
+		require.Less(t, answered, 60)
+		most := wire.Held{}
+		for _, x := range held {
+			if x.Rows > most.Rows {
+				most = x
+			}
+		}
+		require.Equal(t, 60-answered, most.Rows, "%v", held)
+		require.Greater(t, most.Until, start.Add(50*time.Minute))
+		require.Zero(t, held[len(held)-1].Rows, "what came home is held no more")
+	})
+}
+
+// Where no budget holds rows, none are told to wait for one.
+func TestRowsAtASlowHostAreNotHeld(t *testing.T) {
+	slow := &host{rcpt: func(string) string { return "-" }}
+	inLab(t, labTable, nil, map[string]*host{"mx.a.example": slow}, func(b *lab) {
+		batch := &wire.Batch{Job: "j", Rows: b.rows(mxa, "ann@a.example", "bob@a.example"), MaxAge: time.Hour, Started: time.Now()}
+		require.NoError(t, b.prober.Verify(context.Background(), batch, 10*time.Second, func(r wire.Results) { require.Zero(t, r.Held) }))
+	})
+}

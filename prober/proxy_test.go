@@ -1,0 +1,40 @@
+package prober
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/engine/smtp"
+)
+
+// A source with a proxy of its own connects through that one, the others through the one of all.
+func TestSourcesConnectThroughTheirOwnProxy(t *testing.T) {
+	all, err := smtp.ParseProxy("192.0.2.50:1080")
+	require.NoError(t, err)
+	own, err := smtp.ParseProxy("ann:secret@192.0.2.51:1080")
+	require.NoError(t, err)
+	for want, id := range map[string]Identity{
+		"192.0.2.50:1080": {EHLO: "a.us.example"},
+		"192.0.2.51:1080": {EHLO: "b.us.example", SOCKS5: own},
+	} {
+		var mu sync.Mutex
+		dialled := map[string]bool{}
+		hosts := map[string]*host{"mx.r.example": {}}
+		inLab(t, labTable, func(c *Config) {
+			c.SOCKS5, c.Identities = all, []Identity{id}
+			c.Dial = func(_ context.Context, _ netip.Addr, _, address string) (net.Conn, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				dialled[address] = true
+				return nil, net.ErrClosed
+			}
+		}, hosts, func(b *lab) { b.single(time.Minute, []string{"mx.r.example"}, "ann@r.example") })
+		require.Equal(t, map[string]bool{want: true}, dialled)
+	}
+}

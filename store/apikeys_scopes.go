@@ -1,0 +1,156 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Scopes is the set of what a key opens. The zero value opens nothing.
+type Scopes uint8
+
+// The scopes. DefaultScopes is what a key has for which none were asked.
+const (
+	ScopeVerify  Scopes = 1 << iota // verify addresses
+	ScopeJobs                       // upload lists, follow them, get their results
+	ScopeAccount                    // read the account
+	ScopeAdmin                      // what admins do; only for live keys of an admin
+
+	DefaultScopes = ScopeVerify | ScopeJobs
+	allScopes     = ScopeVerify | ScopeJobs | ScopeAccount | ScopeAdmin
+)
+
+var scopeNames = []string{"verify", "jobs", "account", "admin"} // in the order of their bits
+
+// Names lists the scopes of a set.
+func (s Scopes) Names() []string {
+	names := []string{}
+	for i, name := range scopeNames {
+		if s&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ParseScopes reads the names of scopes; nil is DefaultScopes, and an empty list is refused.
+func ParseScopes(names []string) (set Scopes, err error) {
+	if names == nil {
+		return DefaultScopes, nil
+	}
+	for _, name := range names {
+		i := slices.Index(scopeNames, name)
+		if i < 0 {
+			return 0, fmt.Errorf("%w: unknown scope %q: use %s", ErrBadScopes, name, strings.Join(scopeNames, ", "))
+		}
+		set |= 1 << i
+	}
+	if set == 0 {
+		return 0, fmt.Errorf("%w: scopes is empty: leave it out for %s, or name some", ErrBadScopes, strings.Join(DefaultScopes.Names(), " and "))
+	}
+	return set, nil
+}
+
+// MarshalJSON writes a set as the list of its names.
+func (s Scopes) MarshalJSON() ([]byte, error) { return json.Marshal(s.Names()) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *Scopes) UnmarshalJSON(b []byte) error {
+	var names []string
+	err := json.Unmarshal(b, &names)
+	if err == nil {
+		*s, err = ParseScopes(names)
+	}
+	return err
+}
+
+// MaxNetworks bounds the networks of a key.
+const MaxNetworks = 32
+
+// ParseNetworks reads the networks that a key may be used from, each an address or a prefix such as 192.0.2.0/24.
+func ParseNetworks(texts []string) ([]netip.Prefix, error) {
+	if len(texts) > MaxNetworks {
+		return nil, fmt.Errorf("%w: %d of them, at most %d", ErrBadNetwork, len(texts), MaxNetworks)
+	}
+	var nets []netip.Prefix
+	for _, text := range texts {
+		p, err := netip.ParsePrefix(text)
+		if a, e := netip.ParseAddr(text); err != nil && e == nil && a.Zone() == "" {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err != nil || p.Addr().Is4In6() {
+			return nil, fmt.Errorf("%w: %q: use an address or a prefix such as 192.0.2.0/24 or 2001:db8::/48", ErrBadNetwork, text)
+		}
+		if p != p.Masked() {
+			return nil, fmt.Errorf("%w: %q has bits set behind its prefix: use %s for the network, or %s for the address", ErrBadNetwork, text, p.Masked(), p.Addr())
+		}
+		nets = append(nets, p)
+	}
+	return nets, nil
+}
+
+// The refusals of what a key may do.
+var (
+	ErrBadScopes  = errors.New("scopes cannot be given to this key")
+	ErrBadNetwork = errors.New("networks cannot be given to this key")
+	ErrBadExpiry  = errors.New("the key would have ended already: expires_at must be later than now")
+)
+
+// NewKey is what CreateKey makes a key of.
+type NewKey struct {
+	Name     string
+	Test     bool
+	Scopes   Scopes         // zero: DefaultScopes
+	Expires  time.Time      // zero: never
+	Networks []netip.Prefix // empty: from anywhere
+}
+
+// terms are the scopes, the end and the networks of a key in words.
+func (k APIKey) terms() string {
+	text := strings.Join(k.Scopes.Names(), ", ")
+	if !k.Expires.IsZero() {
+		text += "; until " + k.Expires.Format(time.RFC3339)
+	}
+	for i, p := range k.Networks {
+		text += []string{"; from ", ", "}[min(i, 1)] + p.String()
+	}
+	return text
+}
+
+func (n NewKey) check(now time.Time) error {
+	switch {
+	case n.Name == "" || len(n.Name) > maxLabel:
+		return ErrBadName
+	case !n.Expires.IsZero() && !n.Expires.After(now):
+		return ErrBadExpiry
+	case n.Test && n.Scopes&ScopeAdmin != 0:
+		return fmt.Errorf("%w: admin is for live keys", ErrBadScopes)
+	}
+	return nil
+}
+
+// MayUse tells whether the key of a request has one of these scopes.
+func (id Identity) MayUse(any Scopes) bool { return id.Scopes&any != 0 }
+
+// MayComeFrom tells whether the key of a request may be used from this address.
+func (id Identity) MayComeFrom(a netip.Addr) bool {
+	return len(id.Networks) == 0 || slices.ContainsFunc(id.Networks, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// readKeyRecord reads what is stored of a key. One that was made before there were scopes keeps what it could do.
+func readKeyRecord(v []byte, owner User) (rec apiKeyRecord, err error) {
+	if err := json.Unmarshal(v, &rec); err != nil {
+		return rec, fmt.Errorf("API key of %s: %w", owner.ID, err)
+	}
+	if rec.Scopes == 0 {
+		rec.Scopes = allScopes
+		if owner.Role != Admin || rec.Test {
+			rec.Scopes &^= ScopeAdmin
+		}
+	}
+	return rec, nil
+}

@@ -1,0 +1,199 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+)
+
+// aged is a disk with a cache that has a table, a log and 5,000 verdicts, closed or as a crash leaves it.
+func aged(t *testing.T) *vfs.MemFS {
+	disk := vfs.NewCrashableMem()
+	c := open(t, disk)
+	v := engine.Sure(engine.ReasonNone, "x", 0, time.Now())
+	var entries []Entry
+	for i := range 5000 {
+		entries = append(entries, Entry{numbered(i), &v})
+	}
+	require.NoError(t, c.Put(entries))
+	require.NoError(t, putBudget(c, 1))
+	require.NoError(t, c.db.Flush())
+	require.NoError(t, c.PutBudgets([]Budget{{Name: "late", State: []byte("x"), Until: time.Now().Add(time.Hour)}}))
+	require.NoError(t, c.Put(entries[:1000]))
+	require.NoError(t, c.PutBudgets([]Budget{{Name: "later", State: []byte("x"), Until: time.Now().Add(time.Hour)}}))
+	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+	require.NoError(t, c.Close())
+	return crashed
+}
+
+// spoil changes a file of the cache.
+func spoil(t *testing.T, disk vfs.FS, name string, change func(b []byte) []byte) {
+	name = path.Join("cache", name)
+	f, err := disk.Open(name)
+	require.NoError(t, err)
+	b, err := io.ReadAll(f)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	f, err = disk.Create(name, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	_, err = f.Write(change(b))
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+	require.NoError(t, f.Close())
+}
+
+// TestADamagedCacheIsSetAside spoils each file of a cache in several ways: it opens and works, at once or after SetAside, and
+// a budget that it has not is never called untouched. (Of a log that is lost or cut, and of its last
+// 32 KiB, the database cannot tell that there was more.)
+func TestADamagedCacheIsSetAside(t *testing.T) {
+	names, err := aged(t).List("cache")
+	require.NoError(t, err)
+	for _, name := range names {
+		if strings.HasPrefix(name, "LOCK") || strings.HasPrefix(name, "marker") {
+			continue // empty: their names are what they say
+		}
+		for part := range 4 {
+			t.Run(fmt.Sprintf("%s bit in part %d", name, part), func(t *testing.T) {
+				disk := aged(t)
+				spoil(t, disk, name, func(b []byte) []byte {
+					if len(b) > 0 {
+						b[part*(len(b)-1)/3] ^= 4
+					}
+					return b
+				})
+				useDamaged(t, disk, "big", "late")
+			})
+		}
+		budgets := []string{"big", "late"}
+		if strings.HasSuffix(name, ".log") {
+			budgets = budgets[:1]
+		}
+		t.Run(name+" lost", func(t *testing.T) {
+			disk := aged(t)
+			require.NoError(t, disk.Remove(path.Join("cache", name)))
+			useDamaged(t, disk, budgets...)
+		})
+		t.Run(name+" cut", func(t *testing.T) {
+			disk := aged(t)
+			spoil(t, disk, name, func(b []byte) []byte { return b[:len(b)/2] })
+			useDamaged(t, disk, budgets...)
+		})
+	}
+}
+
+func useDamaged(t *testing.T, disk vfs.FS, budgets ...string) {
+	c := open(t, disk)
+	use := func() {
+		for i := range 5000 {
+			c.Get(numbered(i), time.Now())
+		}
+		_, err := c.Sweep(t.Context(), time.Now())
+		_ = err // what a damaged table answers is not the point: it says so on Damage
+		for _, name := range budgets {
+			state, ok, err := c.Budget(name)
+			require.True(t, err != nil || ok && len(state) > 0, "%s: a budget that was written counts as untouched", name)
+		}
+	}
+	use()
+	select {
+	case <-c.Damage():
+		c.SetAside()
+	default:
+	}
+	use()
+	v := engine.Sure(engine.ReasonNone, "x", 0, time.Now())
+	require.NoError(t, c.Put([]Entry{{numbered(1), &v}}))
+	_, ok := c.Get(numbered(1), time.Now())
+	require.True(t, ok)
+	require.NoError(t, c.PutBudgets([]Budget{{Name: "big", State: []byte("2"), Until: time.Now().Add(time.Hour)}}))
+	_, err := c.Sweep(context.Background(), time.Now())
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	c = open(t, disk)
+	state, ok, err := c.Budget("big")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, "2", string(state))
+	require.NoError(t, c.Close())
+}
+
+// TestTheDamagedDatabaseIsKept flips a bit of a file that the start reads. The folder set aside holds the flipped file, also
+// after all that was reported of it was answered, and each database is told of in one short line.
+func TestTheDamagedDatabaseIsKept(t *testing.T) {
+	for _, part := range []string{".sst", "MANIFEST"} {
+		t.Run(part, func(t *testing.T) {
+			disk := aged(t)
+			names, err := disk.List("cache")
+			require.NoError(t, err)
+			flipped := map[string][]byte{}
+			for _, name := range names {
+				if !strings.Contains(name, part) || strings.HasPrefix(name, "marker") {
+					continue
+				}
+				spoil(t, disk, name, func(b []byte) []byte {
+					for i := range b { // every block, so that the start and each read meet it
+						b[i] ^= 4
+					}
+					flipped[name] = bytes.Clone(b)
+					return b
+				})
+			}
+			require.NotEmpty(t, flipped)
+			var log bytes.Buffer
+			c, err := Open(Config{FS: disk, Dir: "cache", Sieve: 1 << 16, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			require.NoError(t, err)
+			for range 3 { // as mendCache does
+				c.Get(numbered(1), time.Now())
+				_, _, _ = c.Budget("big") // the error is another test's
+				select {
+				case <-c.Damage():
+					c.SetAside()
+				default:
+				}
+			}
+			for name, want := range flipped {
+				require.Equal(t, want, contents(t, disk, path.Join("cache.damaged", name)), "%s", log.String())
+			}
+			require.NoError(t, c.Close())
+			require.LessOrEqual(t, strings.Count(log.String(), "level=ERROR"), 2, "%s", log.String())
+			require.Less(t, log.Len(), 1500)
+			require.NotContains(t, log.String(), "goroutine")
+		})
+	}
+}
+
+// contents is what a file holds.
+func contents(t *testing.T, disk vfs.FS, name string) []byte {
+	f, err := disk.Open(name)
+	require.NoError(t, err)
+	b, err := io.ReadAll(f)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	return b
+}
+
+// TestALateReportOfTheOldDatabaseIsNotOfTheNew: a read that began before the change may report its damage after it.
+func TestALateReportOfTheOldDatabaseIsNotOfTheNew(t *testing.T) {
+	c := open(t, vfs.NewMem())
+	old := c.health
+	c.SetAside()
+	old.met(pebble.DataCorruptionInfo{Path: "cache/000001.sst", Details: errValue}, nil)
+	select {
+	case <-c.Damage():
+		t.Fatal("the new database is condemned")
+	default:
+	}
+	require.NoError(t, c.Close())
+}

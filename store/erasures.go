@@ -1,0 +1,157 @@
+package store
+
+import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Erasure is a person's wish to be forgotten, and how far it has come: the receipt. While it is open it holds the address, so that
+// it can go on after a crash; once it is done it holds the hash alone.
+type Erasure struct {
+	ID      string    `json:"id"` // ids of later wishes are greater
+	Hash    string    `json:"hash"`
+	Address string    `json:"address,omitempty"` // in the engine's folded form; only while it is open
+	Asked   time.Time `json:"asked"`
+	Tried   time.Time `json:"tried,omitzero"`
+	Done    time.Time `json:"done,omitzero"`
+
+	JobsDone bool             `json:"jobs_done,omitempty"`
+	Jobs     map[string]int64 `json:"jobs,omitempty"` // jobs that named it, and in how many rows; only while it is open
+	JobsLeft []string         `json:"jobs_left,omitempty"`
+	JobCount int64            `json:"job_count"`
+	Rows     int64            `json:"rows"`
+	Answers  int64            `json:"answers"`
+	Caches   []ErasedCache    `json:"caches,omitempty"`
+	Fault    string           `json:"fault,omitempty"` // why the last try did not come to the end
+}
+
+// ErasedCache is the cache of one node.
+type ErasedCache struct {
+	Node     string    `json:"node"`
+	Verdicts int64     `json:"verdicts"`
+	Done     time.Time `json:"done,omitzero"`
+	Until    time.Time `json:"until,omitzero"` // of one that was not reached: the node itself forgets by then
+}
+
+// Open reports a wish that is not fulfilled yet.
+func (e *Erasure) Open() bool { return e.Done.IsZero() }
+
+// The bounds of erasures.
+const (
+	MaxErasures  = 10_000               // open at one time
+	keepReceipts = 400 * 24 * time.Hour // of those that are done
+)
+
+// ErrErasuresFull refuses a wish beyond the bound.
+var ErrErasuresFull = fmt.Errorf("%d erasures are not finished and no more can wait: bring the nodes back that they wait for", MaxErasures)
+
+func erasureKey(id string) []byte { return key(tableErasure, id) }
+
+// wishKey leads from the hash of an address to its open erasure.
+func wishKey(hash string) []byte { return key(tableWish, hash) }
+
+// AskErasure makes a wish durable, with its entry in the audit log, which does not name the address. An address whose wish is open
+// already keeps that one.
+func (s *Store) AskErasure(folded, by string, now time.Time) (e Erasure, err error) {
+	hash := hashSecret(folded)
+	e = Erasure{Hash: hex.EncodeToString(hash[:]), Address: folded, Asked: now.UTC()}
+	e.ID = fmt.Sprintf("%016x%s", now.UnixNano(), newID("")[:8])
+	ask := func(b *pebble.Batch) error {
+		if id, err := get(b, wishKey(e.Hash)); err == nil {
+			return getJSON(b, erasureKey(string(id)), &e)
+		} else if !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		open := 0
+		if err := scan(b, []byte{tableWish}, nil, func(_, _ []byte) error { open++; return nil }); err != nil {
+			return err
+		}
+		if open >= MaxErasures {
+			return ErrErasuresFull
+		}
+		return errors.Join(b.Set(wishKey(e.Hash), []byte(e.ID), nil), setJSON(b, erasureKey(e.ID), e))
+	}
+	err = s.Commit("", ask, Act{At: now, By: by, Act: "erase", Target: "an address"}.write)
+	return e, err
+}
+
+// SaveErasure records how far an open erasure has come. One that is done loses the address and the names of jobs.
+func (s *Store) SaveErasure(e *Erasure) error {
+	return s.Commit("", func(b *pebble.Batch) error {
+		if e.Open() {
+			return setJSON(b, erasureKey(e.ID), e)
+		}
+		e.Address, e.Jobs, e.JobsLeft, e.Fault = "", nil, nil, ""
+		return errors.Join(b.Delete(wishKey(e.Hash), nil), setJSON(b, erasureKey(e.ID), e))
+	})
+}
+
+// Erasure is the erasure of an id, or ErrNotFound.
+func (s *Store) Erasure(id string) (e Erasure, err error) {
+	return e, getJSON(s.db, erasureKey(id), &e)
+}
+
+// OpenErasures are the ids of those that are not done.
+func (s *Store) OpenErasures() (ids []string, err error) {
+	return ids, scan(s.db, []byte{tableWish}, nil, func(_, v []byte) error {
+		ids = append(ids, string(v))
+		return nil
+	})
+}
+
+// erasureIDLen is the length of the id of an erasure in hex digits: its time and four random bytes.
+const erasureIDLen = 24
+
+// Erasures lists erasures, newest first, from below an id (empty: from the newest), at most limit and MaxPage.
+func (s *Store) Erasures(below string, limit int) (list []Erasure, err error) {
+	upper := after([]byte{tableErasure})
+	if below != "" {
+		if _, err := hex.DecodeString(below); err != nil || len(below) != erasureIDLen {
+			return nil, fmt.Errorf("%w: %q", ErrBadCursor, below)
+		}
+		upper = erasureKey(below)
+	}
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableErasure}, UpperBound: upper})
+	if err != nil {
+		return nil, broken(err)
+	}
+	for ok := it.Last(); ok && err == nil && len(list) < pageSize(limit); ok = it.Prev() {
+		var e Erasure
+		err = json.Unmarshal(it.Value(), &e)
+		list = append(list, e)
+	}
+	return list, cmp.Or(err, it.Error(), it.Close())
+}
+
+// SweepErasures deletes receipts that are over 400 days old, and tells how many.
+func (s *Store) SweepErasures(now time.Time) (n int, err error) {
+	var old [][]byte
+	err = scan(s.db, []byte{tableErasure}, nil, func(k, v []byte) error {
+		var e Erasure
+		if err := json.Unmarshal(v, &e); err != nil {
+			return fmt.Errorf("erasure: %w", err)
+		}
+		if now.Sub(e.Asked) < keepReceipts || len(old) == sweepBatch {
+			return errStop
+		}
+		if !e.Open() {
+			old = append(old, append([]byte(nil), k...))
+		}
+		return nil
+	})
+	if err != nil || len(old) == 0 {
+		return 0, err
+	}
+	return len(old), s.Commit("", func(b *pebble.Batch) (err error) {
+		for _, k := range old {
+			err = errors.Join(err, b.Delete(k, nil))
+		}
+		return err
+	})
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+// TestErasuresAreBoundedAndForgetWho: so many wishes are open and no more, one for each address; a receipt that is done has no address,
+// and goes after 400 days. Open ones stay. Nothing in the audit log has the address.
+func TestErasuresAreBoundedAndForgetWho(t *testing.T) {
+	disk := vfs.NewMem()
+	s, err := Open(disk, "state")
+	require.NoError(t, err)
+	now := time.Now()
+	first, err := s.AskErasure("ann@x.example", "root", now)
+	require.NoError(t, err)
+	require.NoError(t, s.Commit("", func(b *pebble.Batch) (err error) { // as many of others
+		for i := range MaxErasures - 1 {
+			err = errors.Join(err, b.Set(wishKey(fmt.Sprintf("hash %d", i)), []byte("id"), nil))
+		}
+		return err
+	}))
+	again, err := s.AskErasure("ann@x.example", "root", now)
+	require.NoError(t, err, "it waits already")
+	require.Equal(t, first.ID, again.ID)
+	_, err = s.AskErasure("one@more.example", "root", now)
+	require.ErrorIs(t, err, ErrErasuresFull)
+	require.NoError(t, s.Close())
+
+	s, err = Open(disk, "state")
+	require.NoError(t, err)
+	open, err := s.OpenErasures()
+	require.NoError(t, err)
+	require.Len(t, open, MaxErasures)
+	e, err := s.Erasure(first.ID)
+	require.NoError(t, err)
+	require.Equal(t, "ann@x.example", e.Address)
+	e.Jobs, e.Done = map[string]int64{"j": 1}, now
+	require.NoError(t, s.SaveErasure(&e))
+	b, err := json.Marshal(e)
+	require.NoError(t, err)
+	require.NotContains(t, string(b), "x.example")
+	_, err = s.AskErasure("one@more.example", "root", now.Add(time.Minute))
+	require.NoError(t, err)
+
+	n, err := s.SweepErasures(now.Add(keepReceipts - time.Second))
+	require.NoError(t, err)
+	require.Zero(t, n)
+	n, err = s.SweepErasures(now.Add(2 * keepReceipts))
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	_, err = s.Erasure(first.ID)
+	require.ErrorIs(t, err, ErrNotFound)
+	newest, err := s.Erasures("", 1)
+	require.NoError(t, err)
+	require.Equal(t, "one@more.example", newest[0].Address)
+	acts, err := s.Acts("", 1)
+	require.NoError(t, err)
+	require.Equal(t, "an address", acts[0].Target)
+	require.NoError(t, s.Close())
+}

@@ -1,0 +1,54 @@
+package opendb
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// ErrDisk is wrapped by the errors of a disk that cannot be written.
+var ErrDisk = errors.New("the disk cannot be written")
+
+// Open opens a database, and makes it if there is none. The options need a logger, and keep the listener that they get.
+func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
+	if o.EventListener == nil {
+		o.EventListener = &pebble.EventListener{}
+	}
+	full := make(chan error, 1)
+	o.EventListener.BackgroundError = func(err error) {
+		o.Logger.Errorf("background error: %s", err)
+		if vfs.IsNoSpaceError(err) {
+			select {
+			case full <- err:
+			default:
+			}
+		}
+	}
+	type opened struct {
+		db  *pebble.DB
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		db, err := open(dir, o)
+		done <- opened{db, err}
+	}()
+	select {
+	case x := <-done:
+		return x.db, x.err
+	case err := <-full:
+		return nil, fmt.Errorf("%w: make room and start again: %w", ErrDisk, err)
+	}
+}
+
+// open is pebble.Open with an error in place of a panic.
+func open(dir string, o *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			db, err = nil, fmt.Errorf("%w: %v", ErrDisk, p)
+		}
+	}()
+	return pebble.Open(dir, o)
+}

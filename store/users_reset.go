@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// resetTime is how long a reset token is good for.
+const resetTime = time.Hour
+
+// ErrNoReset refuses a reset token that is wrong, was used, has expired or was replaced by a newer one.
+var ErrNoReset = errors.New("the link for a new password is not good: it works once, and for an hour")
+
+// reset is the token that lets an account have a new password without the old one. An account has one at most.
+type reset struct {
+	Hash    KeyHash   `json:"hash"`
+	Expires time.Time `json:"expires"`
+}
+
+// NewReset makes a token that is good once and for an hour to give the account a new password. It is returned here and nowhere else;
+// the account's earlier token is not good any more.
+func (s *Store) NewReset(account, by string, now time.Time) (token string, expires time.Time, err error) {
+	secret := randomBase62(sessionRandom)
+	one := reset{hashSecret(secret), now.Add(resetTime).UTC()}
+	err = s.commitUser(account, changeUser(account, func(rec *userRecord) { rec.Reset = &one }),
+		Act{At: now, By: by, Act: "reset link", Target: account}.write)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	return account + "." + secret, one.Expires, nil
+}
+
+// ResetPassword uses a token up: the password is replaced, a lock-out is lifted, and all sessions end. from is where the client is.
+func (s *Store) ResetPassword(ctx context.Context, token, password, from string, now time.Time) error {
+	account, secret, _ := strings.Cut(token, ".")
+	if checkName("account", account) != nil {
+		return ErrNoReset
+	}
+	good := func(r pebble.Reader) error {
+		rec, err := readUser(r, account)
+		if errors.Is(err, ErrNotFound) {
+			return ErrNoReset
+		}
+		if err != nil {
+			return err
+		}
+		sent := hashSecret(secret)
+		if rec.Disabled || rec.Reset == nil || !now.Before(rec.Reset.Expires) || subtle.ConstantTimeCompare(sent[:], rec.Reset.Hash[:]) != 1 {
+			return ErrNoReset
+		}
+		return nil
+	}
+	if err := good(s.db); err != nil {
+		return err // before anything is hashed
+	}
+	once := func(b *pebble.Batch) error { return good(b) }
+	return s.setPassword(ctx, account, NewPassword{Password: password, By: Actor(account, from)}, now, once)
+}

@@ -1,0 +1,134 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// The refusals of a second factor.
+var (
+	ErrCodeNeeded = errors.New("the account asks for a code as well")
+	ErrBadCode    = errors.New("the code is wrong, or was used")
+	ErrTOTPOn     = errors.New("the account asks for codes already")
+	ErrNoTOTP     = errors.New("no secret was made for the account's app")
+	ErrTOTPOff    = errors.New("the account asks for no codes: TOTP is off")
+)
+
+// LogIn is CheckPassword for a new session: an account that has TOTP on needs a code too, and is asked for it only after the right
+// password. An attempt without a code counts as a failure until one with a code succeeds. Codes are counted by the account as
+// well, from all networks together: one who sends codes knows the password, and could try a million from a thousand networks.
+func (s *Store) LogIn(ctx context.Context, l Login, now time.Time) (User, error) {
+	rec, err := s.matchPassword(ctx, l, now)
+	if err != nil {
+		return User{}, err
+	}
+	if rec.TOTP {
+		if l.Code == "" {
+			return User{}, ErrCodeNeeded
+		}
+		if err := s.live.attempts.count(l.codeKey(), now); err != nil {
+			return User{}, err
+		}
+		if err := s.useCode(rec.ID, l, now); err != nil {
+			return User{}, err
+		}
+		s.live.attempts.succeed(l.codeKey())
+	}
+	return s.loggedIn(l, rec)
+}
+
+// useCode uses a code up. It is durable before the login goes on, so that no crash makes a code good again.
+func (s *Store) useCode(account string, l Login, now time.Time) error {
+	return s.Commit(account, func(b *pebble.Batch) error {
+		rec, err := readUser(b, account)
+		if err != nil || !rec.TOTP {
+			return err // it was switched off meanwhile
+		}
+		had := len(rec.Second.Recovery)
+		if !rec.Second.use(l.Code, now) {
+			return ErrBadCode
+		}
+		if err := setJSON(b, key(tableUser, account), rec); err != nil || len(rec.Second.Recovery) == had {
+			return err
+		}
+		act := Act{At: now, By: account, Act: "recovery code", Target: account, Note: fmt.Sprintf("%d left", len(rec.Second.Recovery))}
+		if l.From.IsValid() {
+			act.From = l.From.String()
+		}
+		return act.write(b)
+	})
+}
+
+// NewTOTP makes the secret of an authenticator app, in the text that is typed into it. It is returned here and nowhere else, and
+// counts for nothing until TOTPOn is called with a code of it; a newer one replaces it.
+func (s *Store) NewTOTP(account string) (secret string, err error) {
+	second := newSecondFactor()
+	err = s.changeFactor(account, nil, func(rec *userRecord) error {
+		if rec.TOTP {
+			return ErrTOTPOn
+		}
+		rec.Second = second
+		return nil
+	})
+	return base32Text.EncodeToString(second.Secret), err
+}
+
+// TOTPOn switches TOTP on if the code is one of the last secret, ends the account's sessions except keep, and returns the recovery
+// codes, which are stored as hashes only.
+func (s *Store) TOTPOn(account, code, keep, by string, now time.Time) (recovery []string, err error) {
+	done := []Part{dropSessions(account, keep), Act{At: now, By: by, Act: "totp on", Target: account}.write}
+	err = s.changeFactor(account, done, func(rec *userRecord) error {
+		switch {
+		case rec.TOTP:
+			return ErrTOTPOn
+		case rec.Second == nil:
+			return ErrNoTOTP
+		case !rec.Second.use(code, now):
+			return ErrBadCode
+		}
+		rec.TOTP, recovery = true, rec.Second.renewRecovery()
+		return nil
+	})
+	return recovery, err
+}
+
+// TOTPOff switches TOTP off, forgets the secret and the recovery codes, and ends the account's sessions except keep. An account
+// whose TOTP is off keeps all as it is: ErrTOTPOff.
+func (s *Store) TOTPOff(account, keep, by string, now time.Time) error {
+	done := []Part{dropSessions(account, keep), Act{At: now, By: by, Act: "totp off", Target: account}.write}
+	return s.changeFactor(account, done, func(rec *userRecord) error {
+		if !rec.TOTP {
+			return ErrTOTPOff
+		}
+		rec.TOTP, rec.Second = false, nil
+		return nil
+	})
+}
+
+// RecoveryLeft is how many recovery codes of the account are unused.
+func (s *Store) RecoveryLeft(account string) (int, error) {
+	rec, err := readUser(s.db, account)
+	if err != nil || !rec.TOTP {
+		return 0, err
+	}
+	return len(rec.Second.Recovery), nil
+}
+
+// changeFactor commits a change of an account's second factor, if it is not refused, and the parts that go with it.
+func (s *Store) changeFactor(account string, with []Part, change func(*userRecord) error) error {
+	part := func(b *pebble.Batch) error {
+		rec, err := readUser(b, account)
+		if err != nil {
+			return fmt.Errorf("account %s: %w", account, err)
+		}
+		if err := change(&rec); err != nil {
+			return err
+		}
+		return setJSON(b, key(tableUser, account), rec)
+	}
+	return s.commitUser(account, append([]Part{part}, with...)...)
+}

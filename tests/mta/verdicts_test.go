@@ -1,0 +1,252 @@
+//go:build linux
+
+package mta
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// verifyPatience is what a list may take. The longest wait that a configuration calls for is a pause of two minutes.
+const verifyPatience = 200 * time.Second
+
+// setup is a server with one of its configurations, and what is true of the addresses there.
+type setup struct {
+	server, configuration string
+	system                string            // folder of the cache that it runs on
+	programs              []string          // of the cache's bin, that it needs there
+	files                 map[string]string // configuration, by path
+	prepare               []string          // commands before it starts
+	run                   []string          // commands that are the server
+	logs                  string            // file that the server writes a log to; empty: its output is all
+	domains               []string          // each has the server as its MX host
+	records               []string          // of the DNS, other than those
+	sender                string            // --mail-from
+	schedule              string            // --retry-schedule
+	singles, list         []row             // asked in this order
+}
+
+// row is an address and the verdict that it deserves, "STATUS reason".
+type row struct {
+	address, want string
+	forced        string // why no verifier can know more, where the verdict is UNKNOWN
+}
+
+func rows(want string, addresses ...string) (rs []row) {
+	for _, a := range addresses {
+		rs = append(rs, row{address: a, want: want})
+	}
+	return rs
+}
+
+func forced(why, want string, addresses ...string) []row {
+	rs := rows(want, addresses...)
+	for i := range rs {
+		rs[i].forced = why
+	}
+	return rs
+}
+
+func join(parts ...[]row) (all []row) {
+	for _, p := range parts {
+		all = append(all, p...)
+	}
+	return all
+}
+
+func allSetups() []setup {
+	var all []setup
+	for _, of := range []func() []setup{postfix, dovecot, exim, openSMTPD, chasquid, maddy} {
+		all = append(all, of()...)
+	}
+	return all
+}
+
+// try starts the server and holds the verdicts on its addresses against what they deserve.
+func (l *lab) try(t *testing.T, s setup, r *result) {
+	r.tried = true
+	m := l.newMachine(t, s.system)
+	host := "mx." + s.domains[0]
+	l.names.host(t, host, m.address)
+	for _, d := range s.domains {
+		l.names.domain(t, d, host)
+	}
+	for _, line := range s.records {
+		l.names.add(t, line)
+	}
+	for _, p := range s.programs {
+		l.program(t, m, p)
+	}
+	for path, content := range s.files {
+		m.write(t, path, content)
+	}
+	t.Cleanup(func() { m.showLog(t, s.logs) })
+	for _, line := range s.prepare {
+		m.run(t, line)
+	}
+	for _, line := range s.run {
+		m.start(t, line)
+	}
+	m.waitForBanner(t)
+
+	began := time.Now()
+	r.count(t, s.singles, l.verifySingles(t, s))
+	r.count(t, s.list, l.verifyList(t, s))
+	r.took = time.Since(began)
+}
+
+// showLog prints the end of what the server said, of a test that failed.
+func (m *machine) showLog(t *testing.T, file string) {
+	if !t.Failed() {
+		return
+	}
+	files := []string{m.log}
+	if file != "" {
+		files = append(files, filepath.Join(m.root, file))
+	}
+	for _, f := range files {
+		said, err := os.ReadFile(f)
+		if err != nil {
+			said = []byte(err.Error())
+		}
+		t.Logf("the end of %s:\n%s", filepath.Base(f), said[max(0, len(said)-6000):])
+	}
+}
+
+func (l *lab) probity(t *testing.T, s setup, args ...string) []byte {
+	t.Helper()
+	args = append([]string{"verify"}, args...)
+	args = append(args, "--dns", proberAddress+":53", "--egress", proberAddress+"=mx.prober.example", "--mail-from", cmp.Or(s.sender, goodSender),
+		"--allow-private-targets", "--retry-schedule", s.schedule)
+	ctx, cancel := context.WithTimeout(t.Context(), verifyPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(l.cache, "bin", "probity"), args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	require.NoError(t, cmd.Run(), "probity %s: %s", strings.Join(args, " "), errs.String())
+	return out.Bytes()
+}
+
+// verdict is what came out for an address; why is for people.
+type verdict struct{ is, why string }
+
+func (l *lab) verifySingles(t *testing.T, s setup) map[string]verdict {
+	got := map[string]verdict{}
+	if len(s.singles) == 0 {
+		return got
+	}
+	args := []string{"--json", "--details", "--timeout", "20s"}
+	for _, r := range s.singles {
+		args = append(args, r.address)
+	}
+	for line := range bytes.Lines(l.probity(t, s, args...)) {
+		var v struct {
+			Email, Status, Reason string
+			Details               struct {
+				SMTPMessage string `json:"smtp_message"`
+				Rule        string
+			}
+		}
+		require.NoError(t, json.Unmarshal(line, &v))
+		got[v.Email] = verdict{strings.TrimSpace(v.Status + " " + v.Reason), v.Details.Rule + ": " + v.Details.SMTPMessage}
+	}
+	return got
+}
+
+func (l *lab) verifyList(t *testing.T, s setup) map[string]verdict {
+	dir := t.TempDir()
+	list, out := filepath.Join(dir, "list.csv"), filepath.Join(dir, "out.csv")
+	lines := []string{"email"}
+	for _, r := range s.list {
+		lines = append(lines, r.address)
+	}
+	require.NoError(t, os.WriteFile(list, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
+	l.probity(t, s, list, "-o", out)
+	f, err := os.Open(out)
+	require.NoError(t, err)
+	defer f.Close()
+	all, err := csv.NewReader(f).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, all, len(lines), "the result has every row of the list, in its order")
+	column := map[string]int{}
+	for i, name := range all[0] {
+		column[name] = i
+	}
+	got := map[string]verdict{}
+	for _, r := range all[1:] {
+		got[r[0]] = verdict{is: strings.TrimSpace(r[column["verify_status"]] + " " + r[column["verify_reason"]])}
+	}
+	return got
+}
+
+// result counts the verdicts of one setup. Rows that are in no other column have a wrong reason, or no verdict.
+type result struct {
+	setup
+	right, falseValid, falseInvalid, needlessUnknown, forcedUnknown int
+
+	tried bool          // false: -run left it out
+	took  time.Duration // 0: it was not tried to the end
+}
+
+// count holds what came out against what is true; every difference fails the test.
+func (r *result) count(t *testing.T, want []row, got map[string]verdict) {
+	t.Helper()
+	for _, w := range want {
+		v := got[w.address]
+		if v.is == w.want {
+			r.right++
+			if w.forced != "" {
+				r.forcedUnknown++
+			}
+			continue
+		}
+		t.Errorf("%s: %s, wanted %s %s", w.address, v.is, w.want, v.why)
+		status, _, _ := strings.Cut(v.is, " ")
+		if wanted, _, _ := strings.Cut(w.want, " "); status == wanted {
+			continue
+		}
+		switch status {
+		case "VALID":
+			r.falseValid++
+		case "INVALID":
+			r.falseInvalid++
+		case "UNKNOWN":
+			r.needlessUnknown++
+		}
+	}
+}
+
+// table is for people: how each setup fared, and what forces the UNKNOWNs that are right.
+func table(all []*result) string {
+	all = slices.DeleteFunc(all, func(r *result) bool { return !r.tried })
+	var out bytes.Buffer
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SERVER\tCONFIGURATION\tROWS\tRIGHT\tFALSE VALID\tFALSE INVALID\tNEEDLESS UNKNOWN\tFORCED UNKNOWN\tTOOK")
+	for _, r := range all {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.1fs\n", r.server, r.configuration, len(r.singles)+len(r.list), r.right, r.falseValid,
+			r.falseInvalid, r.needlessUnknown, r.forcedUnknown, r.took.Seconds())
+	}
+	_ = w.Flush() // a buffer takes everything
+	for _, r := range all {
+		for _, row := range join(r.singles, r.list) {
+			if row.forced != "" {
+				fmt.Fprintf(&out, "forced: %s (%s): %s\n", row.address, row.want, row.forced)
+			}
+		}
+	}
+	return out.String()
+}

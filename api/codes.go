@@ -132,6 +132,8 @@ func refusalOfWork(err error) *refusal {
 		return r
 	case errors.Is(err, coordinator.ErrExpired):
 		return refuse(gone, "The results of this job have expired: upload the list again.")
+	case errors.Is(err, coordinator.ErrDamaged):
+		return &refusal{kind: failed, cause: err, detail: "A file of this job is damaged on the server's disk, so no results are given: restore a backup, or upload the list again."}
 	case errors.Is(err, coordinator.ErrLinkWrong), errors.Is(err, coordinator.ErrLinkDead):
 		return refuse(forbidden, "%s.", capital(err.Error()))
 	case errors.Is(err, coordinator.ErrNoProber):

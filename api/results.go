@@ -63,7 +63,7 @@ func (x *exchange) getResults() error {
 	}
 	if f.Form == x.srv.rooms.Coordinator.StoredForm() && len(f.Status) == 0 {
 		h.Set("Accept-Ranges", "bytes")
-		return x.sendStored(j, f, tag)
+		return x.sendStored(j, f)
 	}
 	h.Set("Accept-Ranges", "none")
 	return x.streamResults(j, f)
@@ -203,11 +203,13 @@ func sameTag(header, tag string) bool {
 }
 
 // sendStored serves the stored file, or the range of it that is asked for.
-func (x *exchange) sendStored(j *store.Job, filter coordinator.Filter, tag string) error {
-	f, err := x.srv.rooms.Coordinator.OpenStored(j.ID)
+func (x *exchange) sendStored(j *store.Job, filter coordinator.Filter) error {
+	f, j, err := x.srv.rooms.Coordinator.OpenStored(x.ctx, j.ID)
 	if err != nil {
 		return fmt.Errorf("stored results: %w", err)
 	}
+	tag := tagOf(j, filter, filter.Form) // of these bytes
+	x.ctx.Response.Header.Set("ETag", tag)
 	part, err := x.rangeOf(j.ResultBytes, tag)
 	if err == nil && !x.ctx.IsHead() {
 		err = x.auditDownload(j, filter, part)

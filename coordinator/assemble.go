@@ -31,9 +31,11 @@ type assembly struct {
 	spool   *spool
 	dups    *dups
 	log     vfs.File
-	inputs  []string   // what stands before each cell in input, empty for the e-mail column; nil: no input is written
-	groups  []logGroup // of the log; nil before the first window
-	damaged int        // groups of the log that cannot be read
+	inputs  []string       // what stands before each cell in input, empty for the e-mail column; nil: no input is written
+	groups  []logGroup     // of the log
+	damaged int            // groups of the log that cannot be read
+	lacking int64          // addresses without a final answer
+	answers *answersWriter // nil: none is written
 
 	from    uint32            // first row of the window
 	records []jobfiles.Record // the names of each are numbers of the whole log
@@ -65,6 +67,26 @@ func (t *totals) add(o *totals) {
 	t.charged += o.charged
 }
 
+// counts are the rows of each status.
+func (t *totals) counts() map[string]int64 {
+	of := map[string]int64{}
+	for s, n := range t.status {
+		of[engine.Status(s).String()] = n
+	}
+	return of
+}
+
+// reasons are the rows of each reason that there are.
+func (t *totals) reasons() map[string]int64 {
+	of := map[string]int64{}
+	for r, n := range t.reason {
+		if n > 0 && engine.Reason(r) != engine.ReasonNone {
+			of[engine.Reason(r).String()] = n
+		}
+	}
+	return of
+}
+
 // openAssembly opens a job's files to read them.
 func (c *Coordinator) openAssembly(j *store.Job, f Filter) (*assembly, error) {
 	fs, dir := c.cfg.FS, c.dir(j.ID)
@@ -77,10 +99,10 @@ func (c *Coordinator) openAssembly(j *store.Job, f Filter) (*assembly, error) {
 		a.dups, err = openDups(fs, dir, j.Duplicates > 0)
 	}
 	if err == nil {
-		err = c.takeOverLog(dir)
+		a.log, err = c.openAnswers(j)
 	}
-	if err == nil { // a job that was cancelled before it began has none
-		a.log, err = fs.OpenReadWrite(fs.PathJoin(dir, fileRows), writeCategory)
+	if err == nil {
+		err = a.index()
 	}
 	if err != nil {
 		return nil, errors.Join(err, a.close())
@@ -124,6 +146,9 @@ func (a *assembly) write(ctx context.Context, w io.Writer) error {
 		}
 		if err := a.load(a.spool.frames[next].First, rows); err != nil {
 			return err
+		}
+		if err := a.keepAnswers(); err != nil {
+			return fmt.Errorf("answers file: %w", err)
 		}
 		if err := a.render(ctx, w, next, end); err != nil {
 			return err
@@ -193,22 +218,46 @@ type logGroup struct {
 	first, last uint32
 }
 
-// takeLog takes what the log says of the window. The first time, all of it is read.
+// index reads all of the log once: where the rows of each group lie, and whether it is whole.
+func (a *assembly) index() error {
+	answered, rows := newBitset(a.job.Rows), int64(0)
+	end, err := readAnswers(a.job, a.log, func(g *jobfiles.Group) error {
+		a.groups = append(a.groups, groupOf(g))
+		for row, rec := range g.Answers() {
+			if rec.Kind() == jobfiles.Final && answered.add(row) {
+				rows++
+			}
+		}
+		return nil
+	})
+	a.damaged, a.lacking = end.Damaged, a.job.Unique-rows
+	return err
+}
+
+// takeLog takes what the log says of the window.
 func (a *assembly) takeLog() error {
-	if a.groups == nil {
-		a.groups = []logGroup{}
-		end, err := jobfiles.ReadRows(a.log, func(g *jobfiles.Group) error {
-			a.groups = append(a.groups, groupOf(g))
-			return a.take(g)
-		})
-		a.damaged = end.Damaged
-		return err
-	}
 	for _, s := range a.groups {
 		if !a.concerns(s) {
 			continue
 		}
 		if err := jobfiles.ReadGroup(a.log, s.at, a.take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepAnswers writes the answers of the window, if they are to be kept. A duplicate has none of its own.
+func (a *assembly) keepAnswers() error {
+	if a.answers == nil {
+		return nil
+	}
+	for i := range a.records {
+		breathe(i)
+		if a.firsts[i] != 0 || a.records[i].Kind() == jobfiles.None {
+			continue
+		}
+		if err := a.answers.add(a.from+uint32(i), &a.records[i]); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 
@@ -25,12 +26,35 @@ func (c *Coordinator) WriteResults(ctx context.Context, job string, w io.Writer)
 	if err != nil {
 		return err
 	}
-	z, err := zstd.NewReader(readerUntil{ctx, f}, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
-	if err == nil {
-		_, err = io.CopyBuffer(w, z, make([]byte, 32<<10))
-		z.Close()
+	err = unpackTo(w, readerUntil{ctx, f})
+	if errors.Is(err, errDamaged) {
+		err = errors.Join(err, c.DropResults(job)) // the next attempt has it made again
 	}
 	return errors.Join(err, f.Close())
+}
+
+// unpackTo writes what r has packed. Its error is errDamaged if that is not as it was packed.
+func unpackTo(w io.Writer, r io.Reader) error {
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := z.Read(buf)
+		if n > 0 {
+			if _, err := w.Write(buf[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return fmt.Errorf("%w: %w", errDamaged, err)
+		}
+	}
 }
 
 // renderCallback makes the file under another name, and gives it its own once it is whole and durable.

@@ -98,6 +98,7 @@ type Coordinator struct {
 	breaths, shortBreaths press.Breaths
 
 	spares spares
+	whole  wholeFiles
 
 	mu       sync.Mutex // guards all below
 	runners  map[string]*runner

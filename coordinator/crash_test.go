@@ -81,7 +81,7 @@ func TestPowerLoss(t *testing.T) {
 // answeredRows is what the log on the disk knows.
 func answeredRows(t *testing.T, w *world, j *store.Job) map[uint32]bool {
 	known := map[uint32]bool{}
-	f, err := w.fs.Open(w.fs.PathJoin(w.c.dir(j.ID), fileRows))
+	f, err := w.fs.Open(w.c.answersPath(j))
 	if err != nil {
 		return known
 	}

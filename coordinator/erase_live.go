@@ -1,8 +1,8 @@
 package coordinator
 
 import (
+	"context"
 	"errors"
-	"io/fs"
 	"time"
 
 	"probity/coordinator/jobfiles"
@@ -18,7 +18,7 @@ func (e *erasure) forgetAsks(j *store.Job) error {
 	if e.row < 0 {
 		return nil
 	}
-	answered, _, err := e.c.readAnswers(j)
+	answered, _, err := e.c.answeredRows(j)
 	if err != nil || answered.has(uint32(e.row)) {
 		return err
 	}
@@ -34,41 +34,69 @@ func (e *erasure) forgetAsks(j *store.Job) error {
 	return errors.Join(err, log.Close())
 }
 
-// searchRows looks for the address, and for what was suggested instead of it, in the names of the log.
-func (e *erasure) searchRows(j *store.Job) error {
-	disk, dir := e.c.cfg.FS, e.c.dir(j.ID)
-	if err := e.c.takeOverLog(dir); err != nil {
+// searchAnswers looks for the address, and for what was suggested instead of it, in the names of the answers.
+func (e *erasure) searchAnswers(j *store.Job) error {
+	f, err := e.c.openAnswers(j)
+	if err != nil || f == nil {
 		return err
 	}
-	f, err := disk.Open(disk.PathJoin(dir, fileRows))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a job that was not begun
-	}
-	if err != nil {
-		return err
-	}
-	_, err = jobfiles.ReadRows(f, func(g *jobfiles.Group) error {
+	_, err = readAnswers(j, f, func(g *jobfiles.Group) error {
 		return g.EachName(func(name string) { e.names = e.names || e.isNamed(name) })
 	})
 	return errors.Join(err, f.Close())
 }
 
-// writeRows writes the log anew if a name has to go: that becomes the empty name.
-func (e *erasure) writeRows(dir string) error {
+// writeAnswers writes the answers anew if a name has to go: that becomes the empty name. It gives the job as it is then.
+func (e *erasure) writeAnswers(ctx context.Context, j *store.Job) (*store.Job, error) {
 	if !e.names {
+		return j, nil
+	}
+	if hasResults(j) && j.Answers == nil { // of an older program
+		var err error
+		if j, err = e.c.remakeResults(ctx, j); err != nil {
+			return nil, err
+		}
+	}
+	name := fileRows + fileNew
+	if j.Answers != nil {
+		name = newName(fileAnswers)
+	}
+	made, err := e.copyAnswers(j, name)
+	if err != nil {
+		return nil, err
+	}
+	disk, dir := e.c.cfg.FS, e.c.dir(j.ID)
+	if j.Answers == nil {
+		if err := disk.Rename(disk.PathJoin(dir, name), disk.PathJoin(dir, fileRows)); err != nil {
+			return nil, err
+		}
+		return j, syncDir(disk, dir)
+	}
+	if err := syncDir(disk, dir); err != nil {
+		return nil, err
+	}
+	now, err := e.c.change(j.ID, func(j *store.Job) error {
+		j.Answers = made
 		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return now, e.c.sweepFiles(now)
+}
+
+// copyAnswers writes the answers of a job without the names that have to go.
+func (e *erasure) copyAnswers(j *store.Job, name string) (*store.AnswersFile, error) {
+	f, err := e.c.openAnswers(j)
+	if err != nil {
+		return nil, err
 	}
 	disk := e.c.cfg.FS
-	path := disk.PathJoin(dir, fileRows)
-	f, err := disk.Open(path)
+	w, err := jobfiles.CreateRows(disk, disk.PathJoin(e.c.dir(j.ID), name))
 	if err != nil {
-		return err
+		return nil, errors.Join(err, f.Close())
 	}
-	w, err := jobfiles.CreateRows(disk, path+fileNew)
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	_, err = jobfiles.ReadRows(f, func(g *jobfiles.Group) error {
+	_, err = readAnswers(j, f, func(g *jobfiles.Group) error {
 		return w.AddGroup(g, func(name string) string {
 			if e.isNamed(name) {
 				return ""
@@ -76,5 +104,10 @@ func (e *erasure) writeRows(dir string) error {
 			return name
 		})
 	})
-	return errors.Join(w.Finish(err), f.Close())
+	err = errors.Join(w.Finish(err), f.Close())
+	made := &store.AnswersFile{Name: name, Bytes: w.End().At, Sum: w.End().Sum}
+	if j.Answers != nil {
+		made.Rows = j.Answers.Rows
+	}
+	return made, err
 }

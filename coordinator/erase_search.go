@@ -60,7 +60,7 @@ func (e *erasure) search(ctx context.Context, j *store.Job) error {
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err
 	}
-	return e.searchRows(j)
+	return e.searchAnswers(j)
 }
 
 // searchedFrame is a frame of the sheet on its way through the search.

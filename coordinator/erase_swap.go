@@ -9,7 +9,7 @@ import (
 )
 
 // swapped are the files that an erasure writes anew, in the order they take their names.
-var swapped = [...]string{fileSpool, fileIndex, fileRows}
+var swapped = [...]string{fileSpool, fileIndex}
 
 // rewrite takes the address out of a job whose turn is held.
 func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
@@ -29,6 +29,10 @@ func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
 		if err := errors.Join(e.forgetAsks(j), removeAny(e.c.cfg.FS, e.c.cfg.FS.PathJoin(dir, fileChunks))); err != nil {
 			return err // the job's next step reads what is on the disk
 		}
+	}
+	j, err := e.writeAnswers(ctx, j)
+	if err != nil {
+		return err
 	}
 	if err := e.writeFiles(ctx, dir); err != nil {
 		return err
@@ -54,9 +58,6 @@ func (e *erasure) writeFiles(ctx context.Context, dir string) error {
 		if err := e.writeSheet(ctx, dir); err != nil {
 			return err
 		}
-	}
-	if err := e.writeRows(dir); err != nil {
-		return err
 	}
 	return syncDir(e.c.cfg.FS, dir)
 }
@@ -166,7 +167,7 @@ func (c *Coordinator) endErasure(ctx context.Context, j *store.Job) error {
 		return err
 	}
 	if j.State == store.JobCompleted || j.State == store.JobCancelled {
-		if err := c.remakeResults(ctx, j); err != nil {
+		if _, err := c.remakeResults(ctx, j); err != nil {
 			return err
 		}
 	}
@@ -174,23 +175,6 @@ func (c *Coordinator) endErasure(ctx context.Context, j *store.Job) error {
 		return err
 	}
 	return syncDir(c.cfg.FS, dir)
-}
-
-// remakeResults makes the result file of a finished job again, and records its sum. Counts and charge stay.
-func (c *Coordinator) remakeResults(ctx context.Context, j *store.Job) error {
-	if err := acquire(ctx, c.assembling); err != nil {
-		return err
-	}
-	defer func() { <-c.assembling }()
-	made, err := c.makeResults(ctx, j)
-	if err != nil {
-		return err
-	}
-	_, err = c.change(j.ID, func(j *store.Job) error {
-		j.ResultSHA, j.ResultBytes = made.sha, made.bytes
-		return nil
-	})
-	return err
 }
 
 // endErasures finishes, at a start, what erasures a crash left undone. A job in which that fails is left as it is for the next start,

@@ -80,7 +80,7 @@ func requireNowhere(t testing.TB, w *world, text string) {
 			require.NotEqual(t, fileErasing, name, "left over")
 			b, err := readWhole(w.fs, dir+"/"+name)
 			require.NoError(t, err)
-			if name == fileSpool || name == fileResults || name == fileCallback {
+			if name == fileSpool || isOfKind(name, fileResult) || name == fileCallback {
 				z, err := zstd.NewReader(bytes.NewReader(b))
 				require.NoError(t, err)
 				b, err = io.ReadAll(z)
@@ -120,7 +120,7 @@ func TestEraseInAFinishedJob(t *testing.T) {
 	now, err := w.c.Job(j.ID)
 	require.NoError(t, err)
 	require.NotEqual(t, j.ResultSHA, now.ResultSHA)
-	stored, err := readWhole(w.fs, "data/jobs/"+j.ID+"/results")
+	stored, err := readWhole(w.fs, "data/jobs/"+j.ID+"/"+now.Result)
 	require.NoError(t, err)
 	sum := sha256.Sum256(stored)
 	require.Equal(t, hex.EncodeToString(sum[:]), now.ResultSHA)
@@ -312,7 +312,7 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 	var stored bytes.Buffer
 	require.NoError(t, again.c.copyStored(t.Context(), j.ID, &stored, true))
 	require.Equal(t, spelledErased, inputOf(stored.String()), "step %d: %v", n, *cmp.Or(fs.hit.Load(), new(string)))
-	packed, err := readWhole(again.fs, "data/jobs/"+j.ID+"/results")
+	packed, err := readWhole(again.fs, "data/jobs/"+j.ID+"/"+done.Result)
 	require.NoError(t, err)
 	sum := sha256.Sum256(packed)
 	require.Equal(t, hex.EncodeToString(sum[:]), done.ResultSHA)

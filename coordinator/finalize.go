@@ -7,23 +7,28 @@ import (
 	"errors"
 	"hash"
 	"io"
+	"io/fs"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/klauspost/compress/zstd"
 
-	"probity/engine"
 	"probity/store"
 )
 
-// finalize makes the result file and ends the job in one commit with its settlement. Done again after a crash, it makes
-// the same file and the same commit.
+// finalize makes the files of a finished job and ends it in one commit with its settlement. A job whose log has lost answers goes on,
+// if there is time left.
 func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 	if err := acquire(ctx, c.assembling); err != nil {
 		return nil
 	}
 	defer func() { <-c.assembling }()
+	if err := c.sweepFiles(j); err != nil { // of a try before
+		return err
+	}
 	made, err := c.makeResults(ctx, j)
+	if errors.Is(err, errLacking) {
+		return c.goOn(j)
+	}
 	if err != nil {
 		return err
 	}
@@ -32,38 +37,85 @@ func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 	if j.Cancelled {
 		done.State = store.JobCancelled
 	}
-	done.ResultSHA, done.ResultBytes, done.Error = made.sha, made.bytes, ""
-	done.Counts, done.Reasons, done.Charged = map[string]int64{}, map[string]int64{}, made.charged
-	for s, n := range made.status {
-		done.Counts[engine.Status(s).String()] = n
+	if made.damaged > 0 {
+		done.Damage = saysLost
 	}
-	for r, n := range made.reason {
-		if n > 0 && engine.Reason(r) != engine.ReasonNone {
-			done.Reasons[engine.Reason(r).String()] = n
-		}
-	}
+	made.name(&done)
+	done.Counts, done.Reasons, done.Error = made.counts(), made.reasons(), ""
+	done.Charged = made.charged
 	return c.end(j, &done)
 }
 
-// made is a result file, and what its rows come to.
+// errLacking is what becomes of the files of a job that was thought to be answered.
+var errLacking = errors.New("rows lack an answer")
+
+// mayGoOn reports a job that ended because all was answered.
+func (c *Coordinator) mayGoOn(j *store.Job) bool {
+	return j.State == store.JobFinalizing && !j.Cancelled && time.Now().Before(c.deadline(j))
+}
+
+// deadline is when a job's rows without an answer are given up.
+func (c *Coordinator) deadline(j *store.Job) time.Time {
+	return c.trust.over(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
+}
+
+// goOn has a job ask again for the rows whose answers were lost.
+func (c *Coordinator) goOn(was *store.Job) error {
+	_, err := c.change(was.ID, func(j *store.Job) error {
+		if j.State != was.State {
+			return errMoved
+		}
+		j.State, j.FinishedAt = store.JobRunning, time.Time{}
+		return nil
+	})
+	if errors.Is(err, errMoved) {
+		return nil
+	}
+	return err
+}
+
+// made is the files of a finished job, and what its rows come to.
 type made struct {
-	sha   string
-	bytes int64
+	answers *store.AnswersFile // nil: it was there before
+	result  string             // name of the file
+	sha     string
+	bytes   int64
+	damaged int // groups of the log that were lost
 	totals
 }
 
-// makeResults makes the result file of a job, and counts what is in it.
+// name puts the files into the job's record.
+func (m *made) name(j *store.Job) {
+	if m.answers != nil {
+		j.Answers = m.answers
+	}
+	j.Result, j.ResultSHA, j.ResultBytes = m.result, m.sha, m.bytes
+}
+
+// makeResults makes the result file of a job, and its answers file if there is none, and counts what is in them.
 func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (m made, err error) {
 	a, err := c.openAssembly(j, Filter{Form: c.cfg.Stored})
 	if err != nil {
 		return m, err
 	}
-	m.sha, m.bytes, err = c.makeFile(ctx, a)
-	if closing := a.close(); err == nil {
-		err = closing
+	if a.lacking > 0 && c.mayGoOn(j) {
+		return m, errors.Join(errLacking, a.close())
 	}
-	m.totals = a.total
-	return m, err
+	if j.Answers == nil {
+		a.answers, err = c.createAnswers(j.ID, a.log)
+	}
+	if err == nil {
+		m, err = c.makeFile(ctx, a)
+	}
+	if a.answers != nil {
+		err = a.answers.finish(err)
+		m.answers = &a.answers.file
+	}
+	if err == nil {
+		err = syncDir(c.cfg.FS, c.dir(j.ID))
+	}
+	m.totals, m.damaged = a.total, a.damaged
+	return m, errors.Join(err, a.close())
 }
 
 // failJob ends a job that cannot be brought to its end: nothing is charged.
@@ -95,9 +147,39 @@ func (c *Coordinator) end(was, done *store.Job) error {
 		return nil
 	}
 	if err == nil {
-		err = removeAny(c.cfg.FS, c.cfg.FS.PathJoin(c.dir(done.ID), fileChunks))
+		err = c.sweepFiles(done)
 	}
 	return err
+}
+
+// sweepFiles removes what a job's folder has of tries that broke, and of a finished job what it does not need any more. The job's turn
+// is held.
+func (c *Coordinator) sweepFiles(j *store.Job) error {
+	dir := c.dir(j.ID)
+	names, err := c.cfg.FS.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, name := range names {
+		if unneeded(j, name) {
+			err = errors.Join(err, removeAny(c.cfg.FS, c.cfg.FS.PathJoin(dir, name)))
+		}
+	}
+	return err
+}
+
+func unneeded(j *store.Job, name string) bool {
+	switch {
+	case isOfKind(name, fileAnswers):
+		return j.Answers == nil || name != j.Answers.Name
+	case isOfKind(name, fileResult):
+		return name != j.Result
+	case name == oldFileResults:
+		return j.Result != ""
+	case name == fileRows:
+		return j.Answers != nil
+	}
+	return name == fileChunks && j.State.Finished()
 }
 
 // removeAny removes a file that may not exist.
@@ -110,29 +192,20 @@ func removeAny(fs vfs.FS, path string) error {
 	return nil
 }
 
-// makeFile writes the result file under another name, and gives it its own once it is whole and durable.
-func (c *Coordinator) makeFile(ctx context.Context, a *assembly) (sum string, size int64, err error) {
-	fs, dir := c.cfg.FS, c.dir(a.job.ID)
-	path := fs.PathJoin(dir, fileResults)
-	f, err := fs.Create(path+fileNew, writeCategory)
+// makeFile writes the result file, and the answers file beside it. Nothing refers to them yet.
+func (c *Coordinator) makeFile(ctx context.Context, a *assembly) (m made, err error) {
+	m.result = newName(fileResult)
+	f, err := c.cfg.FS.Create(c.cfg.FS.PathJoin(c.dir(a.job.ID), m.result), writeCategory)
 	if err != nil {
-		return "", 0, err
+		return m, err
 	}
 	w := &summing{w: f, sum: sha256.New()}
 	err = a.write(ctx, w)
 	if err == nil {
 		err = f.Sync()
 	}
-	if closing := f.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = fs.Rename(path+fileNew, path)
-	}
-	if err == nil {
-		err = syncDir(fs, dir)
-	}
-	return hex.EncodeToString(w.sum.Sum(nil)), w.n, err
+	m.sha, m.bytes = hex.EncodeToString(w.sum.Sum(nil)), w.n
+	return m, errors.Join(err, f.Close())
 }
 
 // summing counts and sums what is written.
@@ -148,74 +221,6 @@ func (s *summing) Write(b []byte) (int, error) {
 	s.n += int64(n)
 	_, err := s.w.Write(b)
 	return n, err
-}
-
-// ErrNotReady is the answer to asking for the results of a job that is not finished, without Filter.Partial.
-var ErrNotReady = errors.New("the job is not finished")
-
-// ErrExpired is the answer to asking for results that were deleted.
-var ErrExpired = errors.New("the results have expired")
-
-// Results writes the results of a job in the form and with the rows that f asks for.
-func (c *Coordinator) Results(ctx context.Context, id string, f Filter, w io.Writer) error {
-	f = f.complete()
-	j, err := c.Job(id)
-	switch {
-	case err != nil:
-		return err
-	case j.State == store.JobExpired:
-		return ErrExpired
-	case j.State == store.JobFailed:
-		return ErrState
-	case !j.State.Finished() && !f.Partial:
-		return ErrNotReady
-	}
-	if j.State.Finished() && len(f.Status) == 0 && !f.NoInput && f.Format == c.cfg.Stored.Format {
-		if f.Compress == c.cfg.Stored.Compress {
-			return c.copyStored(ctx, id, w, false)
-		}
-		if f.Compress == None && c.cfg.Stored.Compress == Zstd {
-			return c.copyStored(ctx, id, w, true)
-		}
-	}
-	if err := acquire(ctx, c.rendering); err != nil {
-		return err
-	}
-	defer func() { <-c.rendering }()
-	a, err := c.openAssembly(j, f)
-	if err != nil {
-		return err
-	}
-	err = a.write(ctx, w)
-	return errors.Join(err, a.close())
-}
-
-// StoredForm is the form of the file that OpenStored gives.
-func (c *Coordinator) StoredForm() Form { return c.cfg.Stored }
-
-// OpenStored opens the result file of a finished job as it is stored. The caller closes it.
-func (c *Coordinator) OpenStored(id string) (vfs.File, error) {
-	return c.cfg.FS.Open(c.cfg.FS.PathJoin(c.dir(id), fileResults))
-}
-
-// copyStored writes the stored file, unpacked if wanted.
-func (c *Coordinator) copyStored(ctx context.Context, id string, w io.Writer, unpack bool) error {
-	f, err := c.OpenStored(id)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	src := io.Reader(readerUntil{ctx, f})
-	if unpack {
-		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
-		if err != nil {
-			return err
-		}
-		defer z.Close()
-		src = z
-	}
-	_, err = io.CopyBuffer(w, src, make([]byte, 256<<10))
-	return err
 }
 
 // endedNow marks when asking ended: rows without an answer bear that time.

@@ -227,6 +227,6 @@ func (c *Coordinator) answeredOf(j *store.Job) (bitset, error) {
 	if l := c.liveOf(j.ID); l != nil {
 		return l.answered, nil
 	}
-	answered, _, err := c.readAnswers(j)
+	answered, _, err := c.answeredRows(j)
 	return answered, err
 }

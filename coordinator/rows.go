@@ -1,9 +1,7 @@
 package coordinator
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"probity/coordinator/jobfiles"
@@ -72,34 +70,6 @@ func (c *Coordinator) sayDamage(job string, end jobfiles.LogEnd) error {
 		return nil
 	})
 	return err
-}
-
-// readAnswers reads which rows a job's log has answers of, and how many of each reason.
-func (c *Coordinator) readAnswers(j *store.Job) (answered bitset, t standing, err error) {
-	answered = newBitset(j.Rows)
-	dir, disk := c.dir(j.ID), c.cfg.FS
-	if err := c.takeOverLog(dir); err != nil {
-		return nil, t, err
-	}
-	f, err := disk.Open(disk.PathJoin(dir, fileRows))
-	if errors.Is(err, fs.ErrNotExist) {
-		return answered, t, nil // nothing was ever asked
-	}
-	if err != nil {
-		return nil, t, err
-	}
-	_, err = jobfiles.ReadRows(f, func(g *jobfiles.Group) error {
-		for row, rec := range g.Answers() {
-			if err := checkRecord(j, row, rec); err != nil {
-				return err
-			}
-			if rec.Kind() == jobfiles.Final && answered.add(row) {
-				t[rec.Reason()]++
-			}
-		}
-		return nil
-	})
-	return answered, t, errors.Join(err, f.Close())
 }
 
 // answer is what the log learns of a row that is answered, with its score at now. The flags are the row's own, whatever a cache held.

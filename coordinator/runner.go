@@ -163,7 +163,7 @@ func (r *runner) watch(ctx context.Context, stop func()) {
 }
 
 func (r *runner) workLive(ctx context.Context, j *store.Job) error {
-	deadline := r.c.trust.over(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
+	deadline := r.c.deadline(j)
 	ctx, stop := context.WithDeadline(ctx, deadline)
 	defer stop()
 	l := r.c.newLive(ctx, j)

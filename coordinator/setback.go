@@ -58,6 +58,8 @@ const (
 	saysGivenUp    = "the server's disk failed for an hour; upload the list again"
 	saysFull       = "the server's disk is full: the job goes on by itself when there is room"
 	saysNewer      = "a newer program wrote the job's files: it goes on when that runs again"
+	saysLost       = "a part of the job's log was damaged on the server's disk: rows whose answers were in it have none"
+	saysRefused    = "a file of the job is damaged on the server's disk: results are not given, or only as the stored file; upload the list again"
 	saysAskedAgain = "a part of the job's log was damaged on the server's disk: its rows were asked again"
 	saysFailing    = "the server's disk fails: the job is tried again each minute, for an hour"
 )

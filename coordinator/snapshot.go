@@ -251,7 +251,7 @@ func (r *runner) recall(j *store.Job) error {
 		return nil
 	}
 	r.recalled = true
-	answered, t, err := r.c.readAnswers(j)
+	answered, t, err := r.c.answeredRows(j)
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,8 @@ type Job struct {
 	Counts      map[string]int64 `json:"counts,omitempty"`  // rows by status, once finished
 	Reasons     map[string]int64 `json:"reasons,omitempty"` // rows by reason, once finished
 	Charged     int64            `json:"charged,omitempty"` // distinct addresses that cost a credit
+	Answers     *AnswersFile     `json:"answers,omitempty"` // once finished
+	Result      string           `json:"result,omitempty"`  // name of the result file
 	ResultBytes int64            `json:"result_bytes,omitempty"`
 	ResultSHA   string           `json:"result_sha256,omitempty"`
 	Error       string           `json:"error,omitempty"`
@@ -70,6 +72,14 @@ type Job struct {
 	CallbackURL     string `json:"callback_url,omitempty"`
 	CallbackContent string `json:"callback_content,omitempty"`
 	CallbackInput   bool   `json:"callback_input,omitempty"` // its rows carry the other columns of the list
+}
+
+// AnswersFile is the file of a finished job's answers, by which the job's record knows it from any other.
+type AnswersFile struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+	Rows  int64  `json:"rows"` // that have an answer of their own
+	Sum   uint64 `json:"sum"`  // its last checksum, which stands for all of it
 }
 
 // ErrJobExists is the answer to accepting a job under an id that is taken.

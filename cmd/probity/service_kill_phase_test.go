@@ -28,8 +28,8 @@ const (
 	phaseAccepted               // the job exists, and nothing is ready to be asked
 	phaseSealed                 // chunks exist, of which nothing is answered
 	phaseSynced                 // the log has answers of rows
-	phaseAssembled              // all is answered, and the result file is not whole
-	phaseRenamed                // it is, but the job has not ended
+	phaseAssembled              // all is answered, and there is no result file
+	phaseMade                   // there is, but the job has not ended
 	phaseSettled                // the job has ended, and its receiver does not know
 	phaseCalled                 // the receiver does, but not the job
 	phaseOver
@@ -37,10 +37,10 @@ const (
 )
 
 // wantedPhases are those that a kill must have hit; the others are beside them.
-var wantedPhases = []phase{phaseSpool, phaseAccepted, phaseSealed, phaseSynced, phaseRenamed, phaseSettled, phaseCalled}
+var wantedPhases = []phase{phaseSpool, phaseAccepted, phaseSealed, phaseSynced, phaseMade, phaseSettled, phaseCalled}
 
 func (g phase) String() string {
-	return [phases]string{"nothing", "spool sync", "accept", "chunk sealed", "log synced", "assembly", "rename", "settle", "callback sent", "over"}[g]
+	return [phases]string{"nothing", "spool sync", "accept", "chunk sealed", "log synced", "assembly", "result file", "settle", "callback sent", "over"}[g]
 }
 
 // mark is what shows from outside that a phase has come: callbacks that were taken, or the size of a file of the round's job.
@@ -75,10 +75,10 @@ func (h *hunt) reached(s mark) bool {
 		return h.size("chunks") > s.grown
 	case phaseSynced:
 		return h.size("rows") > s.grown
-	case phaseRenamed:
-		return h.size("results") > 0
+	case phaseMade:
+		return h.made()
 	case phaseSettled:
-		return h.size("results") > 0 && h.size("chunks") < 0
+		return h.made() && h.size("chunks") < 0
 	}
 	return h.answered.Load() > s.calls
 }
@@ -91,6 +91,16 @@ func (h *hunt) size(name string) int64 {
 		}
 	}
 	return -1
+}
+
+// made reports that the round's job has a result file.
+func (h *hunt) made() bool {
+	for _, id := range h.folders() {
+		if made, err := filepath.Glob(filepath.Join(h.data, "jobs", id, "result-*")); err == nil && len(made) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // folders are those of jobs that are neither over nor broken.
@@ -164,11 +174,10 @@ func (h *hunt) phasesOf(t *testing.T, s *store.Store, dir string, j *store.Job, 
 	case store.JobQueued, store.JobRunning:
 		return phasesOfWork(t, s, dir, j)
 	case store.JobFinalizing:
-		_, err := os.Stat(filepath.Join(dir, "jobs", j.ID, "results"))
-		if err != nil {
+		if made, err := filepath.Glob(filepath.Join(dir, "jobs", j.ID, "result-*")); err != nil || len(made) == 0 {
 			return []phase{phaseAssembled}
 		}
-		return []phase{phaseRenamed}
+		return []phase{phaseMade}
 	}
 	require.Equal(t, store.JobCompleted, j.State, j.Error)
 	c, err := s.Callback(j.ID)

@@ -205,7 +205,7 @@ func (h *hunt) live(t *testing.T, goal phase) []phase {
 			return []phase{phaseOver}
 		}
 	}
-	if goal != phaseRenamed { // of which there is little
+	if goal != phaseMade { // of which there is little
 		<-time.After(time.Duration(h.random.Int64N(int64(huntLate))))
 	}
 	s.kill()

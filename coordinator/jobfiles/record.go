@@ -21,7 +21,6 @@ const (
 	None        Kind = iota // there is no answer
 	Final                   // the row is answered
 	Provisional             // what is known while the row waits for its next attempt
-	Repeated                // the answer of an earlier row with the same address; only in an answers file
 )
 
 // Refs are the names of a record, in an order that the format fixes; zero is the empty name.

@@ -63,6 +63,11 @@ func (w *RowsWriter) flush(last bool) error {
 	return err
 }
 
+// End is where the log ends, after Finish.
+func (w *RowsWriter) End() LogEnd {
+	return LogEnd{At: w.log.f.end, Sum: w.log.sum, number: w.log.number}
+}
+
 // Finish makes the log durable and closes the file. After an earlier error it only closes it.
 func (w *RowsWriter) Finish(failed error) error {
 	err := failed

@@ -65,7 +65,7 @@ func OpenRows(fs vfs.FS, path string, after func() time.Duration, visit func(*Gr
 		after = func() time.Duration { return FlushAfter }
 	}
 	l := &RowsLog{
-		f: &tail{f: f, end: end.At}, number: end.number, sum: end.sum, durable: end.number, after: after, current: groups.Get().(*group),
+		f: &tail{f: f, end: end.At}, number: end.number, sum: end.Sum, durable: end.number, after: after, current: groups.Get().(*group),
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	l.moved.L = &l.mu

@@ -10,10 +10,11 @@ import (
 
 // LogEnd is where a rows log ends, and what was wrong before that.
 type LogEnd struct {
-	At      int64 // where the next group goes
-	Damaged int   // groups that were durable once and cannot be read any more; the rows in them count as not answered
+	At      int64  // where the next group goes
+	Damaged int    // groups that were durable once and cannot be read any more; the rows in them count as not answered
+	Sum     uint64 // checksum of the last group, which is over the one before, and so on: it stands for the whole log
 
-	number, sum uint64 // of the last group
+	number uint64 // of the last group
 }
 
 // ReadRows calls visit with each whole group of a rows log in the order in which they were written.
@@ -28,7 +29,7 @@ func ReadRows(f io.ReaderAt, visit func(*Group) error) (LogEnd, error) {
 		if err != nil {
 			return end, err
 		}
-		if !ok || r.g.number != end.number+1 || r.g.previous != end.sum {
+		if !ok || r.g.number != end.number+1 || r.g.previous != end.Sum {
 			if ok, err = r.resume(end); err != nil || !ok {
 				return end, err
 			}
@@ -37,7 +38,7 @@ func ReadRows(f io.ReaderAt, visit func(*Group) error) (LogEnd, error) {
 		if err := visit(&r.g); err != nil {
 			return end, err
 		}
-		end.At, end.number, end.sum = r.g.At+int64(r.g.Length()), r.g.number, r.g.sum
+		end.At, end.number, end.Sum = r.g.At+int64(r.g.Length()), r.g.number, r.g.sum
 	}
 }
 

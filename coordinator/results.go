@@ -1,0 +1,292 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/klauspost/compress/zstd"
+
+	"probity/store"
+)
+
+// ErrNotReady is the answer to asking for the results of a job that is not finished, without Filter.Partial.
+var ErrNotReady = errors.New("the job is not finished")
+
+// ErrExpired is the answer to asking for results that were deleted.
+var ErrExpired = errors.New("the results have expired")
+
+// ErrDamaged is the answer to asking for results whose files are damaged: none are given.
+var ErrDamaged = errDamaged
+
+// Results writes the results of a job in the form and with the rows that f asks for. Nothing is written before all answers were found
+// whole; an error later means that w has a part.
+func (c *Coordinator) Results(ctx context.Context, id string, f Filter, w io.Writer) error {
+	f = f.complete()
+	j, err := c.Job(id)
+	switch {
+	case err != nil:
+		return err
+	case j.State == store.JobExpired:
+		return ErrExpired
+	case j.State == store.JobFailed:
+		return ErrState
+	case !j.State.Finished() && !f.Partial:
+		return ErrNotReady
+	}
+	if j.State.Finished() && len(f.Status) == 0 && !f.NoInput && f.Format == c.cfg.Stored.Format {
+		if f.Compress == c.cfg.Stored.Compress {
+			return c.copyStored(ctx, id, w, false)
+		}
+		if f.Compress == None && c.cfg.Stored.Compress == Zstd {
+			return c.copyStored(ctx, id, w, true)
+		}
+	}
+	if err := acquire(ctx, c.rendering); err != nil {
+		return err
+	}
+	defer func() { <-c.rendering }()
+	a, err := c.openResults(ctx, j, f)
+	if err != nil {
+		return err
+	}
+	err = a.write(ctx, w)
+	if errors.Is(err, errDamaged) {
+		err = c.refuseDamaged(j, err)
+	}
+	return errors.Join(err, a.close())
+}
+
+// openResults opens the files of a job as its record names them. Where they were replaced meanwhile, it opens the new ones.
+func (c *Coordinator) openResults(ctx context.Context, j *store.Job, f Filter) (*assembly, error) {
+	for {
+		if hasResults(j) && j.Answers == nil {
+			var err error
+			if j, err = c.sealOld(ctx, j.ID); err != nil {
+				return nil, err
+			}
+		}
+		a, err := c.openAssembly(j, f)
+		if err == nil && j.State.Finished() {
+			return a, nil
+		}
+		now, again := c.Job(j.ID)
+		switch {
+		case again != nil:
+			err = errors.Join(err, again)
+		case now.State.Finished() && !j.State.Finished(), answersName(now) != answersName(j):
+			if a != nil {
+				err = a.close()
+			}
+			if err = unlessReplaced(err); err == nil {
+				j = now
+				continue
+			}
+		case errors.Is(err, errDamaged):
+			return nil, c.refuseDamaged(j, err)
+		}
+		if err != nil && a != nil {
+			err = errors.Join(err, a.close())
+		}
+		return a, err
+	}
+}
+
+func answersName(j *store.Job) string {
+	if j.Answers == nil {
+		return ""
+	}
+	return j.Answers.Name
+}
+
+// unlessReplaced passes over what is wrong with files that are not a job's any more.
+func unlessReplaced(err error) error {
+	if errors.Is(err, errDamaged) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// refuseDamaged says that the results of a finished job cannot be given, and gives what was wrong.
+func (c *Coordinator) refuseDamaged(j *store.Job, wrong error) error {
+	if !hasResults(j) || j.Damage == saysRefused {
+		return wrong
+	}
+	c.meters.damaged.Add(1)
+	c.log.Error("the results of a job cannot be given", "job", j.ID, "error", wrong)
+	_, err := c.change(j.ID, func(j *store.Job) error {
+		j.Damage = saysRefused
+		return nil
+	})
+	return errors.Join(wrong, err)
+}
+
+// sealOld makes the answers file of a job that an older program finished. What it comes to must be what the job's record says.
+func (c *Coordinator) sealOld(ctx context.Context, id string) (*store.Job, error) {
+	give, err := c.takeTurn(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
+	j, err := c.Job(id)
+	if err != nil || !hasResults(j) || j.Answers != nil {
+		return j, err
+	}
+	now, err := c.remakeResults(ctx, j)
+	if errors.Is(err, errDamaged) {
+		err = c.refuseDamaged(j, err)
+	}
+	return now, err
+}
+
+// remakeResults makes the result file of a finished job again, and its answers file if it has none. Counts and charge must stay. The
+// job's turn is held.
+func (c *Coordinator) remakeResults(ctx context.Context, j *store.Job) (*store.Job, error) {
+	if err := acquire(ctx, c.assembling); err != nil {
+		return nil, err
+	}
+	defer func() { <-c.assembling }()
+	made, err := c.makeResults(ctx, j)
+	if err == nil && (!maps.Equal(made.counts(), j.Counts) || !maps.Equal(made.reasons(), j.Reasons) || made.charged != j.Charged) {
+		err = fmt.Errorf("the answers do not come to the counts of the job: %w", errDamaged)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.sweepFiles(j))
+	}
+	now, err := c.change(j.ID, func(j *store.Job) error {
+		made.name(j)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return now, c.sweepFiles(now)
+}
+
+// StoredForm is the form of the file that OpenStored gives.
+func (c *Coordinator) StoredForm() Form { return c.cfg.Stored }
+
+// OpenStored opens the result file of a finished job, which is as it was written: one that is damaged or missing is made again from the
+// answers. The record is the one that the file belongs to. The caller closes the file.
+func (c *Coordinator) OpenStored(ctx context.Context, id string) (vfs.File, *store.Job, error) {
+	j, err := c.Job(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := c.openStored(ctx, j)
+	if unlessReplaced(err) != nil || err == nil {
+		return f, j, err
+	}
+	give, err := c.takeTurn(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer give()
+	if j, err = c.Job(id); err != nil {
+		return nil, nil, err
+	}
+	if !hasResults(j) {
+		return nil, nil, ErrExpired
+	}
+	if f, err = c.openStored(ctx, j); err == nil { // there is another one by now
+		return f, j, nil
+	}
+	c.log.Error("the result file of a job is made again from its answers", "job", id, "error", err)
+	now, err := c.remakeResults(ctx, j)
+	if err != nil {
+		return nil, nil, c.refuseDamaged(j, err)
+	}
+	f, err = c.openStored(ctx, now)
+	return f, now, err
+}
+
+// openStored opens the result file as it is named in j and looks whether it is the one that was written.
+func (c *Coordinator) openStored(ctx context.Context, j *store.Job) (vfs.File, error) {
+	name := j.Result
+	if name == "" {
+		name = oldFileResults
+	}
+	f, err := c.cfg.FS.Open(c.cfg.FS.PathJoin(c.dir(j.ID), name))
+	if err != nil || c.whole.knows(j.ResultSHA, time.Now()) {
+		return f, err
+	}
+	sum := sha256.New()
+	_, err = io.CopyBuffer(sum, io.NewSectionReader(readerAtUntil{ctx, f}, 0, j.ResultBytes+1), make([]byte, 256<<10))
+	if err == nil && hex.EncodeToString(sum.Sum(nil)) != j.ResultSHA {
+		err = fmt.Errorf("the result file is not as it was written: %w", errDamaged)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	c.whole.add(j.ResultSHA, time.Now())
+	return f, nil
+}
+
+// readerAtUntil ends reading with its context.
+type readerAtUntil struct {
+	ctx context.Context
+	r   io.ReaderAt
+}
+
+func (r readerAtUntil) ReadAt(p []byte, at int64) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.ReadAt(p, at)
+}
+
+// wholeFiles remembers for a while which result files were found whole, so that a file that is fetched in many ranges is not read for
+// each. Files are known by their sums.
+type wholeFiles struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+const (
+	wholeFor  = 10 * time.Second
+	wholeMost = 64
+)
+
+func (w *wholeFiles) knows(sum string, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, ok := w.at[sum]
+	return ok && now.Sub(at) < wholeFor
+}
+
+func (w *wholeFiles) add(sum string, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.at == nil || len(w.at) >= wholeMost {
+		w.at = map[string]time.Time{}
+	}
+	w.at[sum] = now
+}
+
+// copyStored writes the stored file, unpacked if wanted.
+func (c *Coordinator) copyStored(ctx context.Context, id string, w io.Writer, unpack bool) error {
+	f, _, err := c.OpenStored(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	src := io.Reader(readerUntil{ctx, f})
+	if unpack {
+		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return err
+		}
+		defer z.Close()
+		src = z
+	}
+	_, err = io.CopyBuffer(w, src, make([]byte, 256<<10))
+	return err
+}

@@ -29,6 +29,7 @@ type flight struct {
 	held     wire.Held // as the prober told last; guarded by the desk's mutex
 	returned []returned
 	answered int
+	landed   bool           // the desk has its room back
 	moved    bool           // a part had rows that were asked
 	learnt   []jobfiles.Row // from the present part, on its way to the log
 }
@@ -48,16 +49,23 @@ func (l *live) send(p picked) {
 	f := &flight{l: l, q: p.q, chunk: p.c, span: p.span, epoch: l.job.Term}
 	go func() {
 		defer l.out.Done()
-		err := f.fly()
+		err := contained(f.fly)
 		if err == nil {
-			err = f.land()
-		} else {
-			l.c.desk.landed(f)
+			err = contained(f.land)
 		}
+		f.leaveDesk()
 		if err != nil {
 			l.fail(err)
 		}
 	}()
+}
+
+// leaveDesk frees the room of the flight's chunk, once.
+func (f *flight) leaveDesk() {
+	if !f.landed {
+		f.landed = true
+		f.l.c.desk.landed(f)
+	}
 }
 
 // fly reads the chunk and has its rows asked. Its error is ours; what a prober could not do comes home as Later.

@@ -9,7 +9,6 @@ import (
 func (f *flight) land() error {
 	l, now := f.l, time.Now()
 	if l.ctx.Err() != nil { // the chunks go with the work
-		l.c.desk.landed(f)
 		return nil
 	}
 	var made []chunk
@@ -21,7 +20,7 @@ func (f *flight) land() error {
 		made, err = l.chunks.write(batches, room, nil)
 		l.c.spares.buffers.put(room)
 	}
-	l.c.desk.landed(f)
+	f.leaveDesk()
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (l *live) work() error {
 	l.logging = true
 	l.log.Start()
 	all.Go(func() {
-		if err := l.splitSheet(); err != nil && ctx.Err() == nil {
+		if err := contained(l.splitSheet); err != nil && ctx.Err() == nil {
 			l.fail(fmt.Errorf("split: %w", err))
 		}
 	})

@@ -8,7 +8,7 @@ import (
 
 // inOrder runs a pipeline: fill makes items one after another until io.EOF, workers work on them side by side, take
 // gets them in the order they were made. Items are reused: their number is workers+2, and that bounds the memory.
-// The first error in item order ends the pipeline; all its goroutines are gone when it returns.
+// The first error in item order, or panic, ends the pipeline; all its goroutines are gone when it returns.
 func inOrder[T any](items *spare[T], workers int, fill, work, take func(*T) error) error {
 	p := newPipeline(items, workers+2)
 	var all sync.WaitGroup
@@ -19,7 +19,7 @@ func inOrder[T any](items *spare[T], workers int, fill, work, take func(*T) erro
 	all.Go(func() { ended = p.fill(fill) })
 	failed := p.take(take)
 	all.Wait()
-	p.giveBack(items) // not where take has panicked: workers may still have some
+	p.giveBack(items)
 	switch {
 	case failed != nil:
 		return failed
@@ -70,7 +70,7 @@ func (p *pipeline[T]) fill(fill func(*T) error) error {
 		case <-p.stop:
 			return nil
 		}
-		if err := fill(s.item); err != nil {
+		if err := contained(func() error { return fill(s.item) }); err != nil {
 			return err
 		}
 		p.order <- s
@@ -80,7 +80,7 @@ func (p *pipeline[T]) fill(fill func(*T) error) error {
 
 func (p *pipeline[T]) work(work func(*T) error) {
 	for s := range p.queue {
-		s.done <- work(s.item)
+		s.done <- contained(func() error { return work(s.item) })
 	}
 }
 
@@ -92,7 +92,7 @@ func (p *pipeline[T]) take(take func(*T) error) (failed error) {
 			continue
 		}
 		if err == nil {
-			err = take(s.item)
+			err = contained(func() error { return take(s.item) })
 		}
 		if err != nil {
 			failed = err

@@ -85,7 +85,7 @@ func (r *runner) takeStep(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return false, r.step(ctx, j)
+	return false, contained(func() error { return r.step(ctx, j) })
 }
 
 // step does what the job's state asks for, until that changes.

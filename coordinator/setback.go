@@ -55,6 +55,7 @@ const (
 // What a job says that fails or waits.
 const (
 	saysDamaged    = "a file of the job is damaged; upload the list again"
+	saysBug        = "a fault of the program ended the job; tell its maintainers what the log says, and upload the list again"
 	saysGivenUp    = "the server's disk failed for an hour; upload the list again"
 	saysFull       = "the server's disk is full: the job goes on by itself when there is room"
 	saysNewer      = "a newer program wrote the job's files: it goes on when that runs again"
@@ -74,6 +75,8 @@ func (r *runner) setback(ctx context.Context, cause error) error {
 	r.setbacks.add(now, r.reached)
 	says, kind := saysFailing, setbackError
 	switch {
+	case errors.Is(cause, errPanicked):
+		return r.giveUp(ctx, cause, saysBug)
 	case errors.Is(cause, errDamaged), errors.Is(cause, fs.ErrNotExist):
 		return r.giveUp(ctx, cause, saysDamaged)
 	case vfs.IsNoSpaceError(cause):

@@ -163,7 +163,7 @@ func TestWhatACrashLeftBehindTheEndIsNeverRead(t *testing.T) {
 	first := len(readFile(t, fs, "rows"))
 	w := RowsLog{f: &tail{f: openFile(t, fs, "rows"), end: int64(first)}}
 	_, end := readAll(t, fs, "rows")
-	w.number, w.sum, w.durable = end.number, end.sum, end.number
+	w.number, w.sum, w.durable = end.number, end.Sum, end.number
 	var torn int64
 	for _, row := range []uint32{2, 3} {
 		g := newGroup()

@@ -57,6 +57,7 @@ type record struct {
 	ResultsSHA  *string          `json:"results_sha256"`
 	ResultBytes *int64           `json:"results_bytes"`
 	Error       *string          `json:"error"`
+	Damage      string           `json:"damage,omitempty"` // only where there is some
 }
 
 type slowRoute struct {
@@ -136,7 +137,7 @@ func newRecord(base string, kept time.Duration, s coordinator.Snapshot, c *store
 		Delimiter: string(rune(d.Delimiter)), Encoding: d.Encoding, HasHeader: d.HasHeader, Created: stampOf(s.CreatedAt),
 		Started: stampOf(s.StartedAt), Rows: s.Rows, Unique: s.Unique, Duplicates: s.Duplicates, Blank: s.Blank, Processed: s.Processed,
 		Percent: percent(s.Processed, s.Rows), Rate: math.Round(s.Rate*10) / 10, Pending: s.PendingRetry, Waiting: s.WaitingBudget, Slow: []slowRoute{},
-		Counts: countsOf(s), Reasons: s.ByReason, CallbackURL: textOrNil(s.CallbackURL), Error: textOrNil(s.Error),
+		Counts: countsOf(s), Reasons: s.ByReason, CallbackURL: textOrNil(s.CallbackURL), Error: textOrNil(s.Error), Damage: s.Damage,
 		MaxHours: s.MaxHours,
 	}
 	if r.Reasons == nil {

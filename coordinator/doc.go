@@ -8,10 +8,10 @@
 //
 //	spool, index   the upload in independent zstd frames of whole rows, and where they begin
 //	dups           row -> first row of the same address, four bytes a row; absent when there are none
-//	chunks         rows to be asked, in chunks of up to 4,096; append-only
-//	names          strings that records refer to: providers, rules, MX sets, suggestions; append-only
-//	log            (row, 32-byte record) in checksummed groups; append-only, the only truth about answers
-//	results        the finished file
+//	chunks         scratch: rows to be asked, in chunks of up to 4,096; made anew at each start
+//	rows           the log of the rows of a running job, the only truth of its progress; see package jobfiles
+//	answers-…      the answers of a finished job in the order of its rows; its record knows them by their checksum
+//	result-…       the finished file; its record knows it by its SHA-256
 //	erasing        there while an erasure gives new files the names of old ones; see erase.go
 //	callback       rows as they are sent to the callback's receiver; dropped when no attempt is due any more
 //
@@ -21,10 +21,10 @@
 // Invariants:
 //  1. Accept returns a job only after its files and its record are durable; a refused or broken upload leaves nothing.
 //  2. A row's answer counts once it is in the synced log. What is there is never asked again and never changes.
-//  3. A chunk ends in the commit that makes the chunks of its unfinished rows. What was in flight when the process died
-//     is ready again, less the rows that the log knows.
-//  4. The result file is a function of the spool, the duplicates and the log's set of answers: the order in which answers
-//     came, and crashes on the way, do not show in it.
+//  3. A job that starts again asks for the rows of its upload that the log has no answer of. Rows whose answers were damaged are among
+//     them; a job is not finished while it lacks answers and has time left.
+//  4. The result file is a function of the upload and the set of answers: the order in which answers came, and crashes on the way, do
+//     not show in it. Files of a finished job are used as they were written or not at all.
 //  5. Memory is the same for any size of job: windows of about a million rows, 64 MB of open chunks, 131,072 rows under way.
 //     Jobs take turns; one with a quarter of the longest one's rows, or less, is short, and has the greater part of them.
 //     A class with rows for a day or more of its budgets says so, and its budgets are spent evenly (desk.steady).
@@ -33,7 +33,7 @@
 //     only wait for the name servers of few rows.
 //  6. A failing state store stops the coordinator. Any other failure is one job's: its step is tried again on files that are opened
 //     anew, 100 ms to a minute later, for an hour, then the job fails; on a full disk for as long as it is full; a damaged or
-//     missing file fails it at once. Its state stays meanwhile, and its record says why it does not get on.
+//     missing file fails it at once, and so does a panic. Its state stays meanwhile, and its record says why it does not get on.
 //     Nothing expires in the hour after a start or a step of the wall clock, or in the day after where that is behind what was noted
 //     last or more than a day ahead: see clock.go. What waits does so by the monotonic clock.
 //  7. After Erase has returned nil, no file of a job names the address, no unfinished job asks for it, and rows, order,

@@ -35,7 +35,7 @@ var setbackNames = [...]string{"disk_full", "retried", "failed"}
 var (
 	setbackDesc = prometheus.NewDesc("probity_job_setbacks_total", "Steps of jobs that failed: the disk is full, the step is tried again, or the job failed.", []string{"outcome"}, nil)
 	houseDesc   = prometheus.NewDesc("probity_housekeeping_failures_total", "Expiries, removals of files and ends of erasures that failed; each is tried again.", nil, nil)
-	damagedDesc = prometheus.NewDesc("probity_job_log_damaged_groups_total", "Parts of the logs of jobs that could not be read; their rows are asked again.", nil, nil)
+	damagedDesc = prometheus.NewDesc("probity_job_files_damaged_total", "Parts of jobs' files that could not be read: rows of a running job are asked again, results of a finished one are not given.", nil, nil)
 	endedDesc   = prometheus.NewDesc("probity_jobs_finished_total", "Jobs that came to a state in which they do no more work, by state.", []string{"state"}, nil)
 	jobsDesc    = prometheus.NewDesc("probity_jobs", "Jobs that are not finished, by state.", []string{"state"}, nil)
 	rowsDesc    = prometheus.NewDesc("probity_job_rows_total", "Distinct addresses of jobs that were answered, by status.", []string{"status"}, nil)

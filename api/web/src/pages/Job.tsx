@@ -5,7 +5,7 @@ import { lazy, Suspense, useState, type FormEvent, type ReactNode } from "react"
 import { ApiError, api, take, type Job, type Schemas, type Status } from "../api/client";
 import { callback, isOver, job as jobQuery, jobProviders, reasons } from "../api/queries";
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
-import { Ask, Badge, Busy, CopyButton, Empty, Facts, Icon, JobBadge, Loaded, Moment, More, Name, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, type Column } from "../parts";
+import { Ask, Badge, Busy, CopyButton, Empty, Facts, Icon, JobBadge, Loaded, Moment, More, Name, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
 import { receiver, titleOf, usePace } from "../parts/JobTable";
 import { deferred, downloads, resultsPath, statuses } from "../verdict";
 
@@ -56,6 +56,7 @@ function Found({ job: j }: { job: Job }) {
       actions={<Actions job={j} />}
     >
       {j.status === "failed" && <Trouble error={new Error(j.error ?? "The job has failed.")} />}
+      {j.damage && <Warning title="The server's disk damaged a file of this job">{j.damage.charAt(0).toUpperCase() + j.damage.slice(1)}.</Warning>}
       {j.status === "expired" && (
         <Alert color="gray" icon={<Icon name="trash" />} styles={{ message: { color: "inherit" } }}>
           The results were deleted, for their time was over. Upload the list again to verify it again.

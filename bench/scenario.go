@@ -53,7 +53,7 @@ var errUnknownScenario = errors.New("no such scenario; bench --list names them")
 func Scenarios() []Scenario {
 	return []Scenario{
 		verifyScenario(), probeScenario(), dnsScenario(), politenessScenario(),
-		bulkScenario(), cacheScenario(), ingestScenario(), assembleScenario(), singleScenario(), clusterScenario(), growthScenario(),
+		bulkScenario(), cacheScenario(), ingestScenario(), assembleScenario(), singleScenario(), clusterScenario(), restartScenario(), growthScenario(),
 	}
 }
 

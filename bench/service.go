@@ -15,6 +15,7 @@ import (
 // service is a running serve process with a store of its own, and keys to it.
 type service struct {
 	*process
+	line  []string // that started it
 	base  string   // URL of the public listener
 	admin string   // where the admin listener is
 	keys  []string // of as many accounts: limits hold by account
@@ -68,14 +69,19 @@ func (t *Trial) startServer(ctx context.Context, c serviceConfig, line []string)
 		return nil, err
 	}
 	s.base = "http://" + public
-	args := append(line, "--data", data, "--listen", public, "--admin-listen", s.admin)
-	if s.process, err = startProcess(ctx, command{name: args[0], binary: t.Binary, args: args}); err != nil {
-		return nil, err
+	s.line = append(line, "--data", data, "--listen", public, "--admin-listen", s.admin)
+	return s, t.start(ctx, s)
+}
+
+// start starts the process of a service, for the first time or after its end, and waits until it is ready.
+func (t *Trial) start(ctx context.Context, s *service) (err error) {
+	if s.process, err = startProcess(ctx, command{name: s.line[0], binary: t.Binary, args: s.line}); err != nil {
+		return err
 	}
 	if err := s.awaitReady(ctx); err != nil {
-		return nil, errors.Join(err, s.end())
+		return errors.Join(err, s.end())
 	}
-	return s, nil
+	return nil
 }
 
 // The limits and credits of an account of a bench: the highest that the API takes, and enough for any list.

@@ -1,0 +1,117 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+)
+
+func restartScenario() Scenario {
+	return Scenario{
+		Name: "restart", Rows: 5_000_000, Run: runRestart,
+		What: "a job that is killed with its server when half of it is done: how long until the next server asks receivers again, and what the end is like",
+		Bars: "at work again within 20 s, no wrong verdict",
+	}
+}
+
+// runRestart kills a service in the middle of a job and starts it again.
+func runRestart(ctx context.Context, t *Trial) error {
+	return t.withInternet(ctx, 0, func(in *internet) error {
+		list, err := t.writeList("list.csv", in.world, t.rows)
+		if err != nil {
+			return err
+		}
+		return t.withService(ctx, in, serviceConfig{name: "restarted"}, func(s *service) error {
+			r, err := t.restart(ctx, in, s, list)
+			if err != nil {
+				return err
+			}
+			t.atMost("seconds_until_at_work", 20)
+			return t.scoreRun(in.world, list, r)
+		})
+	})
+}
+
+// restart does a list with a SIGKILL in its middle.
+func (t *Trial) restart(ctx context.Context, in *internet, s *service, list string) (r run, err error) {
+	r.result = filepath.Join(t.Dir, "restarted.csv.zst")
+	t.say("upload %s", filepath.Base(list))
+	job, err := s.upload(ctx, s.keys[0], list, nil)
+	if err != nil {
+		return r, err
+	}
+	seen, err := s.until(ctx, job.ID, func(j jobRecord) bool { return j.Processed >= t.rows/2 || j.over() })
+	if err != nil {
+		return r, err
+	}
+	if seen.over() {
+		return r, errors.New("the job was over before its server could be killed: take more rows")
+	}
+	if err := s.cmd.Process.Kill(); err != nil {
+		return r, err
+	}
+	<-s.done
+	before, err := in.report(ctx)
+	if err != nil {
+		return r, err
+	}
+	t.say("killed with %d rows done", seen.Processed)
+	began := time.Now()
+	if err := t.start(ctx, s); err != nil {
+		return r, err
+	}
+	t.metric("rows", float64(t.rows), "")
+	t.metric("rows_done_before", float64(seen.Processed), "")
+	t.metric("seconds_until_ready", time.Since(began).Seconds(), "s")
+	if err := in.awaitRecipients(ctx, before.Recipients); err != nil {
+		return r, err
+	}
+	t.metric("seconds_until_at_work", time.Since(began).Seconds(), "s")
+	if _, err := s.until(ctx, job.ID, jobRecord.over); err != nil {
+		return r, err
+	}
+	if r.bytes, err = s.results(ctx, s.keys[0], job.ID, r.result); err != nil {
+		return r, err
+	}
+	after, err := in.report(ctx)
+	t.metric("seconds", time.Since(began).Seconds(), "s")
+	t.metric("cpu_per_row", perItem(s.cpu(), t.rows-seen.Processed), "us")
+	t.reportPeak("peak_memory", s.peak())
+	t.reportTraffic(between(before, after), t.rows-seen.Processed)
+	return r, err
+}
+
+// until looks at a job until it is as wanted.
+func (s *service) until(ctx context.Context, id string, wanted func(jobRecord) bool) (seen jobRecord, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	err = s.follow(ctx, s.keys[0], id, lookEvery, func(j jobRecord) {
+		if seen = j; wanted(j) {
+			stop()
+		}
+	})
+	if wanted(seen) {
+		err = nil
+	}
+	return seen, err
+}
+
+// awaitRecipients waits until receivers were asked for more recipients than n.
+func (in *internet) awaitRecipients(ctx context.Context, n int64) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		rep, err := in.report(ctx)
+		if err != nil || rep.Recipients > n {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-in.done:
+			return in.wait()
+		case <-tick.C:
+		}
+	}
+}

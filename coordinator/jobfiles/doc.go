@@ -5,5 +5,6 @@
 //     running job, a group that is counted and passed over: its rows are not answered.
 //  2. What a row's answer refers to is in the same group of the log: a group is whole or it is not there, in whatever order a copy of
 //     the file was made.
-//  3. A log ends where a crash cut it. What was written behind that, and never synced, is not read.
+//  3. An object, such as an upload, is there whole and durable or not at all; it has a name of its own, and it never changes.
+//  4. A log ends where a crash cut it. What was written behind that, and never synced, is not read.
 package jobfiles

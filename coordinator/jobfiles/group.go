@@ -28,11 +28,10 @@ import (
 //
 // A name is referred to by where it begins in its group, counted in eights of bytes. Numbers are little-endian.
 const (
-	groupMagic   = "prbrow\x02\xfd"
-	groupVersion = 6 // where in it the version begins
-	groupHeader  = 48
-	groupSum     = 8
-	nameAlign    = 8
+	groupMagic  = "prbrow\x02\xfd"
+	groupHeader = 48
+	groupSum    = 8
+	nameAlign   = 8
 
 	entryBytes    = 4 + RecordBytes
 	deferredBytes = 4 + 4 + 8 + 4

@@ -134,8 +134,8 @@ func (r *rowsReader) version(end LogEnd) error {
 	if whole, err := r.full(head, 0); err != nil || !whole {
 		return err
 	}
-	if v := head[groupVersion]; string(head[:groupVersion]) == groupMagic[:groupVersion] && head[groupVersion+1] == ^v && v != groupMagic[groupVersion] {
-		return fmt.Errorf("%w: the rows log has version %d and this program knows %d: use the newer program that wrote it", ErrVersion, v, groupMagic[groupVersion])
+	if err := checkMagic("the rows log", head, groupMagic); errors.Is(err, ErrVersion) {
+		return err
 	}
 	return nil
 }

@@ -1,0 +1,183 @@
+package jobfiles
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Objects keeps the immutable files of jobs. An object is there whole and durable or not at all, and it never changes. Its methods may be
+// called from any goroutine.
+type Objects interface {
+	// Create begins an object of a job, under a name that no object had before: the kind, a dash and 16 hexadecimal digits.
+	Create(job, kind string) (Pending, error)
+	// Open opens an object of a job. Where there is none, the error wraps fs.ErrNotExist.
+	Open(job, name string) (Object, error)
+	// Delete deletes objects of a job, durably. One that is not there is no error.
+	Delete(job string, names ...string) error
+	// List names the objects of a job, in no order, and those that a crash left unfinished: these cannot be opened, only deleted.
+	List(job string) ([]string, error)
+}
+
+// Pending is an object that is being written, by one goroutine. Abort ends it at the latest.
+type Pending interface {
+	io.Writer
+	io.ReaderAt // of what was written so far
+	Name() string
+	// Commit makes the object durable, then visible. After an error it may be there or not.
+	Commit() error
+	// Abort deletes what was written unless Commit has succeeded; then, and the second time, it does nothing.
+	Abort() error
+}
+
+// Object is an open object. It can be read until it is closed, also when it is deleted meanwhile.
+type Object interface {
+	io.ReaderAt
+	io.Closer
+	Size() int64
+}
+
+const unfinished = ".new" // ending of the file of an object that is not whole yet
+
+// Folder keeps objects as files of a folder for each job, where other files may be too.
+type Folder struct {
+	FS  vfs.FS
+	Dir string // holds the folders of jobs
+}
+
+func (o *Folder) path(job, name string) string { return o.FS.PathJoin(o.Dir, job, name) }
+
+// Create makes the folder of the job too.
+func (o *Folder) Create(job, kind string) (Pending, error) {
+	var b [8]byte
+	rand.Read(b[:])
+	name := kind + "-" + hex.EncodeToString(b[:])
+	if err := o.FS.MkdirAll(o.FS.PathJoin(o.Dir, job), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := o.FS.Create(o.path(job, name)+unfinished, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, err
+	}
+	return &pendingFile{folder: o, job: job, name: name, f: f}, nil
+}
+
+// Open opens the file of an object.
+func (o *Folder) Open(job, name string) (Object, error) {
+	f, err := o.FS.Open(o.path(job, name))
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &objectFile{f, info.Size()}, nil
+}
+
+// Delete removes files, and syncs the folder.
+func (o *Folder) Delete(job string, names ...string) error {
+	if err := o.remove(job, names...); err != nil || len(names) == 0 {
+		return err
+	}
+	return o.sync(o.FS.PathJoin(o.Dir, job))
+}
+
+func (o *Folder) remove(job string, names ...string) (err error) {
+	for _, name := range names {
+		for _, path := range [...]string{o.path(job, name), o.path(job, name) + unfinished} {
+			if failed := o.FS.Remove(path); failed != nil {
+				if _, there := o.FS.Stat(path); there == nil {
+					err = errors.Join(err, failed)
+				}
+			}
+		}
+	}
+	return err
+}
+
+// List lists the folder of a job, without the files there that are no objects.
+func (o *Folder) List(job string) (names []string, err error) {
+	found, err := o.FS.List(o.FS.PathJoin(o.Dir, job))
+	for _, name := range found {
+		if name = strings.TrimSuffix(name, unfinished); isObject(name) {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
+// isObject reports a name that Create may have given.
+func isObject(name string) bool {
+	_, id, found := strings.Cut(name, "-")
+	b, err := hex.DecodeString(id)
+	return found && err == nil && len(b) == 8
+}
+
+func (o *Folder) sync(dir string) error {
+	d, err := o.FS.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// pendingFile is an object of a Folder that is being written.
+type pendingFile struct {
+	folder    *Folder
+	job, name string
+	f         vfs.File // nil once it is closed
+	over      bool     // committed, or aborted
+}
+
+func (p *pendingFile) Name() string                               { return p.name }
+func (p *pendingFile) Write(b []byte) (int, error)                { return p.f.Write(b) }
+func (p *pendingFile) ReadAt(b []byte, at int64) (n int, e error) { return p.f.ReadAt(b, at) }
+
+func (p *pendingFile) close() error {
+	f := p.f
+	p.f = nil
+	return f.Close()
+}
+
+// Commit also makes the way to the job's folder durable, which may be new.
+func (p *pendingFile) Commit() error {
+	err := p.f.Sync()
+	if err = errors.Join(err, p.close()); err != nil {
+		return err
+	}
+	o := p.folder
+	path := o.path(p.job, p.name)
+	if err := o.FS.Rename(path+unfinished, path); err != nil {
+		return err
+	}
+	for _, dir := range [...]string{o.FS.PathJoin(o.Dir, p.job), o.Dir, o.FS.PathDir(o.Dir)} {
+		if err := o.sync(dir); err != nil {
+			return err
+		}
+	}
+	p.over = true
+	return nil
+}
+
+func (p *pendingFile) Abort() (err error) {
+	if p.over {
+		return nil
+	}
+	p.over = true
+	if p.f != nil {
+		err = p.close()
+	}
+	return errors.Join(err, p.folder.remove(p.job, p.name))
+}
+
+type objectFile struct {
+	vfs.File
+	size int64
+}
+
+func (o *objectFile) Size() int64 { return o.size }

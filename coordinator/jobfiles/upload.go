@@ -1,0 +1,144 @@
+package jobfiles
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/zeebo/xxh3"
+)
+
+// An upload is one object:
+//
+//	frames      whole rows of the sheet as they were sent, each frame packed by itself with zstd
+//	duplicates  of each frame: row uint32, the first row with the same address uint32; in the order of rows
+//	index       length of the preamble uint32, the preamble; then of each frame
+//	              line of its first row uint64, xxh3 of the packed frame uint64, xxh3 of its duplicates uint64
+//	              packed bytes, bytes, rows, duplicates uint32 each
+//	footer      length of the index uint64, xxh3 of index and length uint64, magic of 8 bytes as in a rows log
+//
+// Where a frame begins follows from those before it. Numbers are little-endian.
+const (
+	uploadMagic     = "prbupl\x01\xfe"
+	uploadFooter    = 8 + 8 + len(uploadMagic)
+	uploadIndexMost = 64 << 20
+	frameEntry      = 3*8 + 4*4
+	frameRowsMost   = 1 << 16
+	uploadRowsMost  = 1 << 31
+	duplicateBytes  = 4 + 4
+)
+
+// Frame is some rows of an upload.
+type Frame struct {
+	Line  int64  // of the first row
+	First uint32 // number of the first row
+	Rows  uint32
+	Raw   uint32 // bytes
+
+	at, packed    int64
+	sum           uint64
+	duplicatesAt  int64
+	duplicates    uint32
+	duplicatesSum uint64
+}
+
+// UploadWriter writes an upload: its frames, then its duplicates, then Finish.
+type UploadWriter struct {
+	w      io.Writer
+	frames []Frame
+	end    int64 // of the frames
+	rows   int64
+
+	next       int    // the frame whose duplicates are gathered
+	block      []byte // of it
+	last       int64  // row that is a duplicate, -1 before the first
+	duplicates int64
+}
+
+// NewUploadWriter begins an upload that goes to w. To make w durable after Finish is its owner's task.
+func NewUploadWriter(w io.Writer) *UploadWriter { return &UploadWriter{w: w, last: -1} }
+
+// AddFrame adds a packed frame. Of f, Line, Rows and Raw count.
+func (w *UploadWriter) AddFrame(packed []byte, f Frame) error {
+	if f.Rows > frameRowsMost || w.rows+int64(f.Rows) > uploadRowsMost || len(packed) > math.MaxUint32 {
+		return fmt.Errorf("upload: a frame of %d rows after %d: %w", f.Rows, w.rows, ErrDamaged)
+	}
+	f.First, f.at, f.packed, f.sum = uint32(w.rows), w.end, int64(len(packed)), xxh3.Hash(packed) // before the write: a file may change what it is given
+	if _, err := w.w.Write(packed); err != nil {
+		return err
+	}
+	w.frames = append(w.frames, f)
+	w.end += int64(len(packed))
+	w.rows += int64(f.Rows)
+	return nil
+}
+
+// Written is the frames written so far, read from where they went. It is not closed.
+func (w *UploadWriter) Written(from io.ReaderAt, unpack Unpacker) *Upload {
+	return &Upload{Frames: w.frames, rows: w.rows, from: from, unpack: unpack}
+}
+
+// AddDuplicate adds a row whose address stands first in an earlier row. Rows come in their order.
+func (w *UploadWriter) AddDuplicate(row, first uint32) error {
+	if int64(row) <= w.last || first >= row || int64(row) >= w.rows {
+		return fmt.Errorf("upload of %d rows: row %d repeats row %d, after row %d: %w", w.rows, row, first, w.last, ErrDamaged)
+	}
+	for f := &w.frames[w.next]; row-f.First >= f.Rows; f = &w.frames[w.next] {
+		if err := w.endBlock(); err != nil {
+			return err
+		}
+	}
+	w.block = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(w.block, row), first)
+	w.last = int64(row)
+	w.duplicates++
+	return nil
+}
+
+// endBlock writes the duplicates of a frame.
+func (w *UploadWriter) endBlock() error {
+	f := &w.frames[w.next]
+	w.next++
+	if len(w.block) == 0 {
+		return nil
+	}
+	f.duplicates, f.duplicatesSum = uint32(len(w.block)/duplicateBytes), xxh3.Hash(w.block)
+	_, err := w.w.Write(w.block)
+	w.block = w.block[:0]
+	return err
+}
+
+// Finish writes what is left, and the index.
+func (w *UploadWriter) Finish(preamble []byte) error {
+	if w.next < len(w.frames) {
+		if err := w.endBlock(); err != nil {
+			return err
+		}
+	}
+	le := binary.LittleEndian
+	b := append(le.AppendUint32(nil, uint32(len(preamble))), preamble...)
+	for i := range w.frames {
+		f := &w.frames[i]
+		for _, n := range [...]uint64{uint64(f.Line), f.sum, f.duplicatesSum} {
+			b = le.AppendUint64(b, n)
+		}
+		for _, n := range [...]uint32{uint32(f.packed), f.Raw, f.Rows, f.duplicates} {
+			b = le.AppendUint32(b, n)
+		}
+	}
+	if len(b) > uploadIndexMost {
+		return fmt.Errorf("upload: an index of %d bytes; at most %d are read", len(b), uploadIndexMost)
+	}
+	_, err := w.w.Write(appendFooter(b))
+	return err
+}
+
+// appendFooter appends the footer to an index.
+func appendFooter(index []byte) []byte {
+	b := binary.LittleEndian.AppendUint64(index, uint64(len(index)))
+	return append(binary.LittleEndian.AppendUint64(b, xxh3.Hash(b)), uploadMagic...)
+}
+
+// Rows and Duplicates are how many there are.
+func (w *UploadWriter) Rows() int64       { return w.rows }
+func (w *UploadWriter) Duplicates() int64 { return w.duplicates }

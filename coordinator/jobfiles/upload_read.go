@@ -1,0 +1,203 @@
+package jobfiles
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Unpacker unpacks frames; a zstd.Decoder is one.
+type Unpacker interface {
+	DecodeAll(packed, dst []byte) ([]byte, error)
+}
+
+// Upload is an open upload. It is read from any goroutine.
+type Upload struct {
+	Preamble []byte // what stands before the first row
+	Frames   []Frame
+
+	rows, duplicates int64
+	from             io.ReaderAt
+	closer           io.Closer
+	unpack           Unpacker
+}
+
+// OpenUpload opens an upload of a job and reads its index. A wrong one is ErrDamaged, or ErrVersion.
+func OpenUpload(from Objects, job, name string, unpack Unpacker) (*Upload, error) {
+	object, err := from.Open(job, name)
+	if err != nil {
+		return nil, err
+	}
+	u := &Upload{from: object, closer: object, unpack: unpack}
+	index, err := u.readIndex(object.Size())
+	if err == nil {
+		err = u.parseIndex(index, object.Size()-int64(len(index)+uploadFooter))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), object.Close())
+	}
+	return u, nil
+}
+
+// Close closes its object.
+func (u *Upload) Close() error { return u.closer.Close() }
+
+// Rows and Duplicates are how many there are.
+func (u *Upload) Rows() int64       { return u.rows }
+func (u *Upload) Duplicates() int64 { return u.duplicates }
+
+// readIndex reads the index of an upload of so many bytes. Its checksum is right.
+func (u *Upload) readIndex(size int64) ([]byte, error) {
+	le := binary.LittleEndian
+	footer := make([]byte, uploadFooter)
+	at := size - int64(len(footer))
+	if at < 0 {
+		return nil, fmt.Errorf("%d bytes are no upload: %w", size, ErrDamaged)
+	}
+	if err := u.read(footer, at); err != nil {
+		return nil, err
+	}
+	if err := checkMagic("the upload", footer[len(footer)-len(uploadMagic):], uploadMagic); err != nil {
+		return nil, err
+	}
+	n := le.Uint64(footer)
+	if n > uploadIndexMost || n > uint64(at) {
+		return nil, fmt.Errorf("an index of %d bytes: %w", n, ErrDamaged)
+	}
+	b := make([]byte, n, n+8)
+	if err := u.read(b, at-int64(n)); err != nil {
+		return nil, err
+	}
+	if xxh3.Hash(append(b, footer[:8]...)) != le.Uint64(footer[8:]) {
+		return nil, fmt.Errorf("index: %w", ErrDamaged)
+	}
+	return b, nil
+}
+
+// checkMagic holds the magic of a file against ours. Its last two bytes are the version and its complement.
+func checkMagic(what string, magic []byte, ours string) error {
+	version := len(ours) - 2
+	switch v := magic[version]; {
+	case string(magic) == ours:
+		return nil
+	case string(magic[:version]) == ours[:version] && magic[version+1] == ^v:
+		return fmt.Errorf("%w: %s has version %d and this program knows %d: use the newer program that wrote it", ErrVersion, what, v, ours[version])
+	}
+	return fmt.Errorf("%s does not end as one does: %w", what, ErrDamaged)
+}
+
+// parseIndex takes the index of so many bytes of frames and duplicates.
+func (u *Upload) parseIndex(b []byte, size int64) error {
+	le := binary.LittleEndian
+	if len(b) < 4 || int64(le.Uint32(b)) > int64(len(b)-4) {
+		return fmt.Errorf("preamble: %w", ErrDamaged)
+	}
+	n := 4 + int(le.Uint32(b))
+	u.Preamble, b = b[4:n:n], b[n:]
+	if len(b)%frameEntry != 0 {
+		return fmt.Errorf("index of frames: %w", ErrDamaged)
+	}
+	u.Frames = make([]Frame, len(b)/frameEntry)
+	end := int64(0)
+	for i := range u.Frames {
+		e := b[i*frameEntry:]
+		f := &u.Frames[i]
+		f.Line, f.sum, f.duplicatesSum = int64(le.Uint64(e)), le.Uint64(e[8:]), le.Uint64(e[16:])
+		f.packed, f.Raw, f.Rows, f.duplicates = int64(le.Uint32(e[24:])), le.Uint32(e[28:]), le.Uint32(e[32:]), le.Uint32(e[36:])
+		f.First, f.at = uint32(u.rows), end
+		end += f.packed
+		u.rows += int64(f.Rows)
+		u.duplicates += int64(f.duplicates)
+		if f.Rows > frameRowsMost || f.duplicates > f.Rows || u.rows > uploadRowsMost {
+			return fmt.Errorf("frame %d of %d rows, %d of them duplicates: %w", i, f.Rows, f.duplicates, ErrDamaged)
+		}
+	}
+	for i := range u.Frames {
+		f := &u.Frames[i]
+		f.duplicatesAt = end
+		end += int64(f.duplicates) * duplicateBytes
+	}
+	if end != size {
+		return fmt.Errorf("%d bytes of frames and duplicates, want %d: %w", size, end, ErrDamaged)
+	}
+	return nil
+}
+
+// Packed reads frame i as it is stored, into the memory of dst.
+func (u *Upload) Packed(i int, dst []byte) ([]byte, error) {
+	f := &u.Frames[i]
+	dst = sized(dst, int(f.packed))
+	err := u.readSum(dst, f.at, f.sum)
+	if err != nil {
+		err = fmt.Errorf("upload: frame %d: %w", i, err)
+	}
+	return dst, err
+}
+
+// Unpack reads frame i as it is stored and its rows, into the memory of both.
+func (u *Upload) Unpack(i int, packed, rows []byte) ([]byte, []byte, error) {
+	packed, err := u.Packed(i, packed)
+	if err != nil {
+		return packed, rows, err
+	}
+	rows, err = u.unpack.DecodeAll(packed, rows[:0])
+	if err != nil || len(rows) != int(u.Frames[i].Raw) {
+		return packed, rows, fmt.Errorf("upload: frame %d has %d bytes, want %d: %w", i, len(rows), u.Frames[i].Raw, errors.Join(ErrDamaged, err))
+	}
+	return packed, rows, nil
+}
+
+// AppendFirsts appends, for each row of frame i, the first row with the same address plus one, or zero where it is that itself.
+func (u *Upload) AppendFirsts(dst []uint32, i int) ([]uint32, error) {
+	f := &u.Frames[i]
+	from := len(dst)
+	dst = append(dst, make([]uint32, f.Rows)...)
+	if f.duplicates == 0 {
+		return dst, nil
+	}
+	b := make([]byte, f.duplicates*duplicateBytes)
+	if err := u.readSum(b, f.duplicatesAt, f.duplicatesSum); err != nil {
+		return dst, fmt.Errorf("upload: duplicates of frame %d: %w", i, err)
+	}
+	for ; len(b) > 0; b = b[duplicateBytes:] {
+		row, first := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+		if row-f.First >= f.Rows || first >= row {
+			return dst, fmt.Errorf("upload: row %d repeats row %d: %w", row, first, ErrDamaged)
+		}
+		dst[from+int(row-f.First)] = first + 1
+	}
+	return dst, nil
+}
+
+// readSum fills b, whose checksum must be sum.
+func (u *Upload) readSum(b []byte, at int64, sum uint64) error {
+	if err := u.read(b, at); err != nil {
+		return err
+	}
+	if xxh3.Hash(b) != sum {
+		return fmt.Errorf("%d bytes at %d: %w", len(b), at, ErrDamaged)
+	}
+	return nil
+}
+
+func (u *Upload) read(b []byte, at int64) error {
+	n, err := u.from.ReadAt(b, at)
+	if n == len(b) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = fmt.Errorf("it ends early: %w", ErrDamaged)
+	}
+	return fmt.Errorf("%d bytes at %d: %w", len(b), at, err)
+}
+
+// sized is n bytes in the memory of b, whatever they hold.
+func sized(b []byte, n int) []byte {
+	if cap(b) < n {
+		return make([]byte, n)
+	}
+	return b[:n]
+}

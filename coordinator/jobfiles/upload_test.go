@@ -1,0 +1,242 @@
+package jobfiles
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// sent is an upload as it is given and read.
+type sent struct {
+	preamble string
+	frames   []string
+	rows     []int // of each frame
+	firsts   []uint32
+}
+
+func newZstd(t testing.TB) (*zstd.Encoder, *zstd.Decoder) {
+	pack, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	require.NoError(t, err)
+	unpack, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<20))
+	require.NoError(t, err)
+	t.Cleanup(unpack.Close)
+	return pack, unpack
+}
+
+// write writes an upload, and gives its error.
+func (s *sent) write(o Objects, pack *zstd.Encoder) (name string, err error) {
+	p, err := o.Create("j", "upload")
+	if err != nil {
+		return "", err
+	}
+	w := NewUploadWriter(p)
+	line := int64(2)
+	for i, text := range s.frames {
+		err = errors.Join(err, w.AddFrame(pack.EncodeAll([]byte(text), nil), Frame{Line: line, Rows: uint32(s.rows[i]), Raw: uint32(len(text))}))
+		line += int64(s.rows[i])
+	}
+	for row, first := range s.firsts {
+		if first != 0 {
+			err = errors.Join(err, w.AddDuplicate(uint32(row), first-1))
+		}
+	}
+	if err = errors.Join(err, w.Finish([]byte(s.preamble))); err == nil {
+		err = p.Commit()
+	}
+	return p.Name(), errors.Join(err, p.Abort())
+}
+
+// readUpload reads all of an upload.
+func readUpload(o Objects, name string, unpack Unpacker) (s sent, err error) {
+	u, err := OpenUpload(o, "j", name, unpack)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, u.Close()) }()
+	s.preamble = string(u.Preamble)
+	var packed, text []byte
+	row, line, duplicates := uint32(0), int64(2), int64(0)
+	for i, f := range u.Frames {
+		if f.First != row || f.Line != line {
+			return s, fmt.Errorf("frame %d begins with row %d in line %d", i, f.First, f.Line)
+		}
+		row, line = row+f.Rows, line+int64(f.Rows)
+		if packed, text, err = u.Unpack(i, packed, text); err != nil {
+			return s, err
+		}
+		s.frames, s.rows = append(s.frames, string(text)), append(s.rows, int(f.Rows))
+		if s.firsts, err = u.AppendFirsts(s.firsts, i); err != nil {
+			return s, err
+		}
+	}
+	for _, first := range s.firsts {
+		if first != 0 {
+			duplicates++
+		}
+	}
+	if int64(row) != u.Rows() || duplicates != u.Duplicates() {
+		return s, fmt.Errorf("%d rows and %d duplicates, and it says %d and %d", row, duplicates, u.Rows(), u.Duplicates())
+	}
+	return s, nil
+}
+
+func TestAnUploadReadsBackAsItWasSent(t *testing.T) {
+	pack, unpack := newZstd(t)
+	rapid.Check(t, func(t *rapid.T) {
+		s := sent{preamble: rapid.SampledFrom([]string{"", "\xef\xbb\xbfemail\n"}).Draw(t, "preamble")}
+		for range rapid.IntRange(0, 5).Draw(t, "frames") {
+			rows := rapid.IntRange(1, 20).Draw(t, "rows")
+			s.frames, s.rows = append(s.frames, rapid.StringN(0, 50, 200).Draw(t, "text")), append(s.rows, rows)
+			for range rows {
+				first := uint32(0)
+				if row := len(s.firsts); row > 0 && rapid.Bool().Draw(t, "duplicate") {
+					first = uint32(rapid.IntRange(0, row-1).Draw(t, "first")) + 1
+				}
+				s.firsts = append(s.firsts, first)
+			}
+		}
+		o := &Folder{vfs.NewMem(), "jobs"}
+		name, err := s.write(o, pack)
+		require.NoError(t, err)
+		got, err := readUpload(o, name, unpack)
+		require.NoError(t, err)
+		require.Equal(t, s, got)
+	})
+}
+
+// madeUpload has duplicates in the first frame and the third.
+func madeUpload() *sent {
+	s := &sent{preamble: "id,email\n", rows: []int{40, 30, 50}}
+	for i, rows := range s.rows {
+		s.frames = append(s.frames, string(bytes.Repeat([]byte(fmt.Sprintf("%d,u@d%d.example\n", i, i)), rows)))
+	}
+	s.firsts = make([]uint32, 120)
+	s.firsts[3], s.firsts[39], s.firsts[75], s.firsts[119] = 1, 3, 39, 75
+	return s
+}
+
+// TestAFlippedBitOfAnUploadIsDamage flips 1,000 random bits, one at a time: what is read is what was sent, or damage.
+func TestAFlippedBitOfAnUploadIsDamage(t *testing.T) {
+	pack, unpack := newZstd(t)
+	disk, want := vfs.NewMem(), madeUpload()
+	o := &Folder{disk, "jobs"}
+	name, err := want.write(o, pack)
+	require.NoError(t, err)
+	whole := readFile(t, disk, "jobs/j/"+name)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		b, bit := slices.Clone(whole), rng.IntN(8*len(whole))
+		b[bit/8] ^= 1 << (bit % 8)
+		writeFile(t, disk, "jobs/j/"+name, b)
+		got, err := readUpload(o, name, unpack)
+		if err == nil {
+			require.Equal(t, *want, got, "bit %d", bit)
+			continue
+		}
+		require.ErrorIs(t, err, ErrDamaged, "bit %d", bit)
+	}
+	for n := range len(whole) {
+		writeFile(t, disk, "jobs/j/"+name, whole[:n])
+		_, err := readUpload(o, name, unpack)
+		require.ErrorIs(t, err, ErrDamaged, "cut at %d", n)
+	}
+}
+
+// TestAnUploadOfAnotherVersionSaysSo.
+func TestAnUploadOfAnotherVersionSaysSo(t *testing.T) {
+	pack, unpack := newZstd(t)
+	disk := vfs.NewMem()
+	o := &Folder{disk, "jobs"}
+	name, err := madeUpload().write(o, pack)
+	require.NoError(t, err)
+	b := readFile(t, disk, "jobs/j/"+name)
+	writeFile(t, disk, "jobs/j/"+name, append(b[:len(b)-2], "\x02\xfd"...))
+	_, err = readUpload(o, name, unpack)
+	require.ErrorIs(t, err, ErrVersion)
+}
+
+// TestNoUploadIsFinishedOnAFailingDisk: what was not written whole is never taken for an upload.
+func TestNoUploadIsFinishedOnAFailingDisk(t *testing.T) {
+	pack, unpack := newZstd(t)
+	for _, persist := range []bool{false, true} {
+		failed := 0
+		for n, more := 1, true; more; n++ {
+			disk := vfs.NewMem()
+			failing := &failingFS{FS: disk, left: n, persist: persist}
+			name, err := madeUpload().write(&Folder{failing, "jobs"}, pack)
+			if more = failing.left <= 0; !more {
+				require.NoError(t, err)
+				break
+			}
+			failed++
+			require.ErrorIs(t, err, errFailing)
+			if name == "" {
+				continue // it was not begun
+			}
+			_, err = readUpload(&Folder{disk, "jobs"}, name, unpack)
+			require.ErrorIs(t, err, fs.ErrNotExist)
+		}
+		require.Greater(t, failed, 10)
+	}
+}
+
+// TestADuplicateIsOfAnEarlierRow: others are refused before they are written.
+func TestADuplicateIsOfAnEarlierRow(t *testing.T) {
+	for _, pairs := range [][][2]uint32{{{3, 3}}, {{3, 4}}, {{10, 1}}, {{1 << 31, 1}}, {{5, 1}, {5, 1}}, {{5, 1}, {4, 1}}} {
+		w := NewUploadWriter(&bytes.Buffer{})
+		require.NoError(t, w.AddFrame(nil, Frame{Rows: 4}))
+		require.NoError(t, w.AddFrame(nil, Frame{Rows: 6}))
+		var err error
+		for _, p := range pairs {
+			err = errors.Join(err, w.AddDuplicate(p[0], p[1]))
+		}
+		require.ErrorIs(t, err, ErrDamaged, "%v", pairs)
+	}
+}
+
+// FuzzUpload reads frames with an index that has its checksum, and with one that need not have it.
+func FuzzUpload(f *testing.F) {
+	pack, unpack := newZstd(f)
+	disk := vfs.NewMem()
+	o := &Folder{disk, "jobs"}
+	name, err := madeUpload().write(o, pack)
+	require.NoError(f, err)
+	whole := readFile(f, disk, "jobs/j/"+name)
+	at := len(whole) - uploadFooter - 4 - len("id,email\n") - 3*frameEntry
+	f.Add(whole[:at], whole[at:len(whole)-uploadFooter], true)
+	f.Add(whole[:at], whole[at:], false)
+	f.Fuzz(func(t *testing.T, body, index []byte, sealed bool) {
+		b := append(slices.Clone(body), index...)
+		if sealed {
+			b = append(slices.Clone(body), appendFooter(slices.Clone(index))...)
+		}
+		disk := vfs.NewMem()
+		require.NoError(t, disk.MkdirAll("jobs/j", 0o700))
+		writeFile(t, disk, "jobs/j/"+name, b)
+		u, err := OpenUpload(&Folder{disk, "jobs"}, "j", name, unpack)
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) {
+				require.ErrorIs(t, err, ErrVersion)
+			}
+			return
+		}
+		defer u.Close()
+		for i := range u.Frames {
+			if _, _, err := u.Unpack(i, nil, nil); err != nil {
+				require.ErrorIs(t, err, ErrDamaged)
+			}
+			if _, err := u.AppendFirsts(nil, i); err != nil {
+				require.ErrorIs(t, err, ErrDamaged)
+			}
+		}
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"probity/coordinator/jobfiles"
 	"probity/coordinator/sheet"
 	"probity/store"
 )
@@ -104,31 +105,32 @@ func (c *Coordinator) receive(ctx context.Context, j *store.Job, u Upload) error
 	if err != nil {
 		return err
 	}
-	w, err := createSpool(fs, dir, "")
+	p, err := c.objects.Create(j.ID, kindUpload)
 	if err != nil {
 		return errors.Join(err, count.remove())
 	}
-	err = c.fillSpool(r, w, count)
-	if err == nil {
-		err = w.finish(r.Preamble())
-	}
+	w := jobfiles.NewUploadWriter(p)
+	err = c.writeFrames(r, w, count)
 	d := r.Dialect()
 	if err == nil && d.Encoding == sheet.Windows1252 {
-		count, err = c.recount(d, dir, count)
+		count, err = c.recount(d, dir, count, w.Written(p, c.unpacker))
 	}
 	if err == nil {
-		err = c.setCounts(j, d, count)
+		err = c.setCounts(j, d, count, w)
 	}
-	if closing := errors.Join(w.close(), count.remove()); err == nil {
+	if err == nil {
+		err = w.Finish(r.Preamble())
+	}
+	if err == nil {
+		j.Upload, err = p.Name(), p.Commit()
+	}
+	if closing := errors.Join(p.Abort(), count.remove()); err == nil {
 		err = closing
 	}
-	if err != nil {
-		return err
-	}
-	return c.syncFolders(dir)
+	return err
 }
 
-// received is a block on its way into the spool.
+// received is a block on its way into the upload.
 type received struct {
 	block          sheet.Block
 	packed, hashes []byte
@@ -140,8 +142,8 @@ func (x *received) clean() bool {
 	return max(cap(x.block.Buf), cap(x.packed)) <= keptBytes
 }
 
-// fillSpool reads the file to its end; packing and hashing run side by side.
-func (c *Coordinator) fillSpool(r *sheet.Reader, w *spoolWriter, count *counter) error {
+// writeFrames reads the file to its end; packing and hashing run side by side.
+func (c *Coordinator) writeFrames(r *sheet.Reader, w *jobfiles.UploadWriter, count *counter) error {
 	fill := func(x *received) error { return r.Next(&x.block) }
 	work := func(x *received) error {
 		x.packed = c.packer.EncodeAll(x.block.Buf, x.packed[:0])
@@ -152,13 +154,14 @@ func (c *Coordinator) fillSpool(r *sheet.Reader, w *spoolWriter, count *counter)
 		if err := count.add(x.hashes, x.domains, len(x.block.Rows)); err != nil {
 			return err
 		}
-		return w.add(x.packed, &x.block)
+		b := &x.block
+		return w.AddFrame(x.packed, jobfiles.Frame{Line: b.Line, Rows: uint32(len(b.Rows)), Raw: uint32(len(b.Buf))})
 	}
 	return inOrder(&c.spares.received, c.workers, fill, work, take)
 }
 
-// recount counts again from the spool: that the file is not UTF-8 is known only at its end.
-func (c *Coordinator) recount(d sheet.Dialect, dir string, was *counter) (*counter, error) {
+// recount counts again from the frames: that the file is not UTF-8 is known only at its end.
+func (c *Coordinator) recount(d sheet.Dialect, dir string, was *counter, u *jobfiles.Upload) (*counter, error) {
 	if err := was.remove(); err != nil {
 		return was, err
 	}
@@ -166,25 +169,22 @@ func (c *Coordinator) recount(d sheet.Dialect, dir string, was *counter) (*count
 	if err != nil {
 		return count, err
 	}
-	s, err := openSpool(c.cfg.FS, dir, c.unpacker)
-	if err != nil {
-		return count, err
-	}
 	var fr frameReader
-	for i := range s.frames {
-		if err = fr.read(s, &d, i); err == nil {
-			hashes, domains := count.appendHashes(nil, nil, &fr.block)
-			err = count.add(hashes, domains, len(fr.block.Rows))
+	for i := range u.Frames {
+		if err := fr.read(u, &d, i); err != nil {
+			return count, err
 		}
-		if err != nil {
-			break
+		hashes, domains := count.appendHashes(nil, nil, &fr.block)
+		if err := count.add(hashes, domains, len(fr.block.Rows)); err != nil {
+			return count, err
 		}
 	}
-	return count, errors.Join(err, s.Close())
+	return count, nil
 }
 
-func (c *Coordinator) setCounts(j *store.Job, d sheet.Dialect, count *counter) error {
-	t, err := count.finish()
+// setCounts finishes the count; the duplicates go into the upload.
+func (c *Coordinator) setCounts(j *store.Job, d sheet.Dialect, count *counter, w *jobfiles.UploadWriter) error {
+	t, err := count.finish(w)
 	if err != nil {
 		return err
 	}
@@ -194,17 +194,6 @@ func (c *Coordinator) setCounts(j *store.Job, d sheet.Dialect, count *counter) e
 	}
 	j.Sheet, err = json.Marshal(d)
 	return err
-}
-
-// syncFolders makes a job's folder and the way to it durable.
-func (c *Coordinator) syncFolders(dir string) error {
-	fs := c.cfg.FS
-	for _, d := range []string{dir, fs.PathDir(dir), c.cfg.Dir} {
-		if err := syncDir(fs, d); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (c *Coordinator) uploading(id string, on bool) {
@@ -223,7 +212,8 @@ func (c *Coordinator) isUploading(id string) bool {
 	return c.arriving[id]
 }
 
-// sweepFolders removes the folders of jobs that have expired or that the store does not know: uploads that broke.
+// sweepFolders removes the folders of jobs that have expired or that the store does not know: uploads that broke. In the others it removes
+// what no record names.
 func (c *Coordinator) sweepFolders() error {
 	fs := c.cfg.FS
 	dir := fs.PathJoin(c.cfg.Dir, jobsFolder)
@@ -240,6 +230,9 @@ func (c *Coordinator) sweepFolders() error {
 			continue
 		}
 		if j, err := c.cfg.Store.Job(id); err == nil && j.State != store.JobExpired {
+			if err := c.unlessBroken(c.sweepObjectsAtRest(id), "files that a job has no use for were not removed", "job", id); err != nil {
+				return err
+			}
 			continue
 		} else if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err

@@ -3,44 +3,50 @@ package coordinator
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator/jobfiles"
 	"probity/store"
 )
 
-// A finished job has an answers file: a rows log in the order of the rows, each once, that never changes. Its length, its rows and its
-// last checksum are in the job's record, so that no other file, no part of it and no older one can pass for it.
+// A finished job has an answers file: a rows log in the order of the rows, each once, in an object that never changes. Its length, its
+// rows and its last checksum are in the job's record, so that no other file, no part of it and no older one can pass for it.
 
-// answersPath is where the answers of a job are: in its answers file once it is finished, in its log before.
-func (c *Coordinator) answersPath(j *store.Job) string {
-	name := fileRows
-	if j.Answers != nil {
-		name = j.Answers.Name
-	}
-	return c.cfg.FS.PathJoin(c.dir(j.ID), name)
+// The kinds of the objects of a finished job.
+const (
+	kindAnswers = "answers"
+	kindResult  = "result"
+)
+
+// answers is an open file of a job's answers.
+type answers interface {
+	io.ReaderAt
+	io.Closer
 }
 
-// openAnswers opens the answers of a job. It gives nil where nothing was ever asked.
-func (c *Coordinator) openAnswers(j *store.Job) (vfs.File, error) {
+// openAnswers opens the answers of a job: its answers file once it is finished, its log before. It gives nil where nothing was ever asked.
+func (c *Coordinator) openAnswers(j *store.Job) (answers, error) {
+	if j.Answers != nil {
+		f, err := c.objects.Open(j.ID, j.Answers.Name)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("the answers file %s is missing: %w", j.Answers.Name, errDamaged)
+		}
+		return f, err
+	}
 	if err := c.takeOverLog(c.dir(j.ID)); err != nil {
 		return nil, err
 	}
-	f, err := c.cfg.FS.Open(c.answersPath(j))
-	switch {
-	case !errors.Is(err, fs.ErrNotExist):
-		return f, err
-	case j.Answers != nil:
-		return nil, fmt.Errorf("the answers file %s is missing: %w", j.Answers.Name, errDamaged)
+	f, err := c.cfg.FS.Open(c.cfg.FS.PathJoin(c.dir(j.ID), fileRows))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	return nil, nil
+	return f, err
 }
 
 // readAnswers calls visit with each whole group of a job's answers, and tells where they end. Those of a finished job are as its record
 // says, or damaged.
-func readAnswers(j *store.Job, f vfs.File, visit func(*jobfiles.Group) error) (end jobfiles.LogEnd, err error) {
+func readAnswers(j *store.Job, f answers, visit func(*jobfiles.Group) error) (end jobfiles.LogEnd, err error) {
 	if f == nil {
 		return end, nil
 	}
@@ -78,23 +84,24 @@ func (c *Coordinator) answeredRows(j *store.Job) (answered bitset, t standing, e
 	return answered, t, errors.Join(err, f.Close())
 }
 
-// answersWriter writes the answers file of a job, window by window.
+// answersWriter writes the answers file of a job. Abort ends it at the latest.
 type answersWriter struct {
-	*jobfiles.RowsWriter
+	jobfiles.Pending
+	rows  *jobfiles.RowsWriter
 	file  store.AnswersFile
 	names nameReader
 }
 
-func (c *Coordinator) createAnswers(job string, log vfs.File) (*answersWriter, error) {
-	name := newName(fileAnswers)
-	rows, err := jobfiles.CreateRows(c.cfg.FS, c.cfg.FS.PathJoin(c.dir(job), name))
+// createAnswers begins the answers file of a job whose answers are in from.
+func (c *Coordinator) createAnswers(job string, from answers) (*answersWriter, error) {
+	p, err := c.objects.Create(job, kindAnswers)
 	if err != nil {
 		return nil, err
 	}
-	return &answersWriter{RowsWriter: rows, file: store.AnswersFile{Name: name}, names: nameReader{f: log}}, nil
+	return &answersWriter{Pending: p, rows: jobfiles.NewRowsWriter(p), file: store.AnswersFile{Name: p.Name()}, names: nameReader{f: from}}, nil
 }
 
-// add adds an answer whose names are those of the whole log.
+// add adds an answer whose names are those of all of from.
 func (w *answersWriter) add(row uint32, rec *jobfiles.Record) (err error) {
 	var names [4]string
 	for i, ref := range rec.Refs() {
@@ -103,13 +110,15 @@ func (w *answersWriter) add(row uint32, rec *jobfiles.Record) (err error) {
 		}
 	}
 	w.file.Rows++
-	return w.AddRecord(row, rec, names)
+	return w.rows.AddRecord(row, rec, names)
 }
 
-// finish makes the file durable. Its name becomes so with that of the result.
-func (w *answersWriter) finish(failed error) error {
-	err := w.Finish(failed)
-	end := w.End()
+// finish makes the file durable; the job's record is to name it.
+func (w *answersWriter) finish() error {
+	end, err := w.rows.Finish()
+	if err != nil {
+		return err
+	}
 	w.file.Bytes, w.file.Sum = end.At, end.Sum
-	return err
+	return w.Commit()
 }

@@ -10,8 +10,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"probity/coordinator/jobfiles"
 	"probity/coordinator/sheet"
 	"probity/engine"
@@ -28,9 +26,8 @@ type assembly struct {
 	job     *store.Job
 	filter  Filter
 	dialect sheet.Dialect
-	spool   *spool
-	dups    *dups
-	log     vfs.File
+	upload  *jobfiles.Upload
+	log     answers
 	inputs  []string       // what stands before each cell in input, empty for the e-mail column; nil: no input is written
 	groups  []logGroup     // of the log
 	damaged int            // groups of the log that cannot be read
@@ -89,14 +86,10 @@ func (t *totals) reasons() map[string]int64 {
 
 // openAssembly opens a job's files to read them.
 func (c *Coordinator) openAssembly(j *store.Job, f Filter) (*assembly, error) {
-	fs, dir := c.cfg.FS, c.dir(j.ID)
 	a := &assembly{c: c, job: j, filter: f.complete(), packing: packing{how: f.complete().Compress, zstd: c.packer}}
 	err := json.Unmarshal(j.Sheet, &a.dialect)
 	if err == nil {
-		a.spool, err = c.openSheet(dir)
-	}
-	if err == nil {
-		a.dups, err = openDups(fs, dir, j.Duplicates > 0)
+		a.upload, err = c.openUpload(j)
 	}
 	if err == nil {
 		a.log, err = c.openAnswers(j)
@@ -108,18 +101,15 @@ func (c *Coordinator) openAssembly(j *store.Job, f Filter) (*assembly, error) {
 		return nil, errors.Join(err, a.close())
 	}
 	if a.filter.Format == JSONL && !f.NoInput {
-		a.inputs = inputKeys(&a.dialect, a.spool.preamble)
+		a.inputs = inputKeys(&a.dialect, a.upload.Preamble)
 	}
 	return a, nil
 }
 
 func (a *assembly) close() error {
 	var errs []error
-	if a.spool != nil {
-		errs = append(errs, a.spool.Close())
-	}
-	if a.dups != nil {
-		errs = append(errs, a.dups.Close())
+	if a.upload != nil {
+		errs = append(errs, a.upload.Close())
 	}
 	if a.log != nil {
 		errs = append(errs, a.log.Close())
@@ -133,18 +123,18 @@ func (a *assembly) write(ctx context.Context, w io.Writer) error {
 		return errForm
 	}
 	if a.filter.Format == CSV {
-		head := a.dialect.AppendPreamble(nil, a.spool.preamble, columns[:])
+		head := a.dialect.AppendPreamble(nil, a.upload.Preamble, columns[:])
 		if err := a.put(w, head); err != nil {
 			return err
 		}
 	}
-	for next := 0; next < len(a.spool.frames); {
+	for next := 0; next < len(a.upload.Frames); {
 		end, rows := next, 0
-		for end < len(a.spool.frames) && (end == next || rows+int(a.spool.frames[end].Rows) <= windowRows) {
-			rows += int(a.spool.frames[end].Rows)
+		for end < len(a.upload.Frames) && (end == next || rows+int(a.upload.Frames[end].Rows) <= windowRows) {
+			rows += int(a.upload.Frames[end].Rows)
 			end++
 		}
-		if err := a.load(a.spool.frames[next].First, rows); err != nil {
+		if err := a.load(next, end, rows); err != nil {
 			return err
 		}
 		if err := a.keepAnswers(); err != nil {
@@ -170,16 +160,20 @@ func (a *assembly) put(w io.Writer, b []byte) error {
 	return err
 }
 
-// load fills the window's records from the log, and those of duplicates from their first rows.
-func (a *assembly) load(from uint32, rows int) (err error) {
+// load fills the records of a window of frames from the log, and those of duplicates from their first rows.
+func (a *assembly) load(next, end, rows int) (err error) {
+	from := a.upload.Frames[next].First
 	a.from = from
 	if cap(a.records) < rows {
 		a.records = make([]jobfiles.Record, rows)
 	}
 	a.records = a.records[:rows]
 	clear(a.records)
-	if a.firsts, err = a.dups.read(a.firsts, from, rows); err != nil {
-		return fmt.Errorf("duplicates: %w", err)
+	a.firsts = slices.Grow(a.firsts[:0], rows)
+	for ; next < end; next++ {
+		if a.firsts, err = a.upload.AppendFirsts(a.firsts, next); err != nil {
+			return err
+		}
 	}
 	a.findEarlier()
 	if err := a.takeLog(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/klauspost/compress/zstd"
 
+	"probity/coordinator/jobfiles"
 	"probity/coordinator/sheet"
 	"probity/engine"
 	"probity/prober/wire"
@@ -81,14 +82,14 @@ type Coordinator struct {
 	log      *slog.Logger
 	table    atomic.Pointer[engine.Table]
 	lists    atomic.Pointer[Lists]
+	objects  jobfiles.Objects
 	packer   *zstd.Encoder
 	unpacker *zstd.Decoder
 	workers  int
 
 	uploads, running, heavy, light, assembling, rendering, erasing, planning chan struct{} // counting semaphores
 
-	takingOver sync.Mutex    // of files of an older program
-	swapping   chan struct{} // a place for one: who opens a spool and its index, or swaps them
+	takingOver sync.Mutex // of files of an older program
 
 	desk   *desk
 	meters meters
@@ -137,8 +138,11 @@ func New(cfg Config) *Coordinator {
 	c := &Coordinator{
 		cfg: cfg, log: cfg.Log, packer: newPacker(workers), unpacker: newUnpacker(workers), workers: workers,
 		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(assembled), rendering: sem(maxRendered), erasing: sem(maxErased), planning: sem(maxPlans),
-		swapping: sem(1), breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(), turns: map[string]*turn{},
+		breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(), turns: map[string]*turn{},
 		desk: newDesk(cfg.Lately), press: cfg.Press, runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},
+	}
+	if cfg.FS != nil {
+		c.objects = &jobfiles.Folder{FS: cfg.FS, Dir: cfg.FS.PathJoin(cfg.Dir, jobsFolder)}
 	}
 	c.spares.init()
 	c.table.Store(cfg.Table)
@@ -202,7 +206,7 @@ func (c *Coordinator) beginAll(ctx context.Context, begin func(id string)) error
 	if err := c.sweepFolders(); err != nil {
 		return err
 	}
-	if err := c.endErasures(ctx); err != nil {
+	if err := c.endOldErasures(); err != nil {
 		return err
 	}
 	c.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/zeebo/xxh3"
 
+	"probity/coordinator/jobfiles"
 	"probity/coordinator/sheet"
 	"probity/engine"
 )
@@ -78,9 +79,9 @@ func (c *counter) add(recs []byte, domains []string, rows int) error {
 	return nil
 }
 
-// finish counts partition by partition, and writes the duplicates' file if there are any.
-func (c *counter) finish() (tally, error) {
-	dups, err := createSpill(c.fs, c.fs.PathJoin(c.dir, fileDups+fileSpill), dupWindows, c.spare)
+// finish counts partition by partition, and adds the duplicates to the upload.
+func (c *counter) finish(w *jobfiles.UploadWriter) (tally, error) {
+	dups, err := createSpill(c.fs, c.fs.PathJoin(c.dir, fileSpill+".duplicates"), dupWindows, c.spare)
 	if err != nil {
 		return tally{}, err
 	}
@@ -94,7 +95,7 @@ func (c *counter) finish() (tally, error) {
 		c.tally.unique += int64(len(seen.keys))
 	}
 	if c.tally.duplicates > 0 {
-		err = c.writeDups(dups)
+		err = c.addDuplicates(dups, w)
 	}
 	return c.tally, errors.Join(err, dups.remove())
 }
@@ -118,30 +119,30 @@ func (c *counter) countRun(seen *firstRows, run []byte, dups *spill) error {
 	return nil
 }
 
-// writeDups writes, for every row, its first row plus one, zero where it is its own; window by window.
-func (c *counter) writeDups(dups *spill) error {
-	f, err := c.fs.Create(c.fs.PathJoin(c.dir, fileDups), writeCategory)
-	if err != nil {
-		return err
-	}
-	buf := make([]byte, 4*min(dupWindow, c.tally.rows))
-	for from := int64(0); from < c.tally.rows && err == nil; from += dupWindow {
-		clear(buf)
-		err = dups.each(int(from>>dupWindowBits), func(run []byte) error {
+// addDuplicates adds the duplicates in the order of rows, window by window.
+func (c *counter) addDuplicates(dups *spill, w *jobfiles.UploadWriter) error {
+	firsts := make([]uint32, min(dupWindow, c.tally.rows)) // first row plus one
+	for from := int64(0); from < c.tally.rows; from += dupWindow {
+		clear(firsts)
+		err := dups.each(int(from>>dupWindowBits), func(run []byte) error {
 			for ; len(run) > 0; run = run[dupRecord:] {
-				at := binary.BigEndian.Uint32(run) - uint32(from)
-				binary.LittleEndian.PutUint32(buf[4*at:], binary.BigEndian.Uint32(run[4:])+1)
+				firsts[binary.BigEndian.Uint32(run)-uint32(from)] = binary.BigEndian.Uint32(run[4:]) + 1
 			}
 			return nil
 		})
-		if err == nil {
-			_, err = f.Write(buf[:4*min(dupWindow, c.tally.rows-from)])
+		if err != nil {
+			return err
+		}
+		for i, first := range firsts {
+			if first == 0 {
+				continue
+			}
+			if err := w.AddDuplicate(uint32(from)+uint32(i), first-1); err != nil {
+				return err
+			}
 		}
 	}
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	return nil
 }
 
 // remove ends the count and its file.
@@ -197,39 +198,4 @@ func (m *firstRows) grow() {
 		}
 		m.slots[i] = int32(n + 1)
 	}
-}
-
-// dups answers which earlier row has the address of a row.
-type dups struct{ f vfs.File }
-
-// openDups opens the duplicates of a job; a job without any has no file.
-func openDups(fs vfs.FS, dir string, any bool) (*dups, error) {
-	if !any {
-		return &dups{}, nil
-	}
-	f, err := fs.Open(fs.PathJoin(dir, fileDups))
-	return &dups{f: f}, err
-}
-
-// read fills dst with first row plus one, or zero, of the n rows from first on.
-func (d *dups) read(dst []uint32, first uint32, n int) ([]uint32, error) {
-	dst = append(dst[:0], make([]uint32, n)...)
-	if d.f == nil {
-		return dst, nil
-	}
-	buf := make([]byte, 4*n)
-	if err := readFull(d.f, buf, 4*int64(first)); err != nil {
-		return nil, err
-	}
-	for i := range dst {
-		dst[i] = binary.LittleEndian.Uint32(buf[4*i:])
-	}
-	return dst, nil
-}
-
-func (d *dups) Close() error {
-	if d.f == nil {
-		return nil
-	}
-	return d.f.Close()
 }

@@ -81,8 +81,11 @@ func TestPowerLoss(t *testing.T) {
 // answeredRows is what the log on the disk knows.
 func answeredRows(t *testing.T, w *world, j *store.Job) map[uint32]bool {
 	known := map[uint32]bool{}
-	f, err := w.fs.Open(w.c.answersPath(j))
-	if err != nil {
+	now, err := w.c.Job(j.ID)
+	require.NoError(t, err)
+	f, err := w.c.openAnswers(now)
+	require.NoError(t, err)
+	if f == nil {
 		return known
 	}
 	defer f.Close()

@@ -4,16 +4,17 @@
 // It knows jobs, files and fairness between them. It refuses to know SMTP, HTTP and money: what a reply means is the
 // engine's, what a callback or a credit is belongs to those who pass parts of a commit to Accept and OnFinish.
 //
-// A job is a folder of files beside the state store:
+// A job is a folder of files next to the state store:
 //
-//	spool, index   the upload in independent zstd frames of whole rows, and where they begin
-//	dups           row -> first row of the same address, four bytes a row; absent when there are none
+//	upload-…       the list in frames of whole rows, and which rows have the address of an earlier one; it never changes
+//	rows           the log of the rows of a running job, the only truth of its progress
 //	chunks         scratch: rows to be asked, in chunks of up to 4,096; made anew at each start
-//	rows           the log of the rows of a running job, the only truth of its progress; see package jobfiles
-//	answers-…      the answers of a finished job in the order of its rows; its record knows them by their checksum
-//	result-…       the finished file; its record knows it by its SHA-256
-//	erasing        there while an erasure gives new files the names of old ones; see erase.go
+//	answers-…      the answers of a finished job in the order of its rows; it never changes
+//	result-…       the finished file; it never changes
 //	callback       rows as they are sent to the callback's receiver; dropped when no attempt is due any more
+//
+// The formats of upload, rows and answers are those of package jobfiles. The job's record names its upload, answers and result; other
+// objects in the folder are what a crash left, and go before each step of the job, at each start, and each hour.
 //
 // Who asks is a wire.Prober: one in this process, or a Fleet, which is the nodes of a cluster as one. The coordinator does not
 // know which.

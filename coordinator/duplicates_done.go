@@ -5,10 +5,11 @@ import (
 	"sync"
 	"time"
 
+	"probity/coordinator/jobfiles"
 	"probity/store"
 )
 
-// recountEvery is how old the count of finished duplicates of a running job may be. A count reads four bytes a row.
+// recountEvery is how old the count of finished duplicates of a running job may be. A count reads eight bytes a duplicate.
 const recountEvery = 2 * time.Second
 
 // duplicateCount is how many duplicates of a running job have the verdict of their first row. It is for people only: where it cannot be
@@ -31,7 +32,7 @@ func (l *live) duplicatesDone(now time.Time, oldest time.Duration) int64 {
 	if !d.at.IsZero() && now.Sub(d.at) < oldest {
 		return d.done
 	}
-	n, err := l.c.countDuplicates(l.job, l.answered)
+	n, err := countDuplicates(l.upload, l.answered)
 	if err == nil {
 		d.done = n
 	} else if !d.failed {
@@ -46,22 +47,30 @@ func (c *Coordinator) tellUncounted(job string, err error) {
 }
 
 // countDuplicates counts the duplicates whose first row is answered, in flat memory.
-func (c *Coordinator) countDuplicates(j *store.Job, answered bitset) (done int64, err error) {
-	if j.Duplicates == 0 {
-		return 0, nil
-	}
-	d, err := openDups(c.cfg.FS, c.dir(j.ID), true)
-	if err != nil {
-		return 0, err
-	}
+func countDuplicates(u *jobfiles.Upload, answered bitset) (done int64, err error) {
 	var firsts []uint32
-	for from := int64(0); from < j.Rows && err == nil; from += int64(len(firsts)) {
-		firsts, err = d.read(firsts, uint32(from), int(min(j.Rows-from, dupWindow/16)))
+	for i := range u.Frames {
+		if firsts, err = u.AppendFirsts(firsts[:0], i); err != nil {
+			return done, err
+		}
 		for _, first := range firsts {
-			if first != 0 && int64(first) <= j.Rows && answered.has(first-1) {
+			if first != 0 && answered.has(first-1) {
 				done++
 			}
 		}
 	}
-	return done, errors.Join(err, d.Close())
+	return done, nil
+}
+
+// countDuplicatesAtRest counts those of a job that is not worked on.
+func (c *Coordinator) countDuplicatesAtRest(j *store.Job, answered bitset) (done int64, err error) {
+	if j.Duplicates == 0 {
+		return 0, nil
+	}
+	u, err := c.openUpload(j)
+	if err != nil {
+		return 0, err
+	}
+	done, err = countDuplicates(u, answered)
+	return done, errors.Join(err, u.Close())
 }

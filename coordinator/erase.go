@@ -20,9 +20,10 @@ import (
 // It is durable before Erase returns, and done again after any failure it ends where it would have ended:
 //
 //  1. The answers of unasked rows go to the log, and the chunks that hold them are cut again without them.
-//  2. The new sheet is written beside the old one and synced; a marker is made and synced: from here on there is no way back.
-//  3. The new files take the names of the old ones, the result file is made anew, the marker goes. Who opens a sheet
-//     and finds a marker, and every start, finishes what was begun.
+//  2. A new upload, and a new log of rows if a name has to go, are written beside the old ones and synced.
+//  3. One commit names the new upload and says that an erasure is under way: from here on there is no way back.
+//  4. The old upload goes, the new log takes the place of the old one, the result file is made anew, and a commit says that it is over.
+//     Every start, and the job's next step, finish what was begun.
 //
 // A download that was under way reads the old file to its end. A list that is being uploaded is not yet stored.
 
@@ -159,18 +160,32 @@ func (c *Coordinator) takeTurn(ctx context.Context, id string) (give func(), err
 	}
 	t.users++
 	c.mu.Unlock()
-	leave := func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if t.users--; t.users == 0 {
-			delete(c.turns, id)
-		}
-	}
 	if err := acquire(ctx, t.place); err != nil {
-		leave()
+		c.leaveTurn(id, t)
 		return nil, err
 	}
-	return func() { <-t.place; leave() }, nil
+	return func() { <-t.place; c.leaveTurn(id, t) }, nil
+}
+
+func (c *Coordinator) leaveTurn(id string, t *turn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.users--; t.users == 0 {
+		delete(c.turns, id)
+	}
+}
+
+// tryTurn takes the turn of a job if it is free.
+func (c *Coordinator) tryTurn(id string) (give func(), free bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.turns[id] != nil {
+		return nil, false
+	}
+	t := &turn{place: make(chan struct{}, 1), users: 1}
+	t.place <- struct{}{}
+	c.turns[id] = t
+	return func() { <-t.place; c.leaveTurn(id, t) }, true
 }
 
 // interrupt takes the turn of a job from its runner, whose work ends in good order: as for a pause, but the state stays.

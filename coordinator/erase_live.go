@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -46,55 +45,60 @@ func (e *erasure) searchAnswers(j *store.Job) error {
 	return errors.Join(err, f.Close())
 }
 
-// writeAnswers writes the answers anew if a name has to go: that becomes the empty name. It gives the job as it is then.
-func (e *erasure) writeAnswers(ctx context.Context, j *store.Job) (*store.Job, error) {
-	if !e.names {
-		return j, nil
-	}
-	if hasResults(j) && j.Answers == nil { // of an older program
-		var err error
-		if j, err = e.c.remakeResults(ctx, j); err != nil {
-			return nil, err
-		}
-	}
-	name := fileRows + fileNew
-	if j.Answers != nil {
-		name = newName(fileAnswers)
-	}
-	made, err := e.copyAnswers(j, name)
-	if err != nil {
-		return nil, err
-	}
+// rewriteLog sees to it that an unfinished job neither asks for the address nor names it in its log: where a name has to go, the log is
+// written anew with the empty name for it.
+func (e *erasure) rewriteLog(j *store.Job) error {
 	disk, dir := e.c.cfg.FS, e.c.dir(j.ID)
-	if j.Answers == nil {
-		if err := disk.Rename(disk.PathJoin(dir, name), disk.PathJoin(dir, fileRows)); err != nil {
-			return nil, err
-		}
-		return j, syncDir(disk, dir)
+	if err := errors.Join(e.forgetAsks(j), removeAny(disk, disk.PathJoin(dir, fileChunks))); err != nil {
+		return err // the job's next step reads what is on the disk
 	}
-	if err := syncDir(disk, dir); err != nil {
-		return nil, err
-	}
-	now, err := e.c.change(j.ID, func(j *store.Job) error {
-		j.Answers = made
+	if !e.names {
 		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	return now, e.c.sweepFiles(now)
+	return e.c.replaceLog(dir, func(w *jobfiles.RowsWriter) error { return e.copyTo(w, j) })
 }
 
-// copyAnswers writes the answers of a job without the names that have to go.
-func (e *erasure) copyAnswers(j *store.Job, name string) (*store.AnswersFile, error) {
-	f, err := e.c.openAnswers(j)
+// replaceLog has another log of rows take the place of a job's log, whole and durable or not at all.
+func (c *Coordinator) replaceLog(dir string, write func(*jobfiles.RowsWriter) error) error {
+	disk := c.cfg.FS
+	path := disk.PathJoin(dir, fileRows)
+	f, err := disk.Create(path+fileNew, writeCategory)
+	if err != nil {
+		return err
+	}
+	w := jobfiles.NewRowsWriter(f)
+	err = write(w)
+	if err == nil {
+		_, err = w.Finish()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return errors.Join(disk.Rename(path+fileNew, path), syncDir(disk, dir))
+}
+
+// copyAnswers writes the answers file of a finished job without the names that have to go.
+func (e *erasure) copyAnswers(j *store.Job) (made *store.AnswersFile, err error) {
+	w, err := e.c.createAnswers(j.ID, nil)
 	if err != nil {
 		return nil, err
 	}
-	disk := e.c.cfg.FS
-	w, err := jobfiles.CreateRows(disk, disk.PathJoin(e.c.dir(j.ID), name))
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
+	w.file.Rows = j.Answers.Rows
+	err = e.copyTo(w.rows, j)
+	if err == nil {
+		err = w.finish()
+	}
+	return &w.file, errors.Join(err, w.Abort())
+}
+
+// copyTo copies the answers of a job without the names that have to go.
+func (e *erasure) copyTo(w *jobfiles.RowsWriter, j *store.Job) error {
+	f, err := e.c.openAnswers(j)
+	if err != nil || f == nil {
+		return err
 	}
 	_, err = readAnswers(j, f, func(g *jobfiles.Group) error {
 		return w.AddGroup(g, func(name string) string {
@@ -104,10 +108,5 @@ func (e *erasure) copyAnswers(j *store.Job, name string) (*store.AnswersFile, er
 			return name
 		})
 	})
-	err = errors.Join(w.Finish(err), f.Close())
-	made := &store.AnswersFile{Name: name, Bytes: w.End().At, Sum: w.End().Sum}
-	if j.Answers != nil {
-		made.Rows = j.Answers.Rows
-	}
-	return made, err
+	return errors.Join(err, f.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"probity/coordinator/jobfiles"
 	"probity/coordinator/sheet"
 	"probity/engine"
 	"probity/store"
@@ -27,12 +28,12 @@ type erasure struct {
 	preamble bool
 	names    bool
 	sheet    bool
-	begun    bool // an erasure of this job did not come to its end
+	left     bool // of an erasure of this job: files that it could not delete
 }
 
 const maxHints = 64 // spellings of one address whose suggestions are looked for
 
-func (e *erasure) found() bool { return e.sheet || e.names || e.begun }
+func (e *erasure) found() bool { return e.sheet || e.names || e.left }
 
 // span is a run of a block's bytes that names the address.
 type span struct{ from, to uint32 }
@@ -49,15 +50,19 @@ func (e *erasure) search(ctx context.Context, j *store.Job) error {
 	if err := json.Unmarshal(j.Sheet, &e.dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
 	}
-	dir := e.c.dir(j.ID)
-	s, err := e.c.openSheet(dir)
+	j, err := e.c.takeOverUpload(j)
 	if err != nil {
 		return err
 	}
-	_, unmarked := e.c.cfg.FS.Stat(e.c.cfg.FS.PathJoin(dir, fileErasing))
-	e.begun = unmarked == nil
-	err = e.searchSheet(ctx, s)
-	if err = errors.Join(err, s.Close()); err != nil {
+	u, err := e.c.openUpload(j)
+	if err != nil {
+		return err
+	}
+	err = e.searchSheet(ctx, u)
+	if err = errors.Join(err, u.Close()); err != nil {
+		return err
+	}
+	if e.left, err = e.c.leftOver(j); err != nil {
 		return err
 	}
 	return e.searchAnswers(j)
@@ -70,20 +75,20 @@ type searchedFrame struct {
 	said  mention
 }
 
-func (e *erasure) searchSheet(ctx context.Context, s *spool) error {
+func (e *erasure) searchSheet(ctx context.Context, u *jobfiles.Upload) error {
 	next := 0
-	e.frames, e.row = make([]bool, len(s.frames)), -1
-	e.preamble = len(e.mentions(nil, s.preamble, 0, len(s.preamble))) > 0
+	e.frames, e.row = make([]bool, len(u.Frames)), -1
+	e.preamble = len(e.mentions(nil, u.Preamble, 0, len(u.Preamble))) > 0
 	e.sheet = e.preamble
 	fill := func(f *searchedFrame) error {
-		if next == len(s.frames) {
+		if next == len(u.Frames) {
 			return io.EOF
 		}
 		f.index = next
 		next++
 		return ctx.Err()
 	}
-	work := func(f *searchedFrame) (err error) { return e.read(s, f.index, &f.fr, &f.said) }
+	work := func(f *searchedFrame) (err error) { return e.read(u, f.index, &f.fr, &f.said) }
 	take := func(f *searchedFrame) error {
 		if len(f.said.spans) == 0 {
 			return nil
@@ -91,7 +96,7 @@ func (e *erasure) searchSheet(ctx context.Context, s *spool) error {
 		e.sheet, e.frames[f.index] = true, true
 		e.rows += int64(len(f.said.rows))
 		if len(f.said.rows) > 0 && e.row < 0 {
-			e.row = int64(s.frames[f.index].First + f.said.rows[0])
+			e.row = int64(u.Frames[f.index].First + f.said.rows[0])
 		}
 		for _, h := range f.said.hints {
 			if len(e.hints) < maxHints {
@@ -104,10 +109,10 @@ func (e *erasure) searchSheet(ctx context.Context, s *spool) error {
 }
 
 // read reads a frame in the bytes it was sent in, and finds the address there.
-func (e *erasure) read(s *spool, index int, fr *frameReader, m *mention) error {
+func (e *erasure) read(u *jobfiles.Upload, index int, fr *frameReader, m *mention) error {
 	asSent := e.dialect
 	asSent.Encoding = sheet.UTF8 // ASCII delimits, and the text of a cell is turned when it is looked at
-	if err := fr.read(s, &asSent, index); err != nil {
+	if err := fr.read(u, &asSent, index); err != nil {
 		return err
 	}
 	e.searchBlock(&fr.block, m)

@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/jobfiles"
 	"probity/coordinator/sheet"
 	"probity/prober/wire"
 	"probity/store"
@@ -77,10 +78,12 @@ func requireNowhere(t testing.TB, w *world, text string) {
 		require.NoError(t, err)
 		for _, name := range files {
 			require.NotContains(t, name, fileNew, "left over")
-			require.NotEqual(t, fileErasing, name, "left over")
 			b, err := readWhole(w.fs, dir+"/"+name)
 			require.NoError(t, err)
-			if name == fileSpool || isOfKind(name, fileResult) || name == fileCallback {
+			if strings.HasPrefix(name, kindUpload) {
+				b = unpackUpload(t, w.c, id, name)
+			}
+			if strings.HasPrefix(name, kindResult) || name == fileCallback {
 				z, err := zstd.NewReader(bytes.NewReader(b))
 				require.NoError(t, err)
 				b, err = io.ReadAll(z)
@@ -90,6 +93,21 @@ func requireNowhere(t testing.TB, w *world, text string) {
 			require.NotContains(t, strings.ToLower(string(b)), text, "%s", name)
 		}
 	}
+}
+
+// unpackUpload is the text of an upload.
+func unpackUpload(t testing.TB, c *Coordinator, job, name string) (text []byte) {
+	t.Helper()
+	u, err := jobfiles.OpenUpload(c.objects, job, name, c.unpacker)
+	require.NoError(t, err)
+	text = append(text, u.Preamble...)
+	for i := range u.Frames {
+		_, rows, err := u.Unpack(i, nil, nil)
+		require.NoError(t, err)
+		text = append(text, rows...)
+	}
+	require.NoError(t, u.Close())
+	return text
 }
 
 // erase tells in how many jobs the address stood.
@@ -339,7 +357,7 @@ func TestEraseGoesOnPastADamagedJob(t *testing.T) {
 	w := openWorld(t, vfs.NewMem())
 	w.run()
 	a, b := w.finish(t, w.accept(t, spelled).ID), w.finish(t, w.accept(t, spelled).ID)
-	require.NoError(t, writeWhole(w.fs, "data/jobs/"+a.ID+"/index", []byte("nonsense")))
+	require.NoError(t, writeWhole(w.fs, w.uploadOf(t, a.ID), []byte("nonsense")))
 	n, err := w.erase(t.Context(), wanted)
 	require.ErrorIs(t, err, errDamaged)
 	require.ErrorContains(t, err, a.ID)

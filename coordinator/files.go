@@ -4,25 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator/jobfiles"
 )
 
-// The files of a job's folder.
+// The files of a job's folder that are no objects.
 const (
-	fileSpool      = "spool"
-	fileIndex      = "index"
-	fileDups       = "dups"
 	fileChunks     = "chunks" // scratch
 	fileRows       = "rows"
-	fileAnswers    = "answers" // the kind of a name
-	fileResult     = "result"  // the kind of a name
-	oldFileResults = "results" // of an older program
+	oldFileResults = "results" // the result file of an older program
 	fileSpill      = "spill"   // while an upload is counted
-	fileErasing    = "erasing" // while an erasure swaps files: see erase_swap.go
 	fileNew        = ".new"    // ending of a file that is not whole yet
 )
 
@@ -56,12 +49,6 @@ func (t *tail) add(b []byte) (int64, error) {
 }
 
 func (t *tail) Close() error { return t.f.Close() }
-
-// newName is the name of a new file of a kind: no other file ever has it.
-func newName(kind string) string { return kind + "-" + newID()[:16] }
-
-// isOfKind reports a name that newName gave.
-func isOfKind(name, kind string) bool { return strings.HasPrefix(name, kind+"-") }
 
 // syncDir makes the names in a folder durable.
 func syncDir(fs vfs.FS, dir string) error {

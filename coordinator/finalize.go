@@ -7,7 +7,6 @@ import (
 	"errors"
 	"hash"
 	"io"
-	"io/fs"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -22,9 +21,6 @@ func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 		return nil
 	}
 	defer func() { <-c.assembling }()
-	if err := c.sweepFiles(j); err != nil { // of a try before
-		return err
-	}
 	made, err := c.makeResults(ctx, j)
 	if errors.Is(err, errLacking) {
 		return c.goOn(j)
@@ -92,30 +88,41 @@ func (m *made) name(j *store.Job) {
 	j.Result, j.ResultSHA, j.ResultBytes = m.result, m.sha, m.bytes
 }
 
-// makeResults makes the result file of a job, and its answers file if there is none, and counts what is in them.
+// makeResults makes the result file of a job, and its answers file if there is none, and counts what is in them. Nothing refers to them
+// yet.
 func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (m made, err error) {
 	a, err := c.openAssembly(j, Filter{Form: c.cfg.Stored})
 	if err != nil {
 		return m, err
 	}
+	defer func() { err = errors.Join(err, a.close()) }()
 	if a.lacking > 0 && c.mayGoOn(j) {
-		return m, errors.Join(errLacking, a.close())
+		return m, errLacking
 	}
 	if j.Answers == nil {
-		a.answers, err = c.createAnswers(j.ID, a.log)
+		if a.answers, err = c.createAnswers(j.ID, a.log); err != nil {
+			return m, err
+		}
+		defer func() { err = errors.Join(err, a.answers.Abort()) }()
 	}
-	if err == nil {
-		m, err = c.makeFile(ctx, a)
+	result, err := c.objects.Create(j.ID, kindResult)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, result.Abort()) }()
+	w := &summing{w: result, sum: sha256.New()}
+	if err := a.write(ctx, w); err != nil {
+		return m, err
 	}
 	if a.answers != nil {
-		err = a.answers.finish(err)
+		if err := a.answers.finish(); err != nil {
+			return m, err
+		}
 		m.answers = &a.answers.file
 	}
-	if err == nil {
-		err = syncDir(c.cfg.FS, c.dir(j.ID))
-	}
+	m.result, m.sha, m.bytes = result.Name(), hex.EncodeToString(w.sum.Sum(nil)), w.n
 	m.totals, m.damaged = a.total, a.damaged
-	return m, errors.Join(err, a.close())
+	return m, result.Commit()
 }
 
 // failJob ends a job that cannot be brought to its end: nothing is charged.
@@ -147,39 +154,9 @@ func (c *Coordinator) end(was, done *store.Job) error {
 		return nil
 	}
 	if err == nil {
-		err = c.sweepFiles(done)
+		err = c.sweepObjects(done.ID)
 	}
 	return err
-}
-
-// sweepFiles removes what a job's folder has of tries that broke, and of a finished job what it does not need any more. The job's turn
-// is held.
-func (c *Coordinator) sweepFiles(j *store.Job) error {
-	dir := c.dir(j.ID)
-	names, err := c.cfg.FS.List(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, name := range names {
-		if unneeded(j, name) {
-			err = errors.Join(err, removeAny(c.cfg.FS, c.cfg.FS.PathJoin(dir, name)))
-		}
-	}
-	return err
-}
-
-func unneeded(j *store.Job, name string) bool {
-	switch {
-	case isOfKind(name, fileAnswers):
-		return j.Answers == nil || name != j.Answers.Name
-	case isOfKind(name, fileResult):
-		return name != j.Result
-	case name == oldFileResults:
-		return j.Result != ""
-	case name == fileRows:
-		return j.Answers != nil
-	}
-	return name == fileChunks && j.State.Finished()
 }
 
 // removeAny removes a file that may not exist.
@@ -190,22 +167,6 @@ func removeAny(fs vfs.FS, path string) error {
 		}
 	}
 	return nil
-}
-
-// makeFile writes the result file, and the answers file beside it. Nothing refers to them yet.
-func (c *Coordinator) makeFile(ctx context.Context, a *assembly) (m made, err error) {
-	m.result = newName(fileResult)
-	f, err := c.cfg.FS.Create(c.cfg.FS.PathJoin(c.dir(a.job.ID), m.result), writeCategory)
-	if err != nil {
-		return m, err
-	}
-	w := &summing{w: f, sum: sha256.New()}
-	err = a.write(ctx, w)
-	if err == nil {
-		err = f.Sync()
-	}
-	m.sha, m.bytes = hex.EncodeToString(w.sum.Sum(nil)), w.n
-	return m, errors.Join(err, f.Close())
 }
 
 // summing counts and sums what is written.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -32,7 +31,6 @@ func flip(t *testing.T, fs vfs.FS, j *store.Job, rng *rand.Rand) string {
 	dir := "data/jobs/" + j.ID
 	names, err := fs.List(dir)
 	require.NoError(t, err)
-	names = slices.DeleteFunc(names, func(n string) bool { return n == fileDups })
 	name := names[rng.IntN(len(names))]
 	b, err := readWhole(fs, dir+"/"+name)
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"math/rand/v2"
 	"testing"
@@ -8,9 +9,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
 	"pgregory.net/rapid"
 
 	"probity/engine"
+	"probity/store"
 )
 
 func FuzzOldLog(f *testing.F) {
@@ -25,9 +28,41 @@ func FuzzOldLog(f *testing.F) {
 	})
 }
 
-func FuzzReadIndex(f *testing.F) {
-	f.Add([]byte(indexMagic + "\x00\x00\x00\x00\x00\x00\x00\x00" + "12345678"))
-	f.Fuzz(func(t *testing.T, b []byte) { _ = new(spool).readIndex(b) })
+// FuzzOldUpload takes over an upload of an older program. Its index has its checksum.
+func FuzzOldUpload(f *testing.F) {
+	pack := newPacker(1)
+	text := []byte("a@x.example\nb@x.example\na@x.example\n")
+	spool := pack.EncodeAll(text, nil)
+	f.Add(spool, oldIndexOf("email\n", oldFrame{raw: len(text), packed: len(spool), rows: 3}), []byte{0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, spool, index, dups []byte) {
+		fs := vfs.NewMem()
+		c := New(Config{FS: fs})
+		require.NoError(t, fs.MkdirAll("jobs/j", 0o700))
+		require.NoError(t, writeWhole(fs, "jobs/j/"+oldFileSpool, spool))
+		require.NoError(t, writeWhole(fs, "jobs/j/"+oldFileIndex, binary.LittleEndian.AppendUint64(index, xxh3.Hash(index))))
+		require.NoError(t, writeWhole(fs, "jobs/j/"+oldFileDups, dups))
+		if _, err := c.rewriteOldUpload(&store.Job{ID: "j", Rows: 3, Duplicates: 1}, "jobs/j"); err != nil {
+			require.ErrorIs(t, err, errDamaged)
+		}
+	})
+}
+
+type oldFrame struct{ raw, packed, rows int }
+
+// oldIndexOf is an index as an older program wrote it, without its checksum.
+func oldIndexOf(preamble string, frames ...oldFrame) []byte {
+	le := binary.LittleEndian
+	b := append(le.AppendUint32([]byte(oldIndexMagic), uint32(len(preamble))), preamble...)
+	b = le.AppendUint32(b, uint32(len(frames)))
+	at, row := 0, 0
+	for _, f := range frames {
+		b = le.AppendUint64(le.AppendUint64(b, uint64(at)), uint64(row+2))
+		for _, n := range [...]int{f.packed, f.raw, row, f.rows} {
+			b = le.AppendUint32(b, uint32(n))
+		}
+		at, row = at+f.packed, row+f.rows
+	}
+	return b
 }
 
 func FuzzUnpackChunk(f *testing.F) {

@@ -22,8 +22,7 @@ type live struct {
 	dialect sheet.Dialect
 	ctx     context.Context
 
-	spool   *spool
-	dups    *dups
+	upload  *jobfiles.Upload
 	log     *jobfiles.RowsLog
 	logging bool // work has begun, and closes the log
 	chunks  *chunkFile
@@ -67,10 +66,7 @@ func (l *live) open() (err error) {
 	if err := json.Unmarshal(l.job.Sheet, &l.dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
 	}
-	if l.spool, err = l.c.openSheet(l.dir); err != nil {
-		return err
-	}
-	if l.dups, err = openDups(fs, l.dir, l.job.Duplicates > 0); err != nil {
+	if l.upload, err = l.c.openUpload(l.job); err != nil {
 		return err
 	}
 	l.progress.begin(l.job, time.Now())
@@ -147,11 +143,8 @@ func (l *live) close() error {
 	if l.log != nil && !l.logging {
 		errs = append(errs, l.log.Close())
 	}
-	if l.spool != nil {
-		errs = append(errs, l.spool.Close())
-	}
-	if l.dups != nil {
-		errs = append(errs, l.dups.Close())
+	if l.upload != nil {
+		errs = append(errs, l.upload.Close())
 	}
 	if l.chunks != nil {
 		errs = append(errs, l.chunks.Close())

@@ -39,16 +39,9 @@ func (c *Coordinator) takeOverLog(dir string) error {
 	if err != nil {
 		return err
 	}
-	path := disk.PathJoin(dir, fileRows)
-	err = c.rewriteOldLog(old, dir, path+fileNew)
+	err = c.replaceLog(dir, func(w *jobfiles.RowsWriter) error { return c.copyOldLog(w, old, dir) })
 	if err = errors.Join(err, old.Close()); err != nil {
 		return fmt.Errorf("the log of an older program: %w", err)
-	}
-	if err := disk.Rename(path+fileNew, path); err != nil {
-		return err
-	}
-	if err := syncDir(disk, dir); err != nil {
-		return err
 	}
 	for _, name := range [...]string{fileChunks, oldFileNames, oldFileLog} { // the log last: it says that there is something to do
 		if err := removeAny(disk, disk.PathJoin(dir, name)); err != nil {
@@ -58,14 +51,10 @@ func (c *Coordinator) takeOverLog(dir string) error {
 	return syncDir(disk, dir)
 }
 
-func (c *Coordinator) rewriteOldLog(old vfs.File, dir, to string) error {
+func (c *Coordinator) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, dir string) error {
 	names, err := c.cfg.FS.OpenReadWrite(c.cfg.FS.PathJoin(dir, oldFileNames), writeCategory)
 	if err != nil {
 		return err
-	}
-	w, err := jobfiles.CreateRows(c.cfg.FS, to)
-	if err != nil {
-		return errors.Join(err, names.Close())
 	}
 	reader := oldNames{f: names, seen: map[uint32]string{}}
 	err = readOldLog(old, func(row uint32, rec *jobfiles.Record) error {
@@ -77,7 +66,7 @@ func (c *Coordinator) rewriteOldLog(old vfs.File, dir, to string) error {
 		}
 		return w.AddRecord(row, rec, texts)
 	})
-	return errors.Join(w.Finish(err), names.Close())
+	return errors.Join(err, names.Close())
 }
 
 // readOldLog calls visit with each entry of each whole group of an old log.

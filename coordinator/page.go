@@ -51,7 +51,7 @@ func (p *page) make() error {
 	p.total, p.text, p.packed = totals{}, p.text[:0], nil
 	p.names.f, p.names.dialect = a.log, &a.dialect
 	p.cells.delimiter = a.dialect.Delimiter
-	if err := p.fr.read(a.spool, &a.dialect, p.index); err != nil {
+	if err := p.fr.read(a.upload, &a.dialect, p.index); err != nil {
 		return err
 	}
 	p.text = slices.Grow(p.text, len(p.fr.block.Buf)+ownText*len(p.fr.block.Rows))

@@ -92,32 +92,27 @@ type planner struct {
 type plannedFrame struct {
 	index   int
 	fr      frameReader
-	dups    []uint32
+	firsts  []uint32
 	domains []string // one for each address without an answer; empty for what is never asked about
 }
 
 // countDomains counts the addresses of each domain that have no answer yet.
 func (p *planner) countDomains(ctx context.Context) error {
-	disk, dir := p.c.cfg.FS, p.c.dir(p.job.ID)
-	answered, err := p.c.answeredOf(p.job)
-	if err != nil {
-		return err
-	}
 	var dialect sheet.Dialect
 	if err := json.Unmarshal(p.job.Sheet, &dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
 	}
-	s, err := p.c.openSheet(dir)
+	u, err := p.c.openUpload(p.job)
 	if err != nil {
 		return err
 	}
-	d, err := openDups(disk, dir, p.job.Duplicates > 0)
+	answered, err := p.c.answeredOf(p.job)
 	if err != nil {
-		return errors.Join(err, s.Close())
+		return errors.Join(err, u.Close())
 	}
 	next := 0
 	fill := func(f *plannedFrame) error {
-		if next == len(s.frames) {
+		if next == len(u.Frames) {
 			return io.EOF
 		}
 		f.index = next
@@ -125,19 +120,18 @@ func (p *planner) countDomains(ctx context.Context) error {
 		return ctx.Err()
 	}
 	work := func(f *plannedFrame) (err error) {
-		meta := s.frames[f.index]
-		if err := f.fr.read(s, &dialect, f.index); err != nil {
+		if err := f.fr.read(u, &dialect, f.index); err != nil {
 			return err
 		}
-		if f.dups, err = d.read(f.dups, meta.First, int(meta.Rows)); err != nil {
-			return fmt.Errorf("duplicates: %w", err)
+		if f.firsts, err = u.AppendFirsts(f.firsts[:0], f.index); err != nil {
+			return err
 		}
-		f.domains = p.domainsOf(f, meta.First, answered)
+		f.domains = p.domainsOf(f, u.Frames[f.index].First, answered)
 		return nil
 	}
 	take := func(f *plannedFrame) error { p.count(f.domains); return nil }
 	err = inOrder(new(spare[plannedFrame]), p.c.workers, fill, work, take)
-	return errors.Join(err, d.Close(), s.Close())
+	return errors.Join(err, u.Close())
 }
 
 // domainsOf lists the domains of a frame's addresses that have no answer.
@@ -146,7 +140,7 @@ func (p *planner) domainsOf(f *plannedFrame, first uint32, answered bitset) []st
 	rest := p.c.newBreather()
 	for i := range f.fr.block.Rows {
 		rest.row(i)
-		if f.fr.block.Rows[i].Blank || f.dups[i] != 0 || answered.has(first+uint32(i)) {
+		if f.fr.block.Rows[i].Blank || f.firsts[i] != 0 || answered.has(first+uint32(i)) {
 			continue
 		}
 		domain := ""

@@ -3,8 +3,11 @@ package coordinator
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -220,7 +223,7 @@ func TestDuplicatesAreProcessedWithTheirFirstRow(t *testing.T) {
 	})
 }
 
-// TestACountThatFailsFailsNothing takes the file away that duplicates are counted in. The job shows the last count and goes on, the
+// TestACountThatFailsFailsNothing damages the duplicates for a while. The job shows the last count and goes on, the
 // metrics tell of it, and the log has a line of it.
 func TestACountThatFailsFailsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -231,8 +234,13 @@ func TestACountThatFailsFailsNothing(t *testing.T) {
 		j := w.accept(t, "email\n"+strings.Repeat("a@x.example\n", 3)+"b@busy.example\n")
 		time.Sleep(10 * time.Minute)
 		require.EqualValues(t, 3, stateOf(t, w, j.ID).Processed)
-		file := w.c.dir(j.ID) + "/" + fileDups
-		require.NoError(t, fs.Rename(file, file+".away"))
+		file := w.uploadOf(t, j.ID)
+		whole, err := readWhole(fs, file)
+		require.NoError(t, err)
+		duplicate := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 2), 0)
+		at := int64(bytes.Index(whole, duplicate))
+		require.Positive(t, at)
+		writeAt(t, fs, file, []byte{9}, at)
 		for range 5 {
 			time.Sleep(2 * recountEvery)
 			s := stateOf(t, w, j.ID)
@@ -248,7 +256,7 @@ probity_jobs{state="paused"} 0
 probity_jobs{state="queued"} 0
 probity_jobs{state="running"} 1
 `), "probity_jobs"))
-		_, err := w.c.Pause(j.ID)
+		_, err = w.c.Pause(j.ID)
 		require.NoError(t, err)
 		synctest.Wait()
 		s := stateOf(t, w, j.ID)
@@ -256,12 +264,21 @@ probity_jobs{state="running"} 1
 		require.Empty(t, s.Error)
 		require.EqualValues(t, 3, s.Processed)
 		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), "%s", log)
-		require.NoError(t, fs.Rename(file+".away", file))
+		writeAt(t, fs, file, duplicate, at)
 		_, err = w.c.Cancel(j.ID)
 		require.NoError(t, err)
 		require.Equal(t, store.JobCancelled, w.finish(t, j.ID).State)
 		require.NoError(t, w.close(t))
 	})
+}
+
+// writeAt changes a file in its place.
+func writeAt(t testing.TB, fs vfs.FS, path string, b []byte, at int64) {
+	t.Helper()
+	f, err := fs.OpenReadWrite(path, writeCategory)
+	require.NoError(t, err)
+	_, err = f.WriteAt(slices.Clone(b), at)
+	require.NoError(t, errors.Join(err, f.Close()))
 }
 
 func sumOf(counts map[string]int64) (n int64) {

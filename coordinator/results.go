@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/klauspost/compress/zstd"
 
 	"probity/store"
@@ -150,8 +149,24 @@ func (c *Coordinator) sealOld(ctx context.Context, id string) (*store.Job, error
 // remakeResults makes the result file of a finished job again, and its answers file if it has none. Counts and charge must stay. The
 // job's turn is held.
 func (c *Coordinator) remakeResults(ctx context.Context, j *store.Job) (*store.Job, error) {
-	if err := acquire(ctx, c.assembling); err != nil {
+	now := *j
+	if err := c.remake(ctx, &now); err != nil {
+		return nil, errors.Join(err, c.sweepObjects(j.ID))
+	}
+	next, err := c.change(j.ID, func(j *store.Job) error {
+		j.Answers, j.Result, j.ResultSHA, j.ResultBytes = now.Answers, now.Result, now.ResultSHA, now.ResultBytes
+		return nil
+	})
+	if err != nil {
 		return nil, err
+	}
+	return next, c.sweepObjects(j.ID)
+}
+
+// remake makes the files of remakeResults and has j name them; no commit does yet.
+func (c *Coordinator) remake(ctx context.Context, j *store.Job) error {
+	if err := acquire(ctx, c.assembling); err != nil {
+		return err
 	}
 	defer func() { <-c.assembling }()
 	made, err := c.makeResults(ctx, j)
@@ -159,24 +174,24 @@ func (c *Coordinator) remakeResults(ctx context.Context, j *store.Job) (*store.J
 		err = fmt.Errorf("the answers do not come to the counts of the job: %w", errDamaged)
 	}
 	if err != nil {
-		return nil, errors.Join(err, c.sweepFiles(j))
+		return err
 	}
-	now, err := c.change(j.ID, func(j *store.Job) error {
-		made.name(j)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return now, c.sweepFiles(now)
+	made.name(j)
+	return nil
 }
 
 // StoredForm is the form of the file that OpenStored gives.
 func (c *Coordinator) StoredForm() Form { return c.cfg.Stored }
 
+// Stored is an open result file, of as many bytes as the job's record says.
+type Stored interface {
+	io.ReaderAt
+	io.Closer
+}
+
 // OpenStored opens the result file of a finished job, which is as it was written: one that is damaged or missing is made again from the
 // answers. The record is the one that the file belongs to. The caller closes the file.
-func (c *Coordinator) OpenStored(ctx context.Context, id string) (vfs.File, *store.Job, error) {
+func (c *Coordinator) OpenStored(ctx context.Context, id string) (Stored, *store.Job, error) {
 	j, err := c.Job(id)
 	if err != nil {
 		return nil, nil, err
@@ -209,17 +224,13 @@ func (c *Coordinator) OpenStored(ctx context.Context, id string) (vfs.File, *sto
 }
 
 // openStored opens the result file as it is named in j and looks whether it is the one that was written.
-func (c *Coordinator) openStored(ctx context.Context, j *store.Job) (vfs.File, error) {
-	name := j.Result
-	if name == "" {
-		name = oldFileResults
-	}
-	f, err := c.cfg.FS.Open(c.cfg.FS.PathJoin(c.dir(j.ID), name))
+func (c *Coordinator) openStored(ctx context.Context, j *store.Job) (Stored, error) {
+	f, err := c.openResult(j)
 	if err != nil || c.whole.knows(j.ResultSHA, time.Now()) {
 		return f, err
 	}
 	sum := sha256.New()
-	_, err = io.CopyBuffer(sum, io.NewSectionReader(readerAtUntil{ctx, f}, 0, j.ResultBytes+1), make([]byte, 256<<10))
+	_, err = io.CopyBuffer(sum, readerUntil{ctx, io.NewSectionReader(f, 0, j.ResultBytes+1)}, make([]byte, 256<<10))
 	if err == nil && hex.EncodeToString(sum.Sum(nil)) != j.ResultSHA {
 		err = fmt.Errorf("the result file is not as it was written: %w", errDamaged)
 	}
@@ -230,17 +241,11 @@ func (c *Coordinator) openStored(ctx context.Context, j *store.Job) (vfs.File, e
 	return f, nil
 }
 
-// readerAtUntil ends reading with its context.
-type readerAtUntil struct {
-	ctx context.Context
-	r   io.ReaderAt
-}
-
-func (r readerAtUntil) ReadAt(p []byte, at int64) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
+func (c *Coordinator) openResult(j *store.Job) (Stored, error) {
+	if j.Result == "" {
+		return c.cfg.FS.Open(c.cfg.FS.PathJoin(c.dir(j.ID), oldFileResults))
 	}
-	return r.r.ReadAt(p, at)
+	return c.objects.Open(j.ID, j.Result)
 }
 
 // wholeFiles remembers for a while which result files were found whole, so that a file that is fetched in many ranges is not read for
@@ -273,12 +278,12 @@ func (w *wholeFiles) add(sum string, now time.Time) {
 
 // copyStored writes the stored file, unpacked if wanted.
 func (c *Coordinator) copyStored(ctx context.Context, id string, w io.Writer, unpack bool) error {
-	f, _, err := c.OpenStored(ctx, id)
+	f, j, err := c.OpenStored(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	src := io.Reader(readerUntil{ctx, f})
+	src := io.Reader(readerUntil{ctx, io.NewSectionReader(f, 0, j.ResultBytes)})
 	if unpack {
 		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 		if err != nil {

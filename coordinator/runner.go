@@ -80,6 +80,9 @@ func (r *runner) takeStep(ctx context.Context) (done bool, err error) {
 	}
 	if err == nil {
 		r.reached.state = j.State
+		j, err = r.c.settle(j)
+	}
+	if err == nil {
 		err = r.recall(j)
 	}
 	if err != nil {

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -14,7 +13,7 @@ import (
 )
 
 // The bounds of a split. Rows over them are not lost: they are left for the next pass over the sheet, which waits where
-// the first passed by. So a slow domain holds up nobody, and what it holds is on disk already, in the spool.
+// the first passed by. So a slow domain holds up nobody, and what it holds is on disk already, in the upload.
 const (
 	waitingRows    = 64 << 10 // rows kept for domains that are being looked up
 	waitingDomains = 16 << 10 // domains being looked up or in line for it
@@ -38,10 +37,10 @@ type splitRow struct {
 
 // splitFrame is a frame on its way through the split.
 type splitFrame struct {
-	index int
-	fr    frameReader
-	dups  []uint32
-	rows  []splitRow
+	index  int
+	fr     frameReader
+	firsts []uint32
+	rows   []splitRow
 }
 
 func (f *splitFrame) clean() bool {
@@ -104,7 +103,7 @@ func (l *live) splitSheet() error {
 func (s *splitter) pass() error {
 	next := 0
 	fill := func(f *splitFrame) error {
-		if next == len(s.l.spool.frames) {
+		if next == len(s.l.upload.Frames) {
 			return io.EOF
 		}
 		f.index = next
@@ -117,19 +116,19 @@ func (s *splitter) pass() error {
 // readFrame finds the rows of a frame that are still to do.
 func (s *splitter) readFrame(f *splitFrame) (err error) {
 	l := s.l
-	meta := l.spool.frames[f.index]
-	if err := f.fr.read(l.spool, &l.dialect, f.index); err != nil {
+	first := l.upload.Frames[f.index].First
+	if err := f.fr.read(l.upload, &l.dialect, f.index); err != nil {
 		return err
 	}
-	if f.dups, err = l.dups.read(f.dups, meta.First, int(meta.Rows)); err != nil {
-		return fmt.Errorf("duplicates: %w", err)
+	if f.firsts, err = l.upload.AppendFirsts(f.firsts[:0], f.index); err != nil {
+		return err
 	}
 	f.rows = slices.Grow(f.rows[:0], len(f.fr.block.Rows))
 	breath := l.newBreather()
 	for i := range f.fr.block.Rows {
 		breath.row(i)
-		n := meta.First + uint32(i)
-		if f.fr.block.Rows[i].Blank || f.dups[i] != 0 || l.answered.has(n) || l.taken.has(n) {
+		n := first + uint32(i)
+		if f.fr.block.Rows[i].Blank || f.firsts[i] != 0 || l.answered.has(n) || l.taken.has(n) {
 			continue
 		}
 		f.rows = append(f.rows, l.readRow(n, f.fr.block.Mail(i)))

@@ -119,7 +119,7 @@ func TestFullDiskIsWaitedForADamagedFileFails(t *testing.T) {
 	}, 5*time.Second, time.Millisecond)
 	_, err := w.c.Pause(j.ID)
 	require.NoError(t, err)
-	require.NoError(t, writeWhole(disk, disk.PathJoin(w.c.dir(j.ID), fileIndex), []byte("junk")))
+	require.NoError(t, writeWhole(disk, w.uploadOf(t, j.ID), []byte("junk")))
 	_, err = w.c.Resume(j.ID)
 	require.NoError(t, err)
 	j = w.finish(t, j.ID)

@@ -240,6 +240,14 @@ func (w *world) results(t testing.TB, id string, f Filter) string {
 	return b.String()
 }
 
+// uploadOf is where the upload of a job is.
+func (w *world) uploadOf(t testing.TB, id string) string {
+	t.Helper()
+	j, err := w.c.Job(id)
+	require.NoError(t, err)
+	return w.fs.PathJoin(w.c.dir(id), j.Upload)
+}
+
 // list is a sheet of n rows with all that makes a list: wide and narrow routes, duplicates, blanks, junk.
 func list(n int, seed uint64) string {
 	rng := rand.New(rand.NewPCG(seed, 1))

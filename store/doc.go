@@ -2,7 +2,7 @@
 // singles of the last moment.
 //
 // It knows keys, records and commits. It refuses to know why: no HTTP, no SMTP, no policy. The large files of a job
-// (spool, chunks, results) live beside the database and belong to the coordinator; the store holds what is true of them.
+// (uploads, rows, results) live beside the database and belong to the coordinator; the store holds what is true of them.
 //
 // Invariants:
 //  1. What Commit returned nil for survives a crash, whole; what it returned an error for may or may not have happened,

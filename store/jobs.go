@@ -40,7 +40,8 @@ type Job struct {
 	Cancelled  bool            `json:"cancelled,omitempty"` // on its way to cancelled through finalizing
 	Name       string          `json:"name,omitempty"`
 	Filename   string          `json:"filename,omitempty"`
-	Sheet      json.RawMessage `json:"sheet"` // the file's dialect, the coordinator's own
+	Sheet      json.RawMessage `json:"sheet"`            // the file's dialect, the coordinator's own
+	Upload     string          `json:"upload,omitempty"` // the object that holds its rows; empty for the files of an older program
 	CreatedAt  time.Time       `json:"created_at"`
 	StartedAt  time.Time       `json:"started_at,omitzero"`
 	PausedAt   time.Time       `json:"paused_at,omitzero"`

@@ -25,10 +25,10 @@ func (w *adminWorld) restore() {
 		_, words = here.admin(1, "restore", at(from), "--data", at("of-"+from))
 		require.Contains(t, words, "move the old data folder away first")
 	}
-	spools, err := filepath.Glob(at("of-whole/jobs/*/spool"))
+	uploads, err := filepath.Glob(at("of-whole/jobs/*/upload-*"))
 	require.NoError(t, err)
-	require.Len(t, spools, 1)
-	info, err := os.Stat(spools[0])
+	require.Len(t, uploads, 1)
+	info, err := os.Stat(uploads[0])
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	left, err := filepath.Glob(filepath.Join(w.data, "scratch", "backup-*"))

@@ -24,7 +24,7 @@ type phase int
 
 const (
 	phaseNothing   phase = iota // no byte of the list is on disk
-	phaseSpool                  // bytes of the list are, but no job exists
+	phaseUpload                 // bytes of the list are, but no job exists
 	phaseAccepted               // the job exists, and nothing is ready to be asked
 	phaseSealed                 // chunks exist, of which nothing is answered
 	phaseSynced                 // the log has answers of rows
@@ -37,10 +37,10 @@ const (
 )
 
 // wantedPhases are those that a kill must have hit; the others are beside them.
-var wantedPhases = []phase{phaseSpool, phaseAccepted, phaseSealed, phaseSynced, phaseMade, phaseSettled, phaseCalled}
+var wantedPhases = []phase{phaseUpload, phaseAccepted, phaseSealed, phaseSynced, phaseMade, phaseSettled, phaseCalled}
 
 func (g phase) String() string {
-	return [phases]string{"nothing", "spool sync", "accept", "chunk sealed", "log synced", "assembly", "result file", "settle", "callback sent", "over"}[g]
+	return [phases]string{"nothing", "upload sync", "accept", "chunk sealed", "log synced", "assembly", "result file", "settle", "callback sent", "over"}[g]
 }
 
 // mark is what shows from outside that a phase has come: callbacks that were taken, or the size of a file of the round's job.
@@ -67,8 +67,8 @@ func (h *hunt) goal(g phase, calls int32) mark {
 
 func (h *hunt) reached(s mark) bool {
 	switch s.goal {
-	case phaseSpool:
-		return h.size("spool") > s.grown
+	case phaseUpload:
+		return h.size("upload-*") > s.grown
 	case phaseAccepted:
 		return h.size("rows") > s.grown
 	case phaseSealed:
@@ -84,9 +84,23 @@ func (h *hunt) reached(s mark) bool {
 }
 
 // size is of a file of the round's job, -1 when there is none.
-func (h *hunt) size(name string) int64 {
+func (h *hunt) size(pattern string) int64 {
 	for _, id := range h.folders() {
-		if info, err := os.Stat(filepath.Join(h.data, "jobs", id, name)); err == nil {
+		if n := sizeOf(filepath.Join(h.data, "jobs", id, pattern)); n >= 0 {
+			return n
+		}
+	}
+	return -1
+}
+
+// sizeOf is of the first file of a pattern, -1 when there is none.
+func sizeOf(pattern string) int64 {
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	for _, path := range found {
+		if info, err := os.Stat(path); err == nil {
 			return info.Size()
 		}
 	}
@@ -195,8 +209,8 @@ func (h *hunt) phasesOf(t *testing.T, s *store.Store, dir string, j *store.Job, 
 func (h *hunt) phaseOfUpload(dir string) phase {
 	at := phaseNothing
 	for _, id := range h.folders() {
-		if info, err := os.Stat(filepath.Join(dir, "jobs", id, "spool")); err == nil && info.Size() > 0 {
-			at = phaseSpool
+		if sizeOf(filepath.Join(dir, "jobs", id, "upload-*")) > 0 {
+			at = phaseUpload
 		}
 		h.past[id] = true
 	}

@@ -1,25 +1,17 @@
 package jobfiles
 
-import (
-	"errors"
+import "io"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-)
-
-// RowsWriter writes a whole rows log: one that is made from another, and is not read before Finish has returned.
+// RowsWriter writes a whole rows log: one that is made from another, and is not read before all of it is durable.
 type RowsWriter struct {
-	log   RowsLog
+	w     io.Writer
+	end   LogEnd
 	group *group
+	buf   []byte
 }
 
-// CreateRows begins a log in a new file.
-func CreateRows(fs vfs.FS, path string) (*RowsWriter, error) {
-	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return nil, err
-	}
-	return &RowsWriter{log: RowsLog{f: &tail{f: f}}, group: newGroup()}, nil
-}
+// NewRowsWriter begins a log. The caller makes what it wrote to w durable, after Finish.
+func NewRowsWriter(w io.Writer) *RowsWriter { return &RowsWriter{w: w, group: newGroup()} }
 
 // Add adds what is learnt of a row.
 func (w *RowsWriter) Add(r *Row) error {
@@ -53,29 +45,24 @@ func (w *RowsWriter) AddGroup(g *Group, name func(string) string) error {
 	})
 }
 
-// flush writes the group if it is full, or if it is the last.
+// flush writes the group if it is full, or if it is the last. Those before it count as durable: none is read before all are.
 func (w *RowsWriter) flush(last bool) error {
 	if w.group.empty() || !last && !w.group.full() {
 		return nil
 	}
-	err := w.log.append(w.group)
+	if w.end.At > logMost {
+		return errLogFull
+	}
+	w.buf, w.end.Sum = w.group.appendTo(w.buf[:0], w.end.number+1, w.end.Sum, w.end.number)
+	w.end.number++
+	w.end.At += int64(len(w.buf))
 	w.group.reset()
+	_, err := w.w.Write(w.buf)
 	return err
 }
 
-// End is where the log ends, after Finish.
-func (w *RowsWriter) End() LogEnd {
-	return LogEnd{At: w.log.f.end, Sum: w.log.sum, number: w.log.number}
-}
-
-// Finish makes the log durable and closes the file. After an earlier error it only closes it.
-func (w *RowsWriter) Finish(failed error) error {
-	err := failed
-	if err == nil {
-		err = w.flush(true)
-	}
-	if err == nil {
-		err = w.log.f.f.Sync()
-	}
-	return errors.Join(err, w.log.f.f.Close())
+// Finish writes what is left, and tells where the log ends.
+func (w *RowsWriter) Finish() (LogEnd, error) {
+	err := w.flush(true)
+	return w.end, err
 }

@@ -1,0 +1,138 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+
+	"probity/coordinator/jobfiles"
+	"probity/store"
+)
+
+// settle brings the files of a job to what its record says, and gives the record as it is then: files of an older program are taken over,
+// and what the record does not name is deleted. The turn of the job is held.
+func (c *Coordinator) settle(j *store.Job) (*store.Job, error) {
+	j, err := c.takeOverUpload(j)
+	if err != nil {
+		return nil, err
+	}
+	return j, c.unlessBroken(c.sweepObjects(j.ID), "files that a job has no use for were not removed", "job", j.ID)
+}
+
+// rewrite takes the address out of a job whose turn is held.
+func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
+	j, err := e.c.settle(j)
+	if err != nil || !e.sheet && !e.names {
+		return err
+	}
+	if hasResults(j) && j.Answers == nil { // of an older program
+		if j, err = e.c.remakeResults(ctx, j); err != nil {
+			return err
+		}
+	}
+	now := *j
+	switch {
+	case !j.State.Finished():
+		err = e.rewriteLog(j)
+	case e.names:
+		now.Answers, err = e.copyAnswers(j)
+	}
+	if err == nil && e.sheet {
+		now.Upload, err = e.writeUpload(ctx, j)
+	}
+	if err == nil && hasResults(j) {
+		err = e.c.remake(ctx, &now)
+	}
+	if err != nil {
+		return err
+	}
+	disk, callback := e.c.cfg.FS, e.c.cfg.FS.PathJoin(e.c.dir(j.ID), fileCallback)
+	if err := errors.Join(removeAny(disk, callback), removeAny(disk, callback+fileNew)); err != nil { // it is made again
+		return err
+	}
+	_, err = e.c.change(j.ID, func(j *store.Job) error {
+		j.Upload, j.Answers, j.Result, j.ResultSHA, j.ResultBytes = now.Upload, now.Answers, now.Result, now.ResultSHA, now.ResultBytes
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return e.c.sweepObjects(j.ID)
+}
+
+// writeUpload writes the upload without the address. Frames that do not name it are copied as they are.
+func (e *erasure) writeUpload(ctx context.Context, j *store.Job) (name string, err error) {
+	u, err := e.c.openUpload(j)
+	if err != nil {
+		return "", err
+	}
+	p, err := e.c.objects.Create(j.ID, kindUpload)
+	if err != nil {
+		return "", errors.Join(err, u.Close())
+	}
+	w := jobfiles.NewUploadWriter(p)
+	err = e.copyFrames(ctx, u, w)
+	if err == nil {
+		err = copyDuplicates(u, w)
+	}
+	if err == nil {
+		err = w.Finish(cut(nil, u.Preamble, e.mentions(nil, u.Preamble, 0, len(u.Preamble))))
+	}
+	if err == nil {
+		err = p.Commit()
+	}
+	return p.Name(), errors.Join(err, p.Abort(), u.Close())
+}
+
+func (e *erasure) copyFrames(ctx context.Context, u *jobfiles.Upload, w *jobfiles.UploadWriter) error {
+	var fr frameReader
+	var said mention
+	var text, packed []byte
+	for i, f := range u.Frames {
+		err := ctx.Err()
+		switch {
+		case err != nil:
+		case !e.frames[i]:
+			packed, err = u.Packed(i, packed)
+		default:
+			if err = e.read(u, i, &fr, &said); err == nil {
+				text = cut(text[:0], fr.block.Buf, said.spans)
+				packed, f.Raw = e.c.packer.EncodeAll(text, packed[:0]), uint32(len(text))
+			}
+		}
+		if err == nil {
+			err = w.AddFrame(packed, f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyDuplicates(u *jobfiles.Upload, w *jobfiles.UploadWriter) (err error) {
+	var firsts []uint32
+	for i, f := range u.Frames {
+		if firsts, err = u.AppendFirsts(firsts[:0], i); err != nil {
+			return err
+		}
+		for n, first := range firsts {
+			if first == 0 {
+				continue
+			}
+			if err := w.AddDuplicate(f.First+uint32(n), first-1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// cut appends text with erasedText in place of each span.
+func cut(dst, text []byte, spans []span) []byte {
+	at := uint32(0)
+	for _, s := range spans {
+		dst = append(append(dst, text[at:s.from]...), erasedText...)
+		at = s.to
+	}
+	return append(dst, text[at:]...)
+}

@@ -1,0 +1,247 @@
+package coordinator
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zeebo/xxh3"
+
+	"probity/coordinator/jobfiles"
+	"probity/store"
+)
+
+// The files of a job's upload until format 4 of the state store: frames, where they begin, and for each row its first row plus one, or
+// zero, four bytes each. They are read once.
+const (
+	oldFileSpool    = "spool"
+	oldFileIndex    = "index"
+	oldFileDups     = "dups"
+	oldFileErasing  = "erasing" // while files that end in .new, which are whole, are given the names of old ones
+	oldIndexMagic   = "prbidx01"
+	oldIndexMost    = 64 << 20
+	oldFrameBytes   = 32
+	oldFirstsAtOnce = 64 << 10 // rows
+)
+
+// takeOverUpload makes the upload of a job from the files of an older program, if the job has none, and gives the job as it is then. A
+// crash leaves an object that no record names, or old files that a record has no use for: sweeps remove both.
+func (c *Coordinator) takeOverUpload(j *store.Job) (*store.Job, error) {
+	if j.Upload != "" {
+		return j, nil
+	}
+	c.takingOver.Lock()
+	defer c.takingOver.Unlock()
+	j, err := c.Job(j.ID)
+	if err != nil || j.Upload != "" {
+		return j, err
+	}
+	dir := c.dir(j.ID)
+	if err := c.endOldErasure(dir); err != nil {
+		return nil, err
+	}
+	name, err := c.rewriteOldUpload(j, dir)
+	if err != nil {
+		return nil, fmt.Errorf("the upload of an older program: %w", err)
+	}
+	j, err = c.change(j.ID, func(j *store.Job) error {
+		if j.State == store.JobExpired {
+			return fmt.Errorf("upload: %w", fs.ErrNotExist)
+		}
+		j.Upload = name
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return j, c.removeOldUpload(dir)
+}
+
+// removeOldUpload removes the files that were taken over; the spool last: it says that there is something to remove.
+func (c *Coordinator) removeOldUpload(dir string) error {
+	disk := c.cfg.FS
+	if _, err := disk.Stat(disk.PathJoin(dir, oldFileSpool)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, name := range [...]string{oldFileErasing, oldFileSpool + fileNew, oldFileIndex + fileNew, oldFileDups, oldFileIndex, oldFileSpool} {
+		if err := removeAny(disk, disk.PathJoin(dir, name)); err != nil {
+			return err
+		}
+	}
+	return syncDir(disk, dir)
+}
+
+// endOldErasure ends an erasure that broke off, if its marker is there: new files get their names, and what was made from the old ones
+// goes, to be made again.
+func (c *Coordinator) endOldErasure(dir string) error {
+	disk := c.cfg.FS
+	if _, err := disk.Stat(disk.PathJoin(dir, oldFileErasing)); err != nil {
+		return unlessMissing(err)
+	}
+	for _, name := range [...]string{oldFileSpool, oldFileIndex, oldFileNames} {
+		path := disk.PathJoin(dir, name)
+		if _, err := disk.Stat(path + fileNew); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := disk.Rename(path+fileNew, path); err != nil {
+			return err
+		}
+	}
+	for _, name := range [...]string{oldFileResults, fileCallback, fileCallback + fileNew} {
+		if err := removeAny(disk, disk.PathJoin(dir, name)); err != nil {
+			return err
+		}
+	}
+	return syncDir(disk, dir)
+}
+
+// endOldErasures ends, at a start, the erasures that an older program left undone.
+func (c *Coordinator) endOldErasures() error {
+	return c.allJobs(func(j *store.Job) error {
+		if j.Upload != "" || j.State == store.JobExpired {
+			return nil
+		}
+		return c.unlessBroken(c.endOldErasure(c.dir(j.ID)), "an erasure cannot be finished", "job", j.ID)
+	})
+}
+
+func unlessMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// rewriteOldUpload writes an upload from the old files. Each frame is unpacked: its bytes are packed with a checksum.
+func (c *Coordinator) rewriteOldUpload(j *store.Job, dir string) (name string, err error) {
+	disk := c.cfg.FS
+	spool, err := disk.Open(disk.PathJoin(dir, oldFileSpool))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, spool.Close()) }()
+	index, err := readOldIndex(disk, disk.PathJoin(dir, oldFileIndex))
+	if err != nil {
+		return "", err
+	}
+	p, err := c.objects.Create(j.ID, kindUpload)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, p.Abort()) }()
+	w := jobfiles.NewUploadWriter(p)
+	var packed, rows buffer
+	for i := range index.frames() {
+		f, at, size := index.frame(i)
+		if err := readFull(spool, packed.grown(size), at); err != nil {
+			return "", fmt.Errorf("spool: %w", err)
+		}
+		if rows.b, err = c.unpacker.DecodeAll(packed.b, rows.b[:0]); err != nil || len(rows.b) != int(f.Raw) {
+			return "", fmt.Errorf("spool: frame %d has %d bytes, want %d: %w", i, len(rows.b), f.Raw, errors.Join(errDamaged, err))
+		}
+		if err := w.AddFrame(packed.b, f); err != nil {
+			return "", err
+		}
+	}
+	if w.Rows() != j.Rows {
+		return "", fmt.Errorf("spool: %d rows, want %d: %w", w.Rows(), j.Rows, errDamaged)
+	}
+	if err := c.addOldDuplicates(w, j, dir); err != nil {
+		return "", err
+	}
+	if err := w.Finish(index.preamble); err != nil {
+		return "", err
+	}
+	return p.Name(), p.Commit()
+}
+
+// addOldDuplicates adds the duplicates of an old file, which has no checksum: there must be as many as were counted, each of a row that is
+// none.
+func (c *Coordinator) addOldDuplicates(w *jobfiles.UploadWriter, j *store.Job, dir string) (err error) {
+	if j.Duplicates == 0 {
+		return nil
+	}
+	f, err := c.cfg.FS.Open(c.cfg.FS.PathJoin(dir, oldFileDups))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	repeats := newBitset(j.Rows)
+	var firsts buffer
+	for from := int64(0); from < j.Rows; from += oldFirstsAtOnce {
+		if err := readFull(f, firsts.grown(int(4*min(oldFirstsAtOnce, j.Rows-from))), 4*from); err != nil {
+			return fmt.Errorf("duplicates: %w", err)
+		}
+		for row, b := uint32(from), firsts.b; len(b) > 0; row, b = row+1, b[4:] {
+			first := binary.LittleEndian.Uint32(b)
+			if first == 0 {
+				continue
+			}
+			if err := w.AddDuplicate(row, first-1); err != nil {
+				return err
+			}
+			if repeats.add(row); repeats.has(first - 1) {
+				return fmt.Errorf("duplicates: row %d repeats row %d, which repeats another: %w", row, first-1, errDamaged)
+			}
+		}
+	}
+	if w.Duplicates() != j.Duplicates {
+		return fmt.Errorf("%d duplicates, want %d: %w", w.Duplicates(), j.Duplicates, errDamaged)
+	}
+	return nil
+}
+
+// oldIndex is where the frames of an old upload begin.
+type oldIndex struct {
+	preamble []byte
+	entries  []byte
+}
+
+// readOldIndex reads an index: magic; length of the preamble uint32, the preamble; count of frames uint32, the frames; xxh3 of all.
+func readOldIndex(disk vfs.FS, path string) (x oldIndex, err error) {
+	f, err := disk.Open(path)
+	if err != nil {
+		return x, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() > oldIndexMost {
+		err = fmt.Errorf("index of %d bytes: %w", info.Size(), errDamaged)
+	}
+	if err != nil {
+		return x, errors.Join(err, f.Close())
+	}
+	b := make([]byte, info.Size())
+	if err := errors.Join(readFull(f, b, 0), f.Close()); err != nil {
+		return x, fmt.Errorf("index: %w", err)
+	}
+	err = x.parse(b)
+	return x, err
+}
+
+func (x *oldIndex) parse(b []byte) error {
+	le, broken := binary.LittleEndian, fmt.Errorf("index: %w", errDamaged)
+	n := len(b) - 8
+	if n < len(oldIndexMagic)+8 || string(b[:len(oldIndexMagic)]) != oldIndexMagic || le.Uint64(b[n:]) != xxh3.Hash(b[:n]) {
+		return broken
+	}
+	b = b[len(oldIndexMagic):n]
+	pre := int64(le.Uint32(b))
+	if pre > int64(len(b)-8) {
+		return broken
+	}
+	x.preamble, b = b[4:4+pre], b[4+pre:]
+	if x.entries = b[4:]; int64(le.Uint32(b))*oldFrameBytes != int64(len(x.entries)) {
+		return broken
+	}
+	return nil
+}
+
+func (x *oldIndex) frames() int { return len(x.entries) / oldFrameBytes }
+
+// frame is a frame, and where it is packed.
+func (x *oldIndex) frame(i int) (f jobfiles.Frame, at int64, size int) {
+	le, e := binary.LittleEndian, x.entries[i*oldFrameBytes:]
+	return jobfiles.Frame{Line: int64(le.Uint64(e[8:])), Raw: le.Uint32(e[20:]), Rows: le.Uint32(e[28:])}, int64(le.Uint64(e)), int(le.Uint32(e[16:]))
+}

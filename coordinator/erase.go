@@ -19,11 +19,9 @@ import (
 //
 // It is durable before Erase returns, and done again after any failure it ends where it would have ended:
 //
-//  1. The answers of unasked rows go to the log, and the chunks that hold them are cut again without them.
-//  2. A new upload, and a new log of rows if a name has to go, are written beside the old ones and synced.
-//  3. One commit names the new upload and says that an erasure is under way: from here on there is no way back.
-//  4. The old upload goes, the new log takes the place of the old one, the result file is made anew, and a commit says that it is over.
-//     Every start, and the job's next step, finish what was begun.
+//  1. In an unfinished job the row that would be asked is answered in the log; where a name has to go, the log is written anew.
+//  2. A new upload, and a new answers file and result of a finished job, are written next to the old ones and synced.
+//  3. One commit names them. What it named before is deleted; where a crash comes before that, each start does it.
 //
 // A download that was under way reads the old file to its end. A list that is being uploaded is not yet stored.
 

@@ -60,7 +60,7 @@ func (h *hunt) goal(g phase, calls int32) mark {
 	case phaseSealed:
 		s.grown = max(0, h.size("chunks"))
 	case phaseSynced:
-		s.grown = max(0, h.size("rows")) + h.random.Int64N(huntRows*answer/2)
+		s.grown = max(0, h.size("rows")) + h.random.Int64N(int64(h.rows)*answer/2)
 	}
 	return s
 }
@@ -137,7 +137,9 @@ func jobsIn(data string) (ids []string) {
 // examine opens a copy of the dead server's folder: the next server must find the folder as the dead one left it.
 func (h *hunt) examine(t *testing.T, answered int32) (at []phase) {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "killed-")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, os.RemoveAll(dir)) }() // kills are many
 	require.NoError(t, os.CopyFS(dir, os.DirFS(h.data)))
 	atRest(t, dir, func(s *store.Store) {
 		require.NoError(t, s.CheckLedger(h.c.account))

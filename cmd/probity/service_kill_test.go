@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,9 +24,9 @@ import (
 )
 
 const (
-	huntRows    = 1500
-	huntRounds  = 20 // jobs at most, until every phase was hit
-	huntTries   = 4  // kills for one phase of one job at most
+	huntRows    = 1500 // of a list of the story
+	huntRounds  = 20   // jobs at most, until every phase was hit
+	huntTries   = 4    // kills for one phase of one job at most
 	huntGranted = 1_000_000
 	huntLate    = 5 * time.Millisecond   // at most, after the sign of a phase
 	huntLook    = 100 * time.Microsecond // how often the files of a job are looked at
@@ -37,6 +38,7 @@ type hunt struct {
 	p           *play
 	data        string
 	c           *customer
+	rows        int
 	list, truth []byte
 	undisturbed []byte // the result of a job that nobody disturbed
 	random      *rand.Rand
@@ -55,7 +57,7 @@ type hunt struct {
 // killedStory kills a server in every phase of a job, and wants each job to end as if nothing had happened: rows, bytes, ledger
 // and reserved credits exact.
 func killedStory(t *testing.T, p *play) {
-	h := newHunt(t, p)
+	h := newHunt(t, p, huntRows)
 	h.aim(t, nil) // undisturbed: what the others must come to
 	for h.rounds <= huntRounds && len(h.missed()) > 0 {
 		h.aim(t, h.missed())
@@ -63,16 +65,43 @@ func killedStory(t *testing.T, p *play) {
 	t.Logf("%d jobs, kills: %s", h.rounds, h.tally())
 	require.Empty(t, h.missed(), "phases that no kill has hit; repeat, or look at the moments")
 	require.GreaterOrEqual(t, h.rounds, 2)
+	h.requireRest(t)
+}
+
+// requireRest wants the folder at rest to have what belongs to its jobs and nothing else, and an exact ledger.
+func (h *hunt) requireRest(t *testing.T) {
+	t.Helper()
 	scratch, err := os.ReadDir(filepath.Join(h.data, "scratch"))
 	require.NoError(t, err)
 	require.Empty(t, scratch, "copies of uploads that broke")
-	atRest(t, h.data, func(s *store.Store) { requireLedger(t, s, h.c, huntGranted, h.spent, h.rounds) })
+	atRest(t, h.data, func(s *store.Store) {
+		requireLedger(t, s, h.c, huntGranted, h.spent, h.rounds)
+		for _, id := range jobsIn(h.data) {
+			requireNoOrphans(t, s, h.data, id)
+		}
+	})
 }
 
-func newHunt(t *testing.T, p *play) *hunt {
-	h := &hunt{p: p.withoutRefusals(t), data: t.TempDir(), random: rand.New(rand.NewPCG(killSeed(t), 1)), past: map[string]bool{}}
+// requireNoOrphans wants the folder of a finished job to have its upload, and the files that its record names.
+func requireNoOrphans(t *testing.T, s *store.Store, data, id string) {
+	t.Helper()
+	j, err := s.Job(id)
+	require.NoError(t, err, "the folder of no job")
+	require.NotNil(t, j.Answers)
+	files, err := os.ReadDir(filepath.Join(data, "jobs", id))
+	require.NoError(t, err)
+	for _, f := range files {
+		name := f.Name()
+		if !strings.HasPrefix(name, "upload-") && !slices.Contains([]string{"spool", "index", "dups"}, name) {
+			require.Contains(t, []string{j.Answers.Name, j.Result}, name, "an orphan")
+		}
+	}
+}
+
+func newHunt(t *testing.T, p *play, rows int) *hunt {
+	h := &hunt{p: p.withoutRefusals(t), data: t.TempDir(), rows: rows, random: rand.New(rand.NewPCG(killSeed(t), 1)), past: map[string]bool{}}
 	atRest(t, h.data, func(s *store.Store) { h.c = p.hire(t, s, "patient@customer.example", huntGranted, wide) })
-	h.list = certainList(t, p.seen)
+	h.list = certainList(t, p.seen, rows)
 	var truth bytes.Buffer
 	require.NoError(t, sim.WriteTruth(&truth, p.seen, bytes.NewReader(h.list)))
 	h.truth = truth.Bytes()
@@ -87,11 +116,11 @@ func newHunt(t *testing.T, p *play) *hunt {
 
 // certainList has only rows of which the truth allows one outcome: whenever they are asked, it is the same. Receivers that
 // turn everybody away are left out too: it takes seconds to believe them.
-func certainList(t *testing.T, w *sim.World) []byte {
+func certainList(t *testing.T, w *sim.World, wanted int) []byte {
 	var out bytes.Buffer
 	keep := csv.NewWriter(&out)
 	rows, column := 0, -1
-	eachRow(t, w, 3*huntRows, func(cells []string) bool {
+	eachRow(t, w, 3*wanted, func(cells []string) bool {
 		if column < 0 {
 			column = slices.Index(cells, "email")
 		} else if said := w.Truth(cells[column]); len(said) > 1 || len(said) == 1 && said[0].Status == "UNKNOWN" {
@@ -99,7 +128,7 @@ func certainList(t *testing.T, w *sim.World) []byte {
 		}
 		require.NoError(t, keep.Write(cells))
 		rows++
-		return rows <= huntRows
+		return rows <= wanted
 	})
 	keep.Flush()
 	return out.Bytes()
@@ -232,13 +261,13 @@ func (h *hunt) requireExact(t *testing.T) {
 	j := h.c.follow(t, jobs[0].ID)
 	h.job = j.ID
 	require.Equal(t, "completed", j.Status, j.Error)
-	require.EqualValues(t, huntRows, j.TotalRows)
+	require.EqualValues(t, h.rows, j.TotalRows)
 
 	result := h.c.results(t, j.ID, "")
 	score, err := sim.Score(bytes.NewReader(h.truth), bytes.NewReader(result))
 	require.NoError(t, err)
 	require.Zero(t, score.WrongStatus+score.WrongReason+score.MissingRows+score.ExtraRows+score.OrderErrors+score.ChangedCells, "%+v", score)
-	require.Equal(t, huntRows, score.Rows)
+	require.Equal(t, h.rows, score.Rows)
 	if h.undisturbed == nil {
 		h.undisturbed = result
 	}
@@ -263,7 +292,7 @@ func (h *hunt) requireCalled(t *testing.T, j bulkJob) {
 	for n := int(h.answered.Load()); n > 0; n-- {
 		e := h.receiver.next(t, h.p)
 		require.Equal(t, j.ID, e.ID)
-		require.EqualValues(t, huntRows, e.rows)
+		require.EqualValues(t, h.rows, e.rows)
 		require.Equal(t, j.Used, e.Job.Used)
 		require.Equal(t, j.ResultsSHA, e.Job.ResultsSHA)
 	}

@@ -96,7 +96,8 @@ func atRest(t *testing.T, data string, do func(*store.Store)) {
 // serving is `probity serve` in a process of its own.
 type serving struct {
 	process *exec.Cmd
-	base    string // URL of the public listener
+	listens chan string // the public address, once
+	base    string      // URL of the public listener
 	ended   chan struct{}
 	err     error // of its end; read after ended
 
@@ -106,15 +107,22 @@ type serving struct {
 
 var servingAddress = regexp.MustCompile(`msg=serving public=(\S+) admin=\S+`)
 
-// startServing returns once the server listens. Whoever starts one stops or kills it; if a test fails before, it is killed.
+// startServing returns once the server listens.
 func startServing(t *testing.T, p *play, data, egress string, flags ...string) *serving {
 	t.Helper()
-	s := &serving{process: command(p.lives, p.serve(data, egress, flags...)...), ended: make(chan struct{})}
+	s := launchServing(t, p, data, egress, flags...)
+	s.awaitListening(t)
+	return s
+}
+
+// launchServing returns once there is a process. The caller stops or kills it; if a test fails before, it is killed.
+func launchServing(t *testing.T, p *play, data, egress string, flags ...string) *serving {
+	t.Helper()
+	s := &serving{process: command(p.lives, p.serve(data, egress, flags...)...), listens: make(chan string, 1), ended: make(chan struct{})}
 	lines, err := s.process.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, s.process.Start())
 	t.Cleanup(s.kill)
-	listens := make(chan string, 1)
 	go func() {
 		defer close(s.ended)
 		in := bufio.NewScanner(lines)
@@ -122,18 +130,23 @@ func startServing(t *testing.T, p *play, data, egress string, flags ...string) *
 		for in.Scan() {
 			s.note(in.Text())
 			if found := servingAddress.FindStringSubmatch(in.Text()); found != nil {
-				listens <- found[1]
+				s.listens <- found[1]
 			}
 		}
 		s.err = s.process.Wait()
 	}()
+	return s
+}
+
+// awaitListening waits until the server listens, and notes where.
+func (s *serving) awaitListening(t *testing.T) {
+	t.Helper()
 	select {
-	case address := <-listens:
+	case address := <-s.listens:
 		s.base = "http://" + address
 	case <-s.ended:
 		require.Fail(t, "the server ended before it listened", "%v: %s", s.err, s.said())
 	}
-	return s
 }
 
 func (s *serving) note(line string) {

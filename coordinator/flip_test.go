@@ -124,17 +124,64 @@ func TestAFlippedBitNeverChangesAJobAtWork(t *testing.T) {
 	for range flips(t) {
 		disk := atWork.CrashClone(all)
 		name := flip(t, disk, j, rng)
+		if !endsWhole(t, disk, j.ID, want, name) {
+			failed[name]++
+		}
+	}
+	t.Logf("failed: %v", failed)
+	names, err := atWork.List("data/jobs/" + j.ID)
+	require.NoError(t, err)
+	for _, name := range names {
+		disk := atWork.CrashClone(all)
+		require.NoError(t, disk.Remove("data/jobs/"+j.ID+"/"+name))
+		endsWhole(t, disk, j.ID, want, name+" is missing")
+	}
+}
+
+// endsWhole has a job go on. It ends with the rows that are wanted, or says that a file of it is damaged.
+func endsWhole(t *testing.T, disk vfs.FS, id, want, hurt string) bool {
+	w := openWorld(t, disk)
+	w.run()
+	done := w.finish(t, id)
+	if done.State == store.JobFailed {
+		require.Equal(t, saysDamaged, done.Error, hurt)
+	} else {
+		require.Equal(t, store.JobCompleted, done.State, hurt)
+		require.Equal(t, want, timeless(w.results(t, id, Filter{})), hurt)
+	}
+	require.NoError(t, w.close(t))
+	return done.State == store.JobCompleted
+}
+
+// TestAMissingFileNeverChangesResults of a finished job: they are the same, or refused, and the job says that it is damaged.
+func TestAMissingFileNeverChangesResults(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	w := openWorld(t, fs)
+	w.run()
+	j := w.finish(t, w.accept(t, list(3000, 5)).ID)
+	lines := Filter{Form: Form{Format: JSONL}}
+	csv, jsonl := w.results(t, j.ID, Filter{}), w.results(t, j.ID, lines)
+	require.NoError(t, w.close(t))
+	dir := "data/jobs/" + j.ID
+	names, err := fs.List(dir)
+	require.NoError(t, err)
+	for _, name := range names {
+		disk := fs.CrashClone(vfs.CrashCloneCfg{})
+		require.NoError(t, disk.Remove(dir+"/"+name))
 		w := openWorld(t, disk)
 		w.run()
-		done := w.finish(t, j.ID)
-		if done.State == store.JobFailed {
-			require.Equal(t, saysDamaged, done.Error, name)
-			failed[name]++
-		} else {
-			require.Equal(t, store.JobCompleted, done.State, name)
-			require.Equal(t, want, timeless(w.results(t, j.ID, Filter{})), name)
+		for form, want := range map[*Filter]string{{}: csv, &lines: jsonl} {
+			var got bytes.Buffer
+			err := w.c.Results(t.Context(), j.ID, *form, &got)
+			if err == nil {
+				require.Equal(t, want, got.String(), name)
+				continue
+			}
+			require.ErrorIs(t, err, ErrDamaged, name)
+			now, err := w.c.Job(j.ID)
+			require.NoError(t, err)
+			require.NotEmpty(t, now.Damage, "%s: nothing is said", name)
 		}
 		require.NoError(t, w.close(t))
 	}
-	t.Logf("failed: %v", failed)
 }

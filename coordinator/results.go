@@ -57,10 +57,7 @@ func (c *Coordinator) Results(ctx context.Context, id string, f Filter, w io.Wri
 	if err != nil {
 		return err
 	}
-	err = a.write(ctx, w)
-	if errors.Is(err, errDamaged) {
-		err = c.refuseDamaged(j, err)
-	}
+	err = c.refuseDamaged(j, a.write(ctx, w))
 	return errors.Join(err, a.close())
 }
 
@@ -89,8 +86,10 @@ func (c *Coordinator) openResults(ctx context.Context, j *store.Job, f Filter) (
 				j = now
 				continue
 			}
-		case errors.Is(err, errDamaged):
-			return nil, c.refuseDamaged(j, err)
+		case now.State == store.JobExpired && errors.Is(err, fs.ErrNotExist):
+			err = ErrExpired
+		default:
+			err = c.refuseDamaged(j, err)
 		}
 		if err != nil && a != nil {
 			err = errors.Join(err, a.close())
@@ -114,9 +113,13 @@ func unlessReplaced(err error) error {
 	return err
 }
 
-// refuseDamaged says that the results of a finished job cannot be given, and gives what was wrong.
+// refuseDamaged gives what was wrong. Where that is files of a finished job that are damaged or missing, the job says that its results
+// cannot be given.
 func (c *Coordinator) refuseDamaged(j *store.Job, wrong error) error {
-	if !hasResults(j) || j.Damage == saysRefused {
+	if errors.Is(wrong, fs.ErrNotExist) {
+		wrong = fmt.Errorf("%w: %w", errDamaged, wrong)
+	}
+	if !errors.Is(wrong, errDamaged) || !hasResults(j) || j.Damage == saysRefused {
 		return wrong
 	}
 	c.meters.damaged.Add(1)
@@ -140,10 +143,7 @@ func (c *Coordinator) sealOld(ctx context.Context, id string) (*store.Job, error
 		return j, err
 	}
 	now, err := c.remakeResults(ctx, j)
-	if errors.Is(err, errDamaged) {
-		err = c.refuseDamaged(j, err)
-	}
-	return now, err
+	return now, c.refuseDamaged(j, err)
 }
 
 // remakeResults makes the result file of a finished job again, and its answers file if it has none. Counts and charge must stay. The

@@ -6,6 +6,7 @@
 # make fleet   kills, and cuts of CUT of gossip, of streams and of both, against a cluster in network namespaces; as root;
 #              PROBITY_FLEET_ROWS=200000 for a longer list
 # make kills   SIGKILL of each prober each minute of an hour, processes in namespaces, at that pace (EACH); as root
+# make serve-kills  SIGKILLS SIGKILLs of one server, at random moments, while it has a job of KILLED_ROWS rows
 # make fair    single calls and small lists while one of FAIR rows is under way, in virtual time
 # make torture  faults from a seed against processes of every part: make torture SEED=7 TIME=15m
 # make makespan  the time that a list of MAKESPAN rows takes with the shipped budgets, after the least that it can
@@ -26,12 +27,14 @@ DETECTOR = $(shell $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race)
 RACE := ./cmd/... ./prober/... ./coordinator/... ./store/... ./bench/sim ./engine/dns ./engine/smtp
 # What is tried without the race detector: paces that are not its own; fleets and kills of processes, which others of their kind in
 # virtual time stand for; and bubbles of virtual hours, which take half a minute and more with it.
-CALM := ^(TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetSurvives|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestSystemOfProcesses|TestScoresVaryInsideTheirBucket|TestRoutesThatMoveFromNodesThatNeverAskedDoNotRest|TestRoutesThatMoveRest|TestTenantsOfAFleetHaveOneSource|TestRefereeKnowsTheKinds|TestLongBacklogUsesTheHour|TestShortJobFindsRoomAtASharedAddress|TestShortJobFindsRoomBesideALongBacklog|TestBudgetsAreUsed|TestFleetAvoidsListedSources|TestCallbackSchedule|TestADamagedCacheIsSetAside|TestEraseMayFailAnywhere|TestFleetChangesItsTable|TestAdminCommands)$$
+CALM := ^(TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetSurvives|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestServeIsKilledAndItsJobIsExact|TestSystemOfProcesses|TestScoresVaryInsideTheirBucket|TestRoutesThatMoveFromNodesThatNeverAskedDoNotRest|TestRoutesThatMoveRest|TestTenantsOfAFleetHaveOneSource|TestRefereeKnowsTheKinds|TestLongBacklogUsesTheHour|TestShortJobFindsRoomAtASharedAddress|TestShortJobFindsRoomBesideALongBacklog|TestBudgetsAreUsed|TestFleetAvoidsListedSources|TestCallbackSchedule|TestADamagedCacheIsSetAside|TestEraseMayFailAnywhere|TestFleetChangesItsTable|TestAdminCommands)$$
 CALMLY := ./cmd/probity ./coordinator ./prober ./store/cache
 FUZZTIME ?= 500x
 ROWS ?= 20000
 CUT ?= 3m
 EACH ?= 1m
+SIGKILLS ?= 200
+KILLED_ROWS ?= 50000
 FAIR ?= 5000000
 MAKESPAN ?= 1000000
 MTA_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/probity-mta
@@ -40,7 +43,7 @@ PEERS ?=
 
 PAGE := api/web/dist/.built
 
-.PHONY: demo fair fleet kills versions makespan tenants test test-race test-calm test-rest check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta
+.PHONY: demo fair fleet kills serve-kills versions makespan tenants test test-race test-calm test-rest check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta
 
 build: $(PAGE)
 	CGO_ENABLED=0 $(GO) build -o bin/probity ./cmd/probity
@@ -69,6 +72,9 @@ fleet: root
 kills: root
 	PROBITY_KILLS_EACH=$(EACH) $(GO) test -v -count=1 -timeout 90m -run '^TestKilledProbersKeepTheHour$$' ./cmd/probity
 
+serve-kills:
+	PROBITY_SERVE_KILLS=$(SIGKILLS) PROBITY_SERVE_KILLS_ROWS=$(KILLED_ROWS) $(GO) test -v -count=1 -timeout 1h -run '^TestServeIsKilledAndItsJobIsExact$$' ./cmd/probity
+
 fair:
 	PROBITY_FAIR_ROWS=$(FAIR) $(GO) test -v -count=1 -timeout 1h -run '^TestFleetIsFair$$' ./cmd/probity
 
@@ -93,7 +99,7 @@ test-rest:
 
 # Goes on after a target that failed, and fails at the end.
 nightly:
-	@MAKE="$(MAKE)" sh tools/nightly.sh test deploycheck versions makespan tenants fair bench torture rehearse mta fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test deploycheck versions makespan tenants fair bench torture serve-kills rehearse mta fleet kills
 
 versions: root
 	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./cmd/probity
@@ -133,7 +139,7 @@ bench-peers: build
 	$(GO) -C bench/peers build -o ../../bin/peers .
 	./bin/peers --probity bin/probity $(PEERS)
 
-# Faults of every kind, drawn from SEED, for about TIME: processes, disks, names, mail servers, cables, clocks.
+# Faults of every kind, drawn from SEED, for about TIME: processes, disks, files of jobs, names, mail servers, cables, clocks.
 SEED ?= 1
 TIME ?= 15m
 torture:

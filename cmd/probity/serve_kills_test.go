@@ -35,7 +35,7 @@ func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it kills real processes; run without -short")
 	}
-	kills, rows := numberFrom(t, serveKillsEnv, 4), numberFrom(t, serveKillsRowsEnv, 1000)
+	kills, rows := numberFrom(t, serveKillsEnv, 3), numberFrom(t, serveKillsRowsEnv, 500)
 	lives, end := context.WithCancel(context.Background())
 	t.Cleanup(end)
 	ctx, cancel := context.WithTimeout(lives, serviceDeadline+time.Duration(kills)*killPatience)

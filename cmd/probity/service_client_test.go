@@ -145,6 +145,7 @@ type bulkJob struct {
 	Results    string  `json:"results_url"`
 	Callback   *string `json:"callback_status"`
 	Attempts   int     `json:"callback_attempts"`
+	Damage     string  `json:"damage"`
 }
 
 func jobOf(t *testing.T, body []byte) (j bulkJob) {

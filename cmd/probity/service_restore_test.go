@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,8 +18,12 @@ import (
 // backup in another folder is the service of that moment: accounts and ledgers exact, and each job that was not finished ends
 // with the rows and the charge that it would have had.
 func restoreStory(t *testing.T, p *play) {
-	const lists, rows, granted = 3, 1500, 100_000
-	p = p.withoutRefusals(t)
+	restoreAfter(t, p.withoutRefusals(t), 1500, 0)
+}
+
+// restoreAfter has the jobs go on for a while before the backup.
+func restoreAfter(t *testing.T, p *play, rows int, while time.Duration) {
+	const lists, granted = 3, 1_000_000
 	data, restored := t.TempDir(), filepath.Join(t.TempDir(), "restored")
 	var root, bulk, one *customer
 	atRest(t, data, func(s *store.Store) {
@@ -50,6 +55,7 @@ func restoreStory(t *testing.T, p *play) {
 	r, err := bulk.ask(http.MethodPost, "/v1/verify/bulk/"+paused+"/pause", "", nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, r.status, "%s", r.body)
+	rest(p.ctx, while)
 	copied := filepath.Join(t.TempDir(), "backup")
 	require.Error(t, command(p.ctx, "backup", "--jobs", copied, "--server", s.base).Run(), "without a key")
 	ask := command(p.ctx, "backup", "--jobs", copied, "--server", s.base)

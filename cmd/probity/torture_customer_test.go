@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -32,11 +33,13 @@ type stubborn struct {
 	singles atomic.Int64 // spent by single verifications
 	asked   atomic.Int64 // single verifications answered
 	jobs    int
+	damaged int                          // of these, that had to be uploaded again
+	given   map[string][sha256.Size]byte // results that were given, by the path that gave them
 }
 
 func newStubborn(c *customer, base string) *stubborn {
 	c.base = base
-	return &stubborn{customer: c, web: &http.Client{Timeout: stubbornTry, Transport: &http.Transport{}}}
+	return &stubborn{customer: c, given: map[string][sha256.Size]byte{}, web: &http.Client{Timeout: stubbornTry, Transport: &http.Transport{}}}
 }
 
 // try sends one request.
@@ -89,8 +92,27 @@ func isStatus(wanted ...int) func(reply) bool {
 	}
 }
 
-// verify has one list verified, and gives its job and its result.
+// verify has one list verified, and gives its job and its result. A job that says that it is damaged is the only one that it does
+// without: it uploads the list again.
 func (s *stubborn) verify(ctx context.Context, t *testing.T, list []byte, look func(bulkJob)) (bulkJob, []byte) {
+	t.Helper()
+	for {
+		j := s.follow(ctx, t, s.upload(ctx, t, list), look)
+		if j.Status == string(store.JobFailed) {
+			require.Equal(t, saysDamaged, j.Error)
+			require.Equal(t, [3]int64{0, 0, j.Unique}, [3]int64{j.Reserved, j.Used, j.Refunded})
+		} else if result, given := s.results(ctx, t, j.ID); given {
+			return j, result
+		} else {
+			s.spent += j.Used
+		}
+		s.damaged++
+		t.Logf("job %s is damaged: %s %s", j.ID, j.Status, j.Error)
+	}
+}
+
+// upload has a list accepted.
+func (s *stubborn) upload(ctx context.Context, t *testing.T, list []byte) bulkJob {
 	t.Helper()
 	s.jobs++
 	key := fmt.Sprintf("job-%d", s.jobs)
@@ -99,22 +121,29 @@ func (s *stubborn) verify(ctx context.Context, t *testing.T, list []byte, look f
 		return s.try(ctx, http.MethodPost, "/v1/verify/bulk", contentType, body, "Idempotency-Key", key)
 	}, isStatus(http.StatusAccepted))
 	require.NoError(t, err)
-	j := jobOf(t, r.body)
+	return jobOf(t, r.body)
+}
+
+// follow looks at a job until it is finished.
+func (s *stubborn) follow(ctx context.Context, t *testing.T, j bulkJob, look func(bulkJob)) bulkJob {
+	t.Helper()
 	for !j.finished() {
-		r, err := s.insist(ctx, "job "+j.ID, func() (reply, error) {
-			return s.try(ctx, http.MethodGet, "/v1/verify/bulk/"+j.ID+"?wait=1", "", nil)
-		}, isStatus(http.StatusOK))
-		require.NoError(t, err)
-		if j = jobOf(t, r.body); j.Status == string(store.JobPaused) {
+		j = s.record(ctx, t, j.ID, "?wait=1")
+		if j.Status == string(store.JobPaused) {
 			_, _ = s.try(ctx, http.MethodPost, "/v1/verify/bulk/"+j.ID+"/resume", "", nil) // the next look tells
 		}
 		look(j)
 	}
-	r, err = s.insist(ctx, "result "+j.ID, func() (reply, error) {
-		return s.try(ctx, http.MethodGet, "/v1/verify/bulk/"+j.ID+"/results", "", nil)
+	return j
+}
+
+func (s *stubborn) record(ctx context.Context, t *testing.T, id, query string) bulkJob {
+	t.Helper()
+	r, err := s.insist(ctx, "job "+id, func() (reply, error) {
+		return s.try(ctx, http.MethodGet, "/v1/verify/bulk/"+id+query, "", nil)
 	}, isStatus(http.StatusOK))
 	require.NoError(t, err)
-	return j, r.body
+	return jobOf(t, r.body)
 }
 
 // judge holds a job against its truth: no row lost, doubled, moved or changed, no verdict that is a lie, and a charge that is

@@ -25,7 +25,7 @@ func newFleetPlant(t *testing.T, k torment, stage uint64) *plant {
 	for n := range 2 {
 		p.addProber(n, hub)
 	}
-	p.kinds = []blow{blowKill, blowKill, blowStop, blowStop, blowTerm, blowReload, blowMemory, blowFiles, blowDiskFail, blowDiskPersist, blowDiskFull,
+	p.kinds = []blow{blowKill, blowKill, blowFlip, blowLose, blowStop, blowStop, blowTerm, blowReload, blowMemory, blowFiles, blowDiskFail, blowDiskPersist, blowDiskFull,
 		blowDiskSlow, blowNames, blowNames, blowNames, blowHalfOpen, blowReset, blowReset, blowRefuse, blowLoris, blowCut, blowCut, blowBreak, blowBreak,
 		blowGossip, blowIsland}
 	return p

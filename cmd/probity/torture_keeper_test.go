@@ -33,6 +33,7 @@ type keeper struct {
 	stopped bool       // by SIGSTOP
 	ending  bool       // it shall not begin again
 	poor    bool       // its next life gets little memory
+	down    []func()   // what happens before its next life
 	lives   int
 	bad     []string // lines of its log that nothing excuses, with what follows them
 	follow  int      // lines that still belong to the last of them
@@ -89,8 +90,14 @@ func (k *keeper) live() bool {
 	}
 	_ = c.Wait() // how it ended is told by its words
 	k.mu.Lock()
+	down := k.down
+	k.cmd, k.stopped, k.down = nil, false, nil
+	k.mu.Unlock()
+	for _, do := range down {
+		do()
+	}
+	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.cmd, k.stopped = nil, false
 	return !k.ending
 }
 
@@ -168,6 +175,17 @@ func (k *keeper) starve() bool {
 	k.poor = true
 	k.mu.Unlock()
 	return k.signal(syscall.SIGKILL)
+}
+
+// killAnd kills the process; do is called before its next life. It reports false when there is no process.
+func (k *keeper) killAnd(do func()) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cmd == nil || k.cmd.Process.Kill() != nil {
+		return false
+	}
+	k.down = append(k.down, do)
+	return true
 }
 
 // noFiles leaves the process a few descriptors more than it has. The returned function gives it back what it had.

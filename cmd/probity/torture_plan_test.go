@@ -60,6 +60,8 @@ const (
 	blowTerm        blow = "SIGTERM"
 	blowReload      blow = "SIGHUP"
 	blowMemory      blow = "SIGKILL, then little memory"
+	blowFlip        blow = "SIGKILL, then a bit of a job's file flips"
+	blowLose        blow = "SIGKILL, then a job's file is gone"
 	blowFiles       blow = "no descriptors"
 	blowDiskFail    blow = "a step of the disk fails"
 	blowDiskPersist blow = "a step of the disk fails, but persists"
@@ -78,7 +80,8 @@ const (
 
 // deadly are the blows that may end a process. None of them comes in the last part of a stage, so that a process lives through
 // what is left, and leaks can be seen.
-var deadly = map[blow]bool{blowKill: true, blowTerm: true, blowMemory: true, blowFiles: true, blowDiskFail: true, blowDiskPersist: true, blowDiskFull: true}
+var deadly = map[blow]bool{blowKill: true, blowTerm: true, blowMemory: true, blowFlip: true, blowLose: true, blowFiles: true, blowDiskFail: true,
+	blowDiskPersist: true, blowDiskFull: true}
 
 // fault is one of a plan.
 type fault struct {

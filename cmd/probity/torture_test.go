@@ -25,14 +25,18 @@ import (
 
 // TestTorture lets everything happen to a server, then to a fleet, that can happen to processes, disks, names and cables, while
 // its customer has one list after another verified. At the end nothing is lost, doubled or changed, the ledger is exact, no
-// receiver saw more than it tolerates, and nothing has leaked. The faults follow from the seed. make torture is the long form.
+// receiver saw more than it tolerates, and nothing has leaked. Files of jobs are damaged too: such a job ends as the others, or says
+// that it is damaged. The faults follow from the seed. make torture is the long form.
 func TestTorture(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it torments real processes; run without -short")
 	}
 	k := newTorment(t)
-	t.Run("serve", func(t *testing.T) { k.torment(t, 1, k.time*2/5, newServePlant) })
-	t.Run("fleet", func(t *testing.T) { k.torment(t, 2, k.time*2/5, newFleetPlant) })
+	t.Run("serve", func(t *testing.T) { k.torment(t, 1, k.time*3/10, newServePlant) })
+	t.Run("fleet", func(t *testing.T) { k.torment(t, 2, k.time*3/10, newFleetPlant) })
+	if k.long { // TestService has the short form
+		t.Run("restore", func(t *testing.T) { k.restore(t, k.time/5) })
+	}
 }
 
 // plant is what is tormented: processes, and the relays between them and the world.
@@ -110,7 +114,7 @@ func newServePlant(t *testing.T, k torment, stage uint64) *plant {
 	admin := hostPort(p.ip(1), 9090)
 	p.keep("serve", admin, append([]string{"serve", "--data", p.data, "--listen", hostPort(p.ip(1), 8080), "--admin-listen", admin, "--disk-floor", "1",
 		"--mail-from", "probe@prober.example", "--egress", p.ip(30) + "=mx.prober.example", "--socks5", p.mails[0].ears.Addr().String()}, p.common()...))
-	p.kinds = []blow{blowKill, blowKill, blowStop, blowStop, blowTerm, blowReload, blowMemory, blowFiles, blowDiskFail, blowDiskPersist, blowDiskFull,
+	p.kinds = []blow{blowKill, blowFlip, blowLose, blowStop, blowStop, blowTerm, blowReload, blowMemory, blowFiles, blowDiskFail, blowDiskPersist, blowDiskFull,
 		blowDiskSlow, blowNames, blowNames, blowNames, blowNames, blowHalfOpen, blowHalfOpen, blowReset, blowReset, blowRefuse, blowLoris}
 	return p
 }
@@ -134,6 +138,7 @@ func (k torment) torment(t *testing.T, stage uint64, lasts time.Duration, grow f
 	beside.Wait()
 	require.NoError(t, pestered)
 	p.job(ctx) // and one more when all is well
+	p.client.review(ctx, p.t)
 	p.requireNoLeak(ctx, quiet)
 	for _, one := range slices.Backward(p.keepers) { // probers first: the coordinator sees them go
 		one.end()
@@ -225,6 +230,9 @@ func (p *plant) hit(ctx context.Context, f fault) {
 		did = at.signal(syscall.SIGHUP)
 	case blowMemory:
 		did = at.starve()
+	case blowFlip, blowLose:
+		at = p.keepers[0]
+		said, did = p.harm(at, f)
 	case blowStop:
 		if did = at.signal(syscall.SIGSTOP); did {
 			rest(ctx, f.lasts)
@@ -390,7 +398,7 @@ func (p *plant) report() {
 	for _, k := range p.keepers {
 		lives += k.lives
 	}
-	p.t.Logf("%s: %d faults, %d lives of %d processes, %d jobs of %d rows, %d singles: %s", p.t.Name(), total, lives, len(p.keepers), p.client.jobs,
-		p.k.rows, p.client.asked.Load(), strings.Join(words, "; "))
+	p.t.Logf("%s: %d faults, %d lives of %d processes, %d jobs of %d rows, %d of them damaged, %d singles: %s", p.t.Name(), total, lives, len(p.keepers),
+		p.client.jobs, p.k.rows, p.client.damaged, p.client.asked.Load(), strings.Join(words, "; "))
 	require.Positive(p.t, total)
 }

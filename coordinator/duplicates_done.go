@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"probity/coordinator/jobfiles"
 	"probity/store"
 )
 
@@ -32,7 +31,7 @@ func (l *live) duplicatesDone(now time.Time, oldest time.Duration) int64 {
 	if !d.at.IsZero() && now.Sub(d.at) < oldest {
 		return d.done
 	}
-	n, err := countDuplicates(l.upload, l.answered)
+	n, err := l.c.countDuplicates(l.job, l.answered)
 	if err == nil {
 		d.done = n
 	} else if !d.failed {
@@ -47,23 +46,7 @@ func (c *Coordinator) tellUncounted(job string, err error) {
 }
 
 // countDuplicates counts the duplicates whose first row is answered, in flat memory.
-func countDuplicates(u *jobfiles.Upload, answered bitset) (done int64, err error) {
-	var firsts []uint32
-	for i := range u.Frames {
-		if firsts, err = u.AppendFirsts(firsts[:0], i); err != nil {
-			return done, err
-		}
-		for _, first := range firsts {
-			if first != 0 && answered.has(first-1) {
-				done++
-			}
-		}
-	}
-	return done, nil
-}
-
-// countDuplicatesAtRest counts those of a job that is not worked on.
-func (c *Coordinator) countDuplicatesAtRest(j *store.Job, answered bitset) (done int64, err error) {
+func (c *Coordinator) countDuplicates(j *store.Job, answered bitset) (done int64, err error) {
 	if j.Duplicates == 0 {
 		return 0, nil
 	}
@@ -71,6 +54,16 @@ func (c *Coordinator) countDuplicatesAtRest(j *store.Job, answered bitset) (done
 	if err != nil {
 		return 0, err
 	}
-	done, err = countDuplicates(u, answered)
+	var firsts []uint32
+	for i := range u.Frames {
+		if firsts, err = u.AppendFirsts(firsts[:0], i); err != nil {
+			break
+		}
+		for _, first := range firsts {
+			if first != 0 && answered.has(first-1) {
+				done++
+			}
+		}
+	}
 	return done, errors.Join(err, u.Close())
 }

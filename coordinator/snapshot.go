@@ -255,7 +255,7 @@ func (r *runner) recall(j *store.Job) error {
 	if err != nil {
 		return err
 	}
-	duplicates, err := r.c.countDuplicatesAtRest(j, answered)
+	duplicates, err := r.c.countDuplicates(j, answered)
 	if err != nil {
 		r.c.tellUncounted(r.id, err)
 	}

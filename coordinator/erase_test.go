@@ -18,7 +18,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
-	"probity/coordinator/jobfiles"
 	"probity/coordinator/sheet"
 	"probity/prober/wire"
 	"probity/store"
@@ -93,21 +92,6 @@ func requireNowhere(t testing.TB, w *world, text string) {
 			require.NotContains(t, strings.ToLower(string(b)), text, "%s", name)
 		}
 	}
-}
-
-// unpackUpload is the text of an upload.
-func unpackUpload(t testing.TB, c *Coordinator, job, name string) (text []byte) {
-	t.Helper()
-	u, err := jobfiles.OpenUpload(c.objects, job, name, c.unpacker)
-	require.NoError(t, err)
-	text = append(text, u.Preamble...)
-	for i := range u.Frames {
-		_, rows, err := u.Unpack(i, nil, nil)
-		require.NoError(t, err)
-		text = append(text, rows...)
-	}
-	require.NoError(t, u.Close())
-	return text
 }
 
 // erase tells in how many jobs the address stood.

@@ -72,16 +72,6 @@ func writeWhole(fs vfs.FS, path string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// readWhole reads a file.
-func readWhole(fs vfs.FS, path string) ([]byte, error) {
-	f, err := fs.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
-}
-
 // errDamaged ends a job and no other.
 var errDamaged = jobfiles.ErrDamaged
 

@@ -34,9 +34,9 @@ func FuzzOldUpload(f *testing.F) {
 	text := []byte("a@x.example\nb@x.example\na@x.example\n")
 	spool := pack.EncodeAll(text, nil)
 	f.Add(spool, oldIndexOf("email\n", oldFrame{raw: len(text), packed: len(spool), rows: 3}), []byte{0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0})
+	fs := vfs.NewMem()
+	c := New(Config{FS: fs})
 	f.Fuzz(func(t *testing.T, spool, index, dups []byte) {
-		fs := vfs.NewMem()
-		c := New(Config{FS: fs})
 		require.NoError(t, fs.MkdirAll("jobs/j", 0o700))
 		require.NoError(t, writeWhole(fs, "jobs/j/"+oldFileSpool, spool))
 		require.NoError(t, writeWhole(fs, "jobs/j/"+oldFileIndex, binary.LittleEndian.AppendUint64(index, xxh3.Hash(index))))
@@ -44,6 +44,7 @@ func FuzzOldUpload(f *testing.F) {
 		if _, err := c.rewriteOldUpload(&store.Job{ID: "j", Rows: 3, Duplicates: 1}, "jobs/j"); err != nil {
 			require.ErrorIs(t, err, errDamaged)
 		}
+		require.NoError(t, fs.RemoveAll("jobs/j"))
 	})
 }
 

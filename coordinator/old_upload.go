@@ -122,6 +122,10 @@ func (c *Coordinator) rewriteOldUpload(j *store.Job, dir string) (name string, e
 		return "", err
 	}
 	defer func() { err = errors.Join(err, spool.Close()) }()
+	info, err := spool.Stat()
+	if err != nil {
+		return "", err
+	}
 	index, err := readOldIndex(disk, disk.PathJoin(dir, oldFileIndex))
 	if err != nil {
 		return "", err
@@ -135,6 +139,9 @@ func (c *Coordinator) rewriteOldUpload(j *store.Job, dir string) (name string, e
 	var packed, rows buffer
 	for i := range index.frames() {
 		f, at, size := index.frame(i)
+		if at < 0 || at > info.Size()-int64(size) {
+			return "", fmt.Errorf("spool: %d bytes, and frame %d has %d at %d: %w", info.Size(), i, size, at, errDamaged)
+		}
 		if err := readFull(spool, packed.grown(size), at); err != nil {
 			return "", fmt.Errorf("spool: %w", err)
 		}

@@ -240,6 +240,16 @@ func (w *world) results(t testing.TB, id string, f Filter) string {
 	return b.String()
 }
 
+// readWhole reads a file.
+func readWhole(fs vfs.FS, path string) ([]byte, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
 // uploadOf is where the upload of a job is.
 func (w *world) uploadOf(t testing.TB, id string) string {
 	t.Helper()

@@ -1,0 +1,296 @@
+package coordinator
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
+
+	"probity/coordinator/jobfiles"
+	"probity/store"
+)
+
+// unpackUpload is the text of an upload.
+func unpackUpload(t testing.TB, c *Coordinator, job, name string) (text []byte) {
+	t.Helper()
+	u, err := jobfiles.OpenUpload(c.objects, job, name, c.unpacker)
+	require.NoError(t, err)
+	text = append(text, u.Preamble...)
+	for i := range u.Frames {
+		_, rows, err := u.Unpack(i, nil, nil)
+		require.NoError(t, err)
+		text = append(text, rows...)
+	}
+	require.NoError(t, u.Close())
+	return text
+}
+
+// makeOld gives a job the files of an older program in place of its upload.
+func makeOld(t testing.TB, w *world, id string) {
+	t.Helper()
+	j, err := w.c.Job(id)
+	require.NoError(t, err)
+	u, err := w.c.openUpload(j)
+	require.NoError(t, err)
+	var spool, dups []byte
+	var frames []oldFrame
+	for i, f := range u.Frames {
+		packed, err := u.Packed(i, nil)
+		require.NoError(t, err)
+		spool = append(spool, packed...)
+		frames = append(frames, oldFrame{raw: int(f.Raw), packed: len(packed), rows: int(f.Rows)})
+		firsts, err := u.AppendFirsts(nil, i)
+		require.NoError(t, err)
+		for _, first := range firsts {
+			dups = binary.LittleEndian.AppendUint32(dups, first)
+		}
+	}
+	index := oldIndexOf(string(u.Preamble), frames...)
+	require.NoError(t, u.Close())
+	for name, b := range map[string][]byte{oldFileSpool: spool, oldFileIndex: binary.LittleEndian.AppendUint64(index, xxh3.Hash(index)), oldFileDups: dups} {
+		require.NoError(t, writeWhole(w.fs, w.c.dir(id)+"/"+name, b))
+	}
+	require.NoError(t, syncDir(w.fs, w.c.dir(id)))
+	_, err = w.store.UpdateJob(id, func(j *store.Job) error { j.Upload = ""; return nil })
+	require.NoError(t, err)
+	require.NoError(t, w.c.objects.Delete(id, j.Upload))
+}
+
+// requireOnlyUpload wants a job to have one upload, which its record names, and no file of an older program.
+func requireOnlyUpload(t testing.TB, w *world, id string) {
+	t.Helper()
+	j, err := w.c.Job(id)
+	require.NoError(t, err)
+	found, err := w.fs.List(w.c.dir(id))
+	require.NoError(t, err)
+	for _, name := range found {
+		require.NotContains(t, []string{oldFileSpool, oldFileIndex, oldFileDups, oldFileErasing}, name)
+		require.False(t, strings.HasSuffix(name, fileNew), name)
+		require.True(t, name == j.Upload || !strings.HasPrefix(name, kindUpload), "%s, and the job names %s", name, j.Upload)
+	}
+	require.Contains(t, found, j.Upload)
+}
+
+// rested is a world with a job that was accepted, before any work on it.
+func rested(t testing.TB, in string) (*world, string) {
+	w := openWorld(t, vfs.NewMem())
+	return w, w.accept(t, in).ID
+}
+
+func TestOldUploadsAreTakenOver(t *testing.T) {
+	in := list(3000, 7)
+	w, id := rested(t, in)
+	makeOld(t, w, id)
+	w.run()
+	j := w.finish(t, id)
+	require.Equal(t, store.JobCompleted, j.State, j.Error)
+	checkResults(t, in, w.results(t, id, Filter{}))
+	requireOnlyUpload(t, w, id)
+	lines := Filter{Form: Form{Format: JSONL}}
+	want := w.results(t, id, lines)
+	makeOld(t, w, id)
+	require.Equal(t, want, w.results(t, id, lines), "of a finished job")
+	requireOnlyUpload(t, w, id)
+	require.NoError(t, w.close(t))
+}
+
+// TestTakingOverMayFailAnywhere fails each durable step of it, unseen and persisted, and cuts the power.
+func TestTakingOverMayFailAnywhere(t *testing.T) {
+	for _, persist := range []bool{false, true} {
+		steps := 0
+		for n, more := int64(1), true; more; n++ {
+			disk := vfs.NewCrashableMem()
+			failing := &faultFS{FS: disk, persist: persist}
+			w := openWorld(t, disk, func(_ *world, c *Config) { c.FS = failing })
+			id := w.accept(t, spelled).ID
+			makeOld(t, w, id)
+			j, err := w.c.Job(id)
+			require.NoError(t, err)
+			failing.left.Store(n)
+			_, err = w.c.takeOverUpload(j)
+			failing.left.Store(-1 << 40)
+			if more = failing.hit.Load() != nil; more {
+				steps++
+				require.ErrorIs(t, err, errDisk)
+			}
+			require.NoError(t, w.store.Close())
+			again := openWorld(t, disk.CrashClone(vfs.CrashCloneCfg{}))
+			again.run()
+			require.Equal(t, spelled, inputOf(again.results(t, again.finish(t, id).ID, Filter{})))
+			requireOnlyUpload(t, again, id)
+			require.NoError(t, again.close(t))
+		}
+		require.Greater(t, steps, 6)
+	}
+}
+
+// TestAnErasureOfAnOlderProgramEnds: it had written its files and its marker.
+func TestAnErasureOfAnOlderProgramEnds(t *testing.T) {
+	for _, renamed := range []bool{false, true} {
+		w := openWorld(t, vfs.NewMem())
+		w.run()
+		id := w.finish(t, w.accept(t, spelled).ID).ID
+		makeOld(t, w, id)
+		dir := w.c.dir(id) + "/"
+		was := map[string][]byte{}
+		for _, name := range []string{oldFileSpool, oldFileIndex, fileResults} {
+			b, err := readWhole(w.fs, dir+name)
+			require.NoError(t, err)
+			was[name] = b
+		}
+		_, err := w.erase(t.Context(), wanted)
+		require.NoError(t, err)
+		makeOld(t, w, id)
+		for name, b := range was {
+			if name != fileResults && (name != oldFileSpool || !renamed) {
+				require.NoError(t, w.fs.Rename(dir+name, dir+name+fileNew))
+			}
+			if name != oldFileSpool || !renamed {
+				require.NoError(t, writeWhole(w.fs, dir+name, b))
+			}
+		}
+		require.NoError(t, writeWhole(w.fs, dir+oldFileErasing, []byte("the files ending in .new are whole\n")))
+		require.NoError(t, w.c.endErasures(t.Context()))
+		require.Equal(t, spelledErased, inputOf(w.results(t, id, Filter{})))
+		requireOnlyUpload(t, w, id)
+		require.NoError(t, w.close(t))
+	}
+}
+
+// TestAFlippedBitOfOldFilesEndsThatJobAlone: what is taken over is what was there, or that job fails and says so.
+func TestAFlippedBitOfOldFilesEndsThatJobAlone(t *testing.T) {
+	in := list(600, 9)
+	w, id := rested(t, in)
+	j, err := w.c.Job(id)
+	require.NoError(t, err)
+	want := unpackUpload(t, w.c, id, j.Upload)
+	makeOld(t, w, id)
+	dir, rng, damaged := w.c.dir(id)+"/", rand.New(rand.NewPCG(5, 6)), map[string]int{}
+	j, err = w.c.Job(id)
+	require.NoError(t, err)
+	for _, name := range []string{oldFileSpool, oldFileIndex, oldFileDups} {
+		whole, err := readWhole(w.fs, dir+name)
+		require.NoError(t, err)
+		for range 300 {
+			b, bit := slices.Clone(whole), rng.IntN(8*len(whole))
+			b[bit/8] ^= 1 << (bit % 8)
+			require.NoError(t, writeWhole(w.fs, dir+name, b))
+			object, err := w.c.rewriteOldUpload(j, w.c.dir(id))
+			if err != nil {
+				require.ErrorIs(t, err, errDamaged, "%s, bit %d", name, bit)
+				damaged[name]++
+				continue
+			}
+			require.Equal(t, want, unpackUpload(t, w.c, id, object), "%s, bit %d", name, bit)
+			require.NoError(t, w.c.objects.Delete(id, object))
+		}
+		require.NoError(t, writeWhole(w.fs, dir+name, whole))
+	}
+	require.Greater(t, damaged[oldFileDups], 250, "another earlier row passes for the first one")
+	writeAt(t, w.fs, dir+oldFileDups, []byte{0xff, 0xff, 0xff, 0xff}, 4*77)
+	good := w.accept(t, in)
+	w.run()
+	require.Equal(t, store.JobCompleted, w.finish(t, good.ID).State)
+	j = w.finish(t, id)
+	require.Equal(t, store.JobFailed, j.State)
+	require.Equal(t, saysDamaged, j.Error)
+	require.NoError(t, w.close(t))
+}
+
+// TestAFlippedBitOfAnUploadEndsItsJobAlone flips bits of uploads: their jobs end as others do, or fail and say why.
+func TestAFlippedBitOfAnUploadEndsItsJobAlone(t *testing.T) {
+	in := list(300, 3)
+	w := openWorld(t, vfs.NewMem())
+	rng, ids, failed := rand.New(rand.NewPCG(3, 4)), []string{}, 0
+	for range 40 {
+		id := w.accept(t, in).ID
+		path := w.uploadOf(t, id)
+		b, err := readWhole(w.fs, path)
+		require.NoError(t, err)
+		bit := rng.IntN(8 * len(b))
+		b[bit/8] ^= 1 << (bit % 8)
+		require.NoError(t, writeWhole(w.fs, path, b))
+		ids = append(ids, id)
+	}
+	good := w.accept(t, in)
+	w.run()
+	for _, id := range ids {
+		if j := w.finish(t, id); j.State == store.JobFailed {
+			require.Equal(t, saysDamaged, j.Error)
+			failed++
+			continue
+		}
+		checkResults(t, in, w.results(t, id, Filter{}))
+	}
+	require.Greater(t, failed, 35)
+	require.Equal(t, store.JobCompleted, w.finish(t, good.ID).State)
+	require.NoError(t, w.close(t))
+}
+
+// TestWhatNoRecordNamesIsSwept: at a start, each hour, and when work on a job begins.
+func TestWhatNoRecordNamesIsSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, vfs.NewMem())
+		litter := func(id string) {
+			p, err := w.c.objects.Create(id, kindUpload)
+			require.NoError(t, err)
+			_, err = p.Write([]byte("what a crash left"))
+			require.NoError(t, errors.Join(err, p.Commit()))
+			_, err = w.c.objects.Create(id, kindUpload) // unfinished
+			require.NoError(t, err)
+		}
+		w.run()
+		w.prober.how = stubborn
+		done, running := w.finish(t, w.accept(t, "email\na@x.example\n").ID).ID, w.accept(t, "email\nb@busy.example\n").ID
+		time.Sleep(time.Minute)
+		litter(done)
+		litter(running)
+		time.Sleep(houseEvery + time.Minute)
+		requireOnlyUpload(t, w, done)
+		_, err := w.c.Pause(running)
+		require.NoError(t, err)
+		synctest.Wait()
+		requireOnlyUpload(t, w, running)
+		litter(done)
+		require.NoError(t, w.close(t))
+		again := openWorld(t, w.fs)
+		again.run()
+		synctest.Wait()
+		requireOnlyUpload(t, again, done)
+		require.NoError(t, again.close(t))
+	})
+}
+
+// TestAReaderFollowsAnErasure: it has read the job's record before, and finds the new upload; one that had the old one open reads on.
+func TestAReaderFollowsAnErasure(t *testing.T) {
+	w := openWorld(t, vfs.NewMem())
+	w.run()
+	j := w.finish(t, w.accept(t, spelled).ID)
+	old, err := w.c.openUpload(j)
+	require.NoError(t, err)
+	_, err = w.erase(t.Context(), wanted)
+	require.NoError(t, err)
+	require.NotEqual(t, w.c.dir(j.ID)+"/"+j.Upload, w.uploadOf(t, j.ID))
+	_, text, err := old.Unpack(0, nil, nil)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "1,"+wanted)
+	require.NoError(t, old.Close())
+	now, err := w.c.openUpload(j)
+	require.NoError(t, err)
+	_, text, err = now.Unpack(0, nil, nil)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "1,"+wanted)
+	require.NoError(t, now.Close())
+	require.NoError(t, w.c.objects.Delete(j.ID, w.uploadOf(t, j.ID)[len(w.c.dir(j.ID))+1:]))
+	require.Error(t, w.c.Results(t.Context(), j.ID, Filter{Form: Form{Format: JSONL}}, io.Discard), "a lost upload is an error")
+	require.NoError(t, w.close(t))
+}

@@ -10,68 +10,26 @@ import (
 )
 
 // SetAlone stops this node's work, or lets it go on: a node that has lost its coordinator opens no connection and begins no
-// transaction, not even for a retry of its own. What was sent is heard to its end, and what somebody waits for goes on waiting.
+// transaction, not even for a retry of its own. What was sent is heard: at narrow routes, which another source may have next, for
+// timing.HangUp, and elsewhere to its end. What somebody waits for goes on waiting.
 func (p *Prober) SetAlone(alone bool) {
+	now := time.Now()
 	if alone {
-		p.slots.close(true)
+		p.slots.close(now)
+		p.afterHangUp(p.hangUpAlone)
 		return
 	}
-	p.abandonNarrow()
-	p.slots.close(false)
-	now := time.Now()
+	// Another source may have had a narrow route meanwhile, and nobody says what it has used of the hour until new rows come. The
+	// domains of a provider with tenants may have another source now.
+	for _, l := range p.allLanes() {
+		if l.provider.Kind != engine.KindWide {
+			p.dropUnasked(l)
+		}
+	}
+	p.slots.close(time.Time{})
 	for l := p.slots.next(); l != nil; l = p.slots.next() {
 		l.kicked(now)
 	}
-}
-
-// abandonNarrow drops what waits at narrow routes for nobody's sake, such as rows of a lost coordinator whose decoy was not asked
-// yet. Another source may have had the route meanwhile, and nobody says what it has used of the hour until new rows come. Rows of
-// a provider with tenants are dropped as well: their domains may have another source now.
-func (p *Prober) abandonNarrow() {
-	for _, l := range p.allLanes() {
-		if l.provider.Kind == engine.KindWide {
-			continue
-		}
-		for _, waits := range l.waiting() {
-			if p.flight.abandon(waits) {
-				p.rows.Add(-1)
-			}
-		}
-	}
-}
-
-// waiting lists the probes in the lane that no session has.
-func (l *lane) waiting() (all []*probe) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	of := func(q *list) {
-		for p := q.first; p != nil; p = p.next {
-			all = append(all, p)
-		}
-	}
-	for _, pl := range l.places {
-		for who := range pl.queues {
-			of(&pl.queues[who])
-		}
-		of(&pl.decoy.waiting)
-	}
-	for _, g := range l.groups {
-		of(&g.again)
-	}
-	return all
-}
-
-// close closes the slots, or opens them.
-func (s *slots) close(shut bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.shut = shut
-}
-
-func (s *slots) closed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.shut
 }
 
 // Asks lists the identities that work is sent to: those that take lanes.

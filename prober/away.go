@@ -29,6 +29,14 @@ func (a away) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
+// SetLinger does, too.
+func (a away) SetLinger(seconds int) error {
+	if c, ok := a.Conn.(interface{ SetLinger(int) error }); ok {
+		return c.SetLinger(seconds)
+	}
+	return errors.ErrUnsupported
+}
+
 // stepAway leaves the turnstile until back is called, where the host is far. While singles press it does not: they would meet
 // all who come back.
 func (s *session) stepAway() (back func()) {

@@ -68,13 +68,16 @@ func (s *session) permitted(a netip.Addr) bool {
 func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fault) {
 	cfg := &s.lane.prober.cfg
 	d := smtp.Dialer{Local: s.from.Local, SOCKS5: s.from.proxy(cfg.SOCKS5), AllowPrivate: cfg.AllowPrivate, Dial: cfg.Dial}
-	ctx, cancel := context.WithTimeout(ctx, cfg.Connect)
+	dialing, cancel := context.WithTimeout(ctx, cfg.Connect)
 	defer cancel()
 	s.dialled, s.began = true, time.Now()
 	s.lane.prober.metrics.connections.Inc()
 	back := s.stepAway()
-	conn, f := d.DialContext(ctx, netip.AddrPortFrom(addr, cfg.Port))
+	conn, f := d.DialContext(dialing, netip.AddrPortFrom(addr, cfg.Port))
 	back()
+	if ctx.Err() != nil {
+		return conn, f // we gave up, which says nothing of the source
+	}
 	now := time.Now()
 	if s.from.health.connected(f.None(), s.lane.key.route, now) {
 		cfg.Log.Warn("a source cannot connect, or can again; while it cannot, one connection in a while tries", "egress", s.from.name, "connects", f.None())

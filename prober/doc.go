@@ -43,6 +43,8 @@
 //     those that wait for a far host's reply are not among them (away.go).
 //  9. A node that is told to stand alone (SetAlone) opens no connection and begins no transaction until it is told otherwise,
 //     not even for a retry of its own; then it has forgotten what waited at narrow routes for rows that went home (alone.go).
+//     A session at a narrow route that its rows' caller, or the lease, has left is reset after timing.HangUp, whatever it waits for
+//     (handover.go): another source may ask there then.
 //     A source that cannot connect anywhere sends one canary in a while and nothing else: to whom
 //     it has reached last, if it may (canary.go): never where the suppress list or the table forbid. What may be our own outage costs jobs time, not verdicts: a host that refuses is
 //     tried again after a second, and rows whose failure is doubtful are put off by the schedule, twice at the most.

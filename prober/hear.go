@@ -30,9 +30,12 @@ func (s *session) ask(ctx context.Context) bool {
 	if s.took(now.Sub(began), len(s.asks)-len(o.NoUTF8)) {
 		l.ringAll(s.group)
 	}
-	l.kick(now)
-	l.mu.Unlock()
 	l.prober.metrics.heard(len(s.asks), len(s.seen))
+	s.asks = s.asks[:0]
+	if !s.severed {
+		l.kick(now)
+	}
+	l.mu.Unlock()
 	for _, f := range h.facts {
 		if err := l.prober.cfg.Cache.PutFact(f.domain, f.host, &f.fact); err != nil {
 			l.prober.cfg.Log.Error("a decoy fact was not kept", "error", err)
@@ -171,7 +174,7 @@ func (h *hearing) internalOrUsedUp(f smtp.Fault) {
 	if f.Reply.Code != 0 {
 		h.out = h.l.act(s, f.Reply, s.classify(f.Reply), h.now, h.out)
 	}
-	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt {
+	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt && !s.severed {
 		s.group.batch = max(1, len(s.asks)/2)
 		if len(s.asks) == 1 && s.asks[0].p != nil {
 			s.asks[0].p.ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.group.host, At: h.now})
@@ -211,7 +214,7 @@ func (h *hearing) answers() {
 		s.proceed()
 		h.l.backoff = 0
 		delete(h.l.mute, s.group.host)
-	} else if s.conn.Botched() {
+	} else if s.conn.Botched() && !s.severed {
 		h.l.retreat(h.l.scaled(minBackoff), h.l.scaled(maxBackoff), h.now)
 		h.mute()
 	}
@@ -343,7 +346,7 @@ func (h *hearing) unanswered(told []bool) {
 	s, f := h.s, h.o.Fault
 	whole := len(s.seen) == 0 && !s.progress && s.conn.Extensions().Pipelining
 	silent := h.firstSilent(told)
-	if n := h.answered(told); !f.None() && n > 0 && !h.refusedAtMail() {
+	if n := h.answered(told); !f.None() && f.Event != engine.EventInternal && n > 0 && !h.refusedAtMail() {
 		s.group.batch, s.group.bore = n, n
 	}
 	if f.Event == engine.EventOutOfStep {

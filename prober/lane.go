@@ -37,9 +37,10 @@ type lane struct {
 	opened   turns                    // of connections
 	held     int                      // probes in queues, waiting for decoys, or being asked
 	sessions int
-	idlers   int  // sessions that wait for more
-	starved  bool // some group has no connection to be had: long sessions give way
-	hungry   bool // and a single waits in it
+	working  []*session // those of them that have begun, in no order
+	idlers   int        // sessions that wait for more
+	starved  bool       // some group has no connection to be had: long sessions give way
+	hungry   bool       // and a single waits in it
 	far      distance
 	echoes   echoes
 

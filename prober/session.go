@@ -37,7 +37,13 @@ type session struct {
 	answered bool   // and some of its group
 	accepted map[string]bool
 
-	wake   chan struct{}
+	wake chan struct{}
+	// Guarded by the lane's mutex:
+	cut     context.CancelFunc // ends it at once; nil before it begins and after its end
+	severed bool               // it was: see hangUp
+	seat    int                // its index among those that work
+	turn    *turn              // it waits at the turnstile
+
 	canary time.Time // of a source that rested everywhere when it began: when the next one may go
 	leave  bool      // the next take finds nothing
 	inside bool      // of the turnstile
@@ -60,15 +66,18 @@ func newSession(l *lane, g *group, who priority) *session {
 		accepted: map[string]bool{}, transactions: l.prober.spare.transactions()}
 }
 
-// run is the session's life: connect, ask, take leave. soft ends when the node stops, hard when it can wait no longer.
+// run is the session's life: connect, ask, take leave. soft ends when the node stops, hard when it can wait no longer, as does cut.
 func (s *session) run(soft, hard context.Context) {
-	defer s.end()
-	if soft.Err() != nil || !s.pass(soft) {
-		return
-	}
+	hard, cut := context.WithCancel(hard)
+	defer cut()
 	s.lane.mu.Lock()
+	s.lane.begins(s, cut)
 	s.far = s.lane.isFar()
 	s.lane.mu.Unlock()
+	defer s.end()
+	if soft.Err() != nil || !s.pass(soft) || s.lane.prober.slots.closed() {
+		return
+	}
 	began := time.Now()
 	if !s.connect(hard) {
 		return
@@ -83,7 +92,7 @@ func (s *session) run(soft, hard context.Context) {
 	}
 	s.stepOut()
 	s.lane.leaves(s)
-	s.quit()
+	s.quit(hard)
 }
 
 // pass takes the session through the turnstile, before whatever keeps the processor busy. False when ctx ended first.
@@ -102,9 +111,13 @@ func (s *session) pass(ctx context.Context) bool {
 		ts.hurry(t)
 	}
 	s.group.outside = append(s.group.outside, t)
+	if s.turn = t; s.severed {
+		ts.hurry(t)
+	}
 	l.mu.Unlock()
 	s.inside = ts.wait(ctx, t)
 	l.mu.Lock()
+	s.turn = nil
 	s.group.outside = slices.DeleteFunc(s.group.outside, func(other *turn) bool { return other == t })
 	l.mu.Unlock()
 	return s.inside
@@ -118,9 +131,9 @@ func (s *session) stepOut() {
 	}
 }
 
-// quit takes leave even while the node stops: an open connection would count against us at the peer.
-func (s *session) quit() {
-	ctx, cancel := context.WithTimeout(context.Background(), quitTime)
+// quit takes leave, until it can wait no longer: an open connection would count against us at the peer.
+func (s *session) quit(hard context.Context) {
+	ctx, cancel := context.WithTimeout(hard, quitTime)
 	defer cancel()
 	s.conn.Quit(ctx)
 }
@@ -172,7 +185,7 @@ func (s *session) next(ctx context.Context) bool {
 
 // over reports a connection that takes no more. The lane's mutex is held.
 func (s *session) over(now time.Time) bool {
-	return s.leave || s.used.sent > 0 && s.from.resting(now) || s.lane.prober.slots.closed() || s.yields() || s.used.sent >= maxSent
+	return s.leave || s.severed || s.used.sent > 0 && s.from.resting(now) || s.lane.prober.slots.closed() || s.yields() || s.used.sent >= maxSent
 }
 
 // maxSent is how many recipients a connection carries where the receiver names no limit. smtp bounds the bytes of a session;
@@ -252,11 +265,17 @@ func (s *session) rest(ctx context.Context, wait time.Duration) bool {
 // end gives the connection's place back and lets the others go on.
 func (s *session) end() {
 	s.stepOut()
-	s.lane.prober.spare.putTransactions(&s.transactions)
 	p, l, now := s.lane.prober, s.lane, time.Now()
 	if s.dest != nil {
 		s.dest.closed(now)
 		p.dests.release(s.dest)
+	}
+	l.mu.Lock()
+	l.ends(s)
+	l.mu.Unlock()
+	p.spare.putTransactions(&s.transactions)
+	if s.severed {
+		p.dropUnasked(l) // what it asked is in the queue again
 	}
 	l.mu.Lock()
 	if s.dialled {

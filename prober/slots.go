@@ -1,13 +1,16 @@
 package prober
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // slots are the connections that this node may have open over all lanes. A tenth of them bulk leaves to singles.
 type slots struct {
 	mu      sync.Mutex // guards what follows
 	size    int
 	used    int
-	shut    bool                    // nobody may take one: see Prober.SetAlone
+	shut    time.Time               // since when nobody may take one (see Prober.SetAlone); zero: they may
 	waiting [priorities]ring[*lane] // each lane at most once a priority
 }
 
@@ -49,7 +52,7 @@ func (s *slots) next() *lane {
 
 // room is how many slots a priority may fill.
 func (s *slots) room(who priority) int {
-	if s.shut {
+	if !s.shut.IsZero() {
 		return 0
 	}
 	if who.isBulk() {
@@ -69,4 +72,24 @@ func (s *slots) inUse() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.used
+}
+
+// close closes the slots, or opens them with the zero time.
+func (s *slots) close(since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shut = since
+}
+
+func (s *slots) closed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.shut.IsZero()
+}
+
+// closedFor reports that they have been closed for at least so long.
+func (s *slots) closedFor(least time.Duration, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.shut.IsZero() && now.Sub(s.shut) >= least
 }

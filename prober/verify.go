@@ -269,7 +269,7 @@ func (v *verification) collect(ctx context.Context, hold time.Duration) {
 		case <-holding.C:
 			v.abandon()
 		case <-ctx.Done():
-			v.abandon()
+			v.callHome()
 		case <-v.p.stop:
 			v.abandon()
 		}

@@ -19,6 +19,6 @@
 //     All of them are of Config; a server that passes one is out of step.
 //  6. What came before TLS counts for nothing after it (RFC 3207 section 4.2); bytes behind the reply to STARTTLS botch the session.
 //  7. Quit and Close return only when the server has closed its side too, or after a bounded wait: the server has then
-//     counted us out before another connection takes the place.
+//     counted us out before another connection takes the place. Once the context has ended Quit and Open reset the connection.
 //  8. A text that came before in the session costs no allocation: Reply.Lines is then shared, and must not be changed.
 package smtp

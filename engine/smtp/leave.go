@@ -14,34 +14,44 @@ import (
 // maxLeftover is how much a server may still say once we have taken leave.
 const maxLeftover = 64 << 10
 
-// Quit takes leave: QUIT, then a bounded wait for 221 and for the server's close. A botched session is closed without a word.
-// When it returns, the connection is closed.
+// Quit takes leave: QUIT, then a bounded wait for 221 and for the server's close. A botched session is closed without a word. Once ctx
+// has ended the connection is reset without any wait. When Quit returns, it is closed.
 func (s *Session) Quit(ctx context.Context) {
-	if s.botched {
-		s.Close()
-		return
+	defer s.begin(ctx, 0)()
+	said := false
+	if !s.botched && ctx.Err() == nil {
+		s.out = append(s.out[:0], "QUIT\r\n"...)
+		_, f := s.command(engine.StageQuit, s.cfg.Timeouts.Quit)
+		said = f.None()
 	}
-	end := s.begin(ctx, 0)
-	s.out = append(s.out[:0], "QUIT\r\n"...)
-	_, f := s.command(engine.StageQuit, s.cfg.Timeouts.Quit)
-	end()
-	s.leave(f.None())
+	s.leave(said)
 }
 
 // Close closes our side, waits boundedly for the server to close its own, and then lets go of the connection.
 // A server that counts our connections has then counted this one out.
 func (s *Session) Close() {
+	defer s.begin(context.Background(), 0)()
 	s.leave(false)
 }
 
-// leave closes. The server's close is waited for where there is a reason to expect it: it said 221, or can see our half-close.
+// leave closes. The server's close is waited for where there is a reason to expect it: it said 221, or can see our half-close. Where
+// the call is over, nothing that was sent is to arrive later either: what a half-open connection still holds is dropped.
 func (s *Session) leave(expected bool) {
 	s.botched = true
 	_ = s.raw.SetDeadline(time.Now().Add(s.cfg.Timeouts.Linger))
-	if c, ok := s.raw.(interface{ CloseWrite() error }); ok && c.CloseWrite() == nil || expected {
+	if s.ctx.Err() == nil && (s.closeWrite() || expected) {
 		_, _ = io.Copy(io.Discard, io.LimitReader(s.raw, maxLeftover))
 	}
+	if c, ok := s.raw.(interface{ SetLinger(int) error }); ok && s.ctx.Err() != nil {
+		_ = c.SetLinger(0)
+	}
 	_ = s.raw.Close()
+}
+
+// closeWrite ends our half of the stream; false where that cannot be done.
+func (s *Session) closeWrite() bool {
+	c, ok := s.raw.(interface{ CloseWrite() error })
+	return ok && c.CloseWrite() == nil
 }
 
 // isTimeout reports a deadline that passed.

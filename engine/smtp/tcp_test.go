@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 
 	"probity/engine"
@@ -44,6 +46,45 @@ func TestOverTCP(t *testing.T) {
 	s.Quit(t.Context())
 	if err := <-sawEnd; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestGivingUpResets: a server that we wait for no longer is told at once, and gets nothing more of what was sent.
+func TestGivingUpResets(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skip("no loopback:", err)
+	}
+	defer ln.Close()
+	asked, sawEnd := make(chan struct{}), make(chan error, 1)
+	go func() {
+		conn, err := ln.Accept()
+		if err == nil {
+			defer conn.Close()
+			_, _ = io.WriteString(conn, "220 mx\r\n")
+			_, err = bufio.NewReader(conn).ReadString('\n')
+			close(asked)
+		}
+		if err == nil {
+			_, err = conn.Read(make([]byte, 1))
+		}
+		sawEnd <- err
+	}()
+	conn, err := dialFrom(t.Context(), netip.MustParseAddr("127.0.0.1"), "tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	go func() {
+		<-asked
+		giveUp()
+	}()
+	if s, f := Open(ctx, conn, Config{EHLO: "probe.example.net"}, "mx"); s != nil || f.Event != engine.EventInternal {
+		t.Error(describe(f))
+	}
+	if err := <-sawEnd; !errors.Is(err, syscall.ECONNRESET) {
+		t.Error("the server saw", err)
 	}
 }
 

@@ -11,5 +11,5 @@ const (
 	Handover  = 10 * time.Second // a narrow route rests so long when its owner changes: who had it hangs up meanwhile
 	Settling  = 5 * time.Second  // after a start: who owned a narrow route before may not be attached to yet
 	Retry     = 3 * time.Second  // the longest wait before a stream is tried again
-	HangUp    = 10 * time.Second // sessions may take so long to finish what they have sent
+	HangUp    = 10 * time.Second // sessions may take so long to finish what they have sent; then their connections are reset
 )

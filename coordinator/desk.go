@@ -181,6 +181,8 @@ func (d *desk) hold(f *flight, held wire.Held) {
 		f.q.held.Until = held.Until
 	}
 	f.held = held
+	f.l.enlist(f.q, time.Now())
+	d.poke()
 }
 
 // landed frees the room of a chunk. Its class pauses for as long as the prober says.
@@ -292,7 +294,11 @@ func (l *live) enlist(q *queue, now time.Time) {
 	if len(q.ready) == 0 || q.lined || q.out >= q.depth || q.until.After(now) {
 		return
 	}
-	if q.out > 0 && q.asked >= inHand*l.c.window(q.class) {
+	asked := q.asked
+	if q.class == classTail {
+		asked -= q.held.Rows // others of its routes have budgets of their own
+	}
+	if q.out > 0 && asked >= inHand*l.c.window(q.class) {
 		return // more would only wait at the prober
 	}
 	q.lined = true

@@ -37,12 +37,19 @@ func (c *Coordinator) sourcesOf(p *engine.Provider) int {
 	return 1
 }
 
+// tailWindow is the window of the tail for the prober of this process. Each of its rows may be a route of its own, which takes some
+// kilobytes at the prober while it waits there for a connection.
+const tailWindow = wire.MaxRows
+
 // window is how many rows of a class its budgets take in about a minute, were half of them refused; as many as anyone may ask
-// for the tail, which is many routes, and where nobody says how many identities there are.
+// where nobody says how many identities there are.
 func (c *Coordinator) window(class string) int {
 	p := c.providerOf(class)
-	if _, ok := c.cfg.Prober.(sourced); !ok || p == nil {
+	if _, ok := c.cfg.Prober.(sourced); !ok {
 		return maxAsked
+	}
+	if p == nil {
+		return tailWindow
 	}
 	rows, sources := maxAsked, c.sourcesOf(p)
 	if n := p.Limits.RecipientsPerMinute; n > 0 {

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -49,7 +50,34 @@ func TestLongestGoesFirst(t *testing.T) {
 	for _, class := range order {
 		went[class]++
 	}
-	require.Equal(t, map[string]int{"mx.slow.example": 1, "orange": 1, "google": 2, "tail": 3}, went)
+	require.Equal(t, map[string]int{"mx.slow.example": 1, "orange": 1, "google": 2, "tail": 2}, went)
+}
+
+// TestTailGoesOnBesideSpentBudgets: so many rows of the tail wait at a prober, not counting those that no budget lets it ask; there
+// are as many budgets as routes.
+func TestTailGoesOnBesideSpentBudgets(t *testing.T) {
+	c := New(Config{Prober: eight{}, Table: engine.DefaultTable()})
+	l := &live{c: c, queues: map[string]*queue{}, paces: map[string]*classPace{}}
+	c.desk.add(l, slices.Repeat([]chunk{{class: classTail, rows: wire.MaxRows}}, 5))
+	c.desk.enter(l)
+	pick := func() (all []picked) {
+		for next, _ := c.desk.pick(time.Now()); next.l != nil; next, _ = c.desk.pick(time.Now()) {
+			all = append(all, next)
+		}
+		return all
+	}
+	first := pick()
+	require.Len(t, first, inHand)
+	f := &flight{l: l, q: first[0].q, chunk: first[0].c, span: first[0].span}
+	c.desk.hold(f, wire.Held{Rows: wire.MaxRows / 2})
+	require.Len(t, pick(), 1)
+	require.Empty(t, pick())
+	c.desk.hold(f, wire.Held{})
+	require.Empty(t, pick(), "they are asked now")
+	c.desk.answered(f, wire.MaxRows)
+	require.Empty(t, pick(), "two chunks are there still")
+	c.desk.answered(&flight{l: l, q: first[1].q, chunk: first[1].c, span: first[1].span}, 1)
+	require.Len(t, pick(), 1)
 }
 
 // TestLongBacklogIsSteady says of which classes the rows keep their budgets busy for a day, those of all jobs counted and of a

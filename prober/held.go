@@ -15,43 +15,41 @@ func (v *verification) countHeld(now time.Time) {
 		return
 	}
 	v.counted = now
-	waits := map[*lane][]*probe{}
+	if v.waits == nil {
+		v.waits = map[*lane]time.Time{}
+	}
+	defer clear(v.waits) // it shall keep no lane
+	was := v.held
+	v.held = wire.Held{}
 	for _, pr := range v.probes {
 		if pr == nil {
 			continue
 		}
-		if l := pr.lane.Load(); l != nil {
-			waits[l] = append(waits[l], pr)
-		}
-	}
-	was := v.held
-	v.held = wire.Held{}
-	for l, probes := range waits {
-		until := l.later(v.who, now)
-		if until.IsZero() {
+		l := pr.lane.Load()
+		if l == nil {
 			continue
 		}
-		v.held.Rows += l.countQueued(probes)
+		until, known := v.waits[l]
+		if !known {
+			until = l.later(v.who, now)
+			v.waits[l] = until
+		}
+		if until.IsZero() || !l.queues(pr) {
+			continue
+		}
+		v.held.Rows++
 		if v.held.Until.IsZero() || until.Before(v.held.Until) {
 			v.held.Until = until
 		}
-	}
-	if v.held.Rows == 0 {
-		v.held.Until = time.Time{}
 	}
 	if v.held != was && len(v.part) == 0 {
 		v.emit(wire.Results{Job: v.b.Job, Chunk: v.b.Chunk, Epoch: v.b.Epoch, Held: v.held})
 	}
 }
 
-// countQueued counts the probes that no session has.
-func (l *lane) countQueued(probes []*probe) (n int) {
+// queues reports a probe that no session has.
+func (l *lane) queues(p *probe) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, p := range probes {
-		if p.in != nil {
-			n++
-		}
-	}
-	return n
+	return p.in != nil
 }

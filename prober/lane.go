@@ -97,9 +97,7 @@ const (
 
 func newLane(p *Prober, k laneKey, provider *engine.Provider, e *egress, now time.Time) *lane {
 	l := &lane{
-		prober: p, key: k, provider: provider, egress: e, notBefore: p.quietUntil(provider.Limits),
-		groups: map[string]*group{}, places: map[placeKey]*place{},
-	}
+		prober: p, key: k, provider: provider, egress: e, notBefore: p.quietUntil(provider.Limits)}
 	table := p.table.Load()
 	if l.shared = provider.ID == table.Unknown.ID; !l.shared {
 		l.sites = map[netip.Addr]*site{}

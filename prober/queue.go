@@ -169,13 +169,13 @@ func (l *lane) placeOf(ev *engine.Evidence, host string) *place {
 	g := l.groups[key]
 	if g == nil {
 		g = &group{key: key, host: host}
-		l.groups[key] = g
+		set(&l.groups, key, g)
 	}
 	k.domain = strings.Clone(k.domain) // it outlives the row, whose text others share
 	pl := &place{domain: k.domain, host: host, group: g}
 	g.places++
 	g.domain = k.domain
-	l.places[k] = pl
+	set(&l.places, k, pl)
 	return pl
 }
 
@@ -251,14 +251,18 @@ func (l *lane) tidy(pl *place) {
 	if l.places[k] != pl {
 		return
 	}
-	delete(l.places, k)
+	if delete(l.places, k); len(l.places) == 0 {
+		l.places = nil // of 50,000 lanes, few have more than one
+	}
 	pl.group.places--
 	l.tidyGroup(pl.group)
 }
 
 func (l *lane) tidyGroup(g *group) {
 	if g.places == 0 && g.sessions == 0 && g.ready == [priorities]bool{} && !g.blocked && l.groups[g.key] == g {
-		delete(l.groups, g.key)
+		if delete(l.groups, g.key); len(l.groups) == 0 {
+			l.groups = nil
+		}
 		l.hangsUp(g)
 	}
 }

@@ -471,7 +471,7 @@ func TestSiteIsForgotten(t *testing.T) {
 		var groups []*group
 		for i := range 10 {
 			g := &group{key: fmt.Sprint(i), at: here, found: time.Now()}
-			l.groups[g.key] = g
+			set(&l.groups, g.key, g)
 			l.call(g, bulk)
 			l.call(g, bulk)
 			l.call(g, single)
@@ -501,7 +501,7 @@ func TestConnectionsLeftToSingles(t *testing.T) {
 		waits := func(key string, who priority) *group {
 			g := &group{key: key, at: at, found: now}
 			g.queued[who] = 1
-			l.groups[key] = g
+			set(&l.groups, key, g)
 			l.call(g, who)
 			return g
 		}
@@ -597,14 +597,14 @@ func TestOutdatedCustomer(t *testing.T) {
 		s.group.idle, s.site.idle, l.idlers = []*session{s}, []*session{s}, 1
 		g := &group{key: "g", host: "mx0.big.example", at: at, found: now.Add(-siteLife), places: 1}
 		g.queued[bulk] = 1
-		l.groups["g"] = g
+		set(&l.groups, "g", g)
 		l.call(g, bulk)
 		require.False(t, l.lend(g, bulk, now))
 		require.Nil(t, l.next(s, now))
 		require.True(t, g.finding, "it is looked up")
 		g = &group{key: "fresh", host: "mx0.big.example", at: at, found: now, places: 1}
 		g.queued[bulk] = 1
-		l.groups["fresh"] = g
+		set(&l.groups, "fresh", g)
 		l.call(g, bulk)
 		require.Equal(t, g, s.group, "it was lent at once")
 		require.Zero(t, l.idlers)

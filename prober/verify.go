@@ -55,7 +55,8 @@ type verification struct {
 	breathed time.Time // last
 	sent     time.Time // the last part
 	held     wire.Held
-	counted  time.Time // when held was
+	counted  time.Time           // when held was
+	waits    map[*lane]time.Time // of countHeld, until when
 
 	same  sameRoute
 	batch []*probe // for same.lane, not yet added

@@ -46,6 +46,7 @@ func (s *Session) leave(expected bool) {
 		_ = c.SetLinger(0)
 	}
 	_ = s.raw.Close()
+	s.in.done()
 }
 
 // closeWrite ends our half of the stream; false where that cannot be done.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -33,7 +34,23 @@ type knownText struct {
 }
 
 func newReplyReader(src io.Reader, cfg *Config, arm func(time.Duration)) replyReader {
-	return replyReader{src: src, buf: make([]byte, cfg.MaxLine), left: cfg.MaxBytes, lines: cfg.MaxReplyLines, size: cfg.MaxReplyBytes, arm: arm}
+	buf, ok := lineBuffers.Get().(*[]byte)
+	if !ok || len(*buf) != cfg.MaxLine {
+		fresh := make([]byte, cfg.MaxLine)
+		buf = &fresh
+	}
+	return replyReader{src: src, buf: *buf, left: cfg.MaxBytes, lines: cfg.MaxReplyLines, size: cfg.MaxReplyBytes, arm: arm}
+}
+
+// lineBuffers are of sessions that are over.
+var lineBuffers sync.Pool
+
+// done ends the reading for good.
+func (r *replyReader) done() {
+	if buf := r.buf; buf != nil {
+		lineBuffers.Put(&buf)
+	}
+	r.buf, r.start, r.end = nil, 0, 0
 }
 
 // goOn reads from another source. What was said before counts for nothing.

@@ -59,8 +59,15 @@ func makeOld(t testing.TB, w *world, id string) {
 	for name, b := range map[string][]byte{oldFileSpool: spool, oldFileIndex: binary.LittleEndian.AppendUint64(index, xxh3.Hash(index)), oldFileDups: dups} {
 		require.NoError(t, writeWhole(w.fs, w.c.dir(id)+"/"+name, b))
 	}
+	if j.Answers != nil {
+		require.NoError(t, w.fs.Rename(w.c.dir(id)+"/"+j.Answers.Name, w.c.dir(id)+"/"+fileRows))
+		require.NoError(t, w.fs.Rename(w.c.dir(id)+"/"+j.Result, w.c.dir(id)+"/"+oldFileResults))
+	}
 	require.NoError(t, syncDir(w.fs, w.c.dir(id)))
-	_, err = w.store.UpdateJob(id, func(j *store.Job) error { j.Upload = ""; return nil })
+	_, err = w.store.UpdateJob(id, func(j *store.Job) error {
+		j.Upload, j.Answers, j.Result = "", nil, ""
+		return nil
+	})
 	require.NoError(t, err)
 	require.NoError(t, w.c.objects.Delete(id, j.Upload))
 }
@@ -142,7 +149,7 @@ func TestAnErasureOfAnOlderProgramEnds(t *testing.T) {
 		makeOld(t, w, id)
 		dir := w.c.dir(id) + "/"
 		was := map[string][]byte{}
-		for _, name := range []string{oldFileSpool, oldFileIndex, fileResults} {
+		for _, name := range []string{oldFileSpool, oldFileIndex, oldFileResults} {
 			b, err := readWhole(w.fs, dir+name)
 			require.NoError(t, err)
 			was[name] = b
@@ -151,7 +158,7 @@ func TestAnErasureOfAnOlderProgramEnds(t *testing.T) {
 		require.NoError(t, err)
 		makeOld(t, w, id)
 		for name, b := range was {
-			if name != fileResults && (name != oldFileSpool || !renamed) {
+			if name != oldFileResults && (name != oldFileSpool || !renamed) {
 				require.NoError(t, w.fs.Rename(dir+name, dir+name+fileNew))
 			}
 			if name != oldFileSpool || !renamed {
@@ -159,7 +166,7 @@ func TestAnErasureOfAnOlderProgramEnds(t *testing.T) {
 			}
 		}
 		require.NoError(t, writeWhole(w.fs, dir+oldFileErasing, []byte("the files ending in .new are whole\n")))
-		require.NoError(t, w.c.endErasures(t.Context()))
+		require.NoError(t, w.c.endOldErasures())
 		require.Equal(t, spelledErased, inputOf(w.results(t, id, Filter{})))
 		requireOnlyUpload(t, w, id)
 		require.NoError(t, w.close(t))

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -82,7 +81,7 @@ func (h *hunt) requireRest(t *testing.T) {
 	})
 }
 
-// requireNoOrphans wants the folder of a finished job to have its upload, and the files that its record names.
+// requireNoOrphans wants the folder of a finished job to have the files that its record names, and no others.
 func requireNoOrphans(t *testing.T, s *store.Store, data, id string) {
 	t.Helper()
 	j, err := s.Job(id)
@@ -91,10 +90,7 @@ func requireNoOrphans(t *testing.T, s *store.Store, data, id string) {
 	files, err := os.ReadDir(filepath.Join(data, "jobs", id))
 	require.NoError(t, err)
 	for _, f := range files {
-		name := f.Name()
-		if !strings.HasPrefix(name, "upload-") && !slices.Contains([]string{"spool", "index", "dups"}, name) {
-			require.Contains(t, []string{j.Answers.Name, j.Result}, name, "an orphan")
-		}
+		require.Contains(t, []string{j.Upload, j.Answers.Name, j.Result}, f.Name(), "an orphan")
 	}
 }
 

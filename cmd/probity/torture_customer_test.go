@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -162,6 +163,20 @@ func (s *stubborn) judge(t *testing.T, j bulkJob, truth, result []byte, rows int
 	require.Equal(t, charge, j.Used)
 	require.Equal(t, j.Unique-charge, j.Refunded)
 	s.spent += charge
+}
+
+// addresses are some that singles ask about.
+func (p *plant) addresses() (all []string) {
+	column := -1
+	eachRow(p.t, p.seen, 3000, func(cells []string) bool {
+		if column < 0 {
+			column = slices.Index(cells, "email")
+		} else if said := p.seen.Truth(cells[column]); len(said) == 1 && said[0].Status != "UNKNOWN" {
+			all = append(all, cells[column])
+		}
+		return len(all) < 200
+	})
+	return all
 }
 
 // pester verifies one address after another until ctx ends; each is charged once, or not at all.

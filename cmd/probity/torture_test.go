@@ -184,20 +184,6 @@ func (m *seldom) due() bool {
 	return true
 }
 
-// addresses are some that singles ask about.
-func (p *plant) addresses() (all []string) {
-	column := -1
-	eachRow(p.t, p.seen, 3000, func(cells []string) bool {
-		if column < 0 {
-			column = slices.Index(cells, "email")
-		} else if said := p.seen.Truth(cells[column]); len(said) == 1 && said[0].Status != "UNKNOWN" {
-			all = append(all, cells[column])
-		}
-		return len(all) < 200
-	})
-	return all
-}
-
 // batter does one fault after another, each of which heals by itself, until ctx ends; it returns when all are healed.
 func (p *plant) batter(ctx context.Context, lasts time.Duration) {
 	var healing sync.WaitGroup

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/engine/smtp"
 	"probity/prober/wire"
 )
 
@@ -101,7 +102,7 @@ func TestARefusalIsProvedByAnother(t *testing.T) {
 			s.began = time.Now()
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			return l.confirms(s, &engine.Sighting{Event: engine.EventConnectFailed, Host: "mx.a.example"}, time.Now())
+			return l.confirms(s, smtp.Fault{Event: engine.EventConnectFailed}, false, time.Now())
 		}
 		late := time.Now().Add(10 * time.Minute)
 		l.mu.Lock()

@@ -159,9 +159,17 @@ func (s *session) doubts(f smtp.Fault) bool {
 	case engine.EventHostServFail:
 		return true
 	case engine.EventConnectFailed, engine.EventTimeout, engine.EventClosed:
-		return s.dialled && (s.conn == nil && s.lane.heard > 0 || s.from.health.doubts(s.began, f.Event == engine.EventTimeout))
+		return s.dialled && (s.conn == nil && s.lane.heard > 0 || s.from.health.doubts(s.firstBegan()))
 	}
 	return false
+}
+
+// firstBegan is when the first of the connections to the host was begun that have failed in a row. The lane's mutex is held.
+func (s *session) firstBegan() time.Time {
+	if u := s.lane.unproven[s.group.host]; u.tries > 0 {
+		return u.began
+	}
+	return s.began
 }
 
 func (s *session) classify(r engine.Reply) engine.Finding {
@@ -207,7 +215,7 @@ func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.T
 		l.retreat(l.scaled(minBackoff), l.scaled(maxBackoff), now)
 		return out
 	}
-	if l.confirms(s, &seen, now) {
+	if l.confirms(s, f, seen.Doubtful, now) {
 		return out
 	}
 	l.prober.metrics.failures.WithLabelValues(seen.Event.String()).Inc()
@@ -227,25 +235,19 @@ func oneTooMany(seen *engine.Sighting) bool {
 		seen.Finding.Meaning == engine.RateLimited
 }
 
-// confirms reports a failure that is believed only when it comes again: a host's first refusal, where nobody waits but jobs, and
-// the second while the source doubts itself: who fails first in an outage of ours does not know yet that others will, and a knock
-// takes a while. Silence has taken its time already. The mutex is held.
-func (l *lane) confirms(s *session, seen *engine.Sighting, now time.Time) bool {
+// confirms reports a failure that is believed only when it comes again, where nobody waits but jobs: a host's first, as the first that
+// fail in an outage of ours do not show that others will; and a second refusal while the source doubts itself, as it may come before
+// a knock is answered. The mutex is held.
+func (l *lane) confirms(s *session, f smtp.Fault, doubtful bool, now time.Time) bool {
 	g := s.group
-	old := now.Add(-max(l.scaled(unprovenLife), unprovenLeast))
+	l.dropUnproven(now)
 	u := l.unproven[g.host]
-	if u.at.Before(old) {
-		u = refusals{} // a host that fails once a day fails for the first time each day
-	}
-	if len(l.unproven) >= maxDown {
-		maps.DeleteFunc(l.unproven, func(_ string, u refusals) bool { return u.at.Before(old) })
-	}
 	switch {
-	case seen.Event != engine.EventConnectFailed, g.queued[single] > 0, len(l.unproven) >= maxDown:
+	case !s.mayRecover(f), g.queued[single] > 0, len(l.unproven) >= maxDown:
 	case u.tries > 0 && !s.began.After(u.at):
 		return true // both were tried at one time
-	case u.tries == 0, u.tries == 1 && seen.Doubtful:
-		set(&l.unproven, g.host, refusals{u.tries + 1, now})
+	case u.tries == 0, u.tries == 1 && doubtful && f.Event == engine.EventConnectFailed:
+		set(&l.unproven, g.host, refusals{u.tries + 1, s.firstBegan(), now})
 		if again := now.Add(l.scaled(minBackoff) << u.tries); again.After(l.noConnect) {
 			l.noConnect = again // nobody's back-off: a single that comes now shall not wait longer
 		}
@@ -253,6 +255,19 @@ func (l *lane) confirms(s *session, seen *engine.Sighting, now time.Time) bool {
 	}
 	delete(l.unproven, g.host)
 	return false
+}
+
+// dropUnproven forgets failures that nothing has followed: a host that fails once a day fails for the first time each day. At most
+// maxDown hosts are looked through. The mutex is held.
+func (l *lane) dropUnproven(now time.Time) {
+	old := now.Add(-max(l.scaled(unprovenLife), unprovenLeast+l.prober.cfg.Connect))
+	maps.DeleteFunc(l.unproven, func(_ string, u refusals) bool { return u.at.Before(old) })
+}
+
+// mayRecover reports a failure that another try may not meet: a refusal, or silence in which the source was not seen to work.
+func (s *session) mayRecover(f smtp.Fault) bool {
+	return f.Event == engine.EventConnectFailed ||
+		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.from.health.unsure(s.began)
 }
 
 // act does to the lane what the finding of a reply asks for. The mutex is held.

@@ -157,7 +157,7 @@ func noAnswer(pl *place, e engine.Event, now time.Time) engine.Sighting {
 // soon after the first, as a greeting may be put off for a moment and somebody may wait for a single, and then when others may come
 // again, too; after three, who waits is told that there was no answer. The mutex is held.
 func (l *lane) decoysFailed(s *session, g *group, e engine.Event, now time.Time, out []ended) []ended {
-	ours := s.dialled && s.from.health.doubts(s.began, e == engine.EventTimeout)
+	ours := s.dialled && s.from.health.doubts(s.began)
 	pause := minBackoff
 	for _, pl := range g.unwant() {
 		d := &pl.decoy

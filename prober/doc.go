@@ -46,8 +46,8 @@
 //     A session at a narrow route that its rows' caller, or the lease, has left is reset after timing.HangUp, whatever it waits for
 //     (handover.go): another source may ask there then.
 //     A source that cannot connect anywhere sends one canary in a while and nothing else: to whom
-//     it has reached last, if it may (canary.go): never where the suppress list or the table forbid. What may be our own outage costs jobs time, not verdicts: a host that refuses is
-//     tried again after a second, and rows whose failure is doubtful are put off by the schedule, twice at the most.
+//     it has reached last, if it may (canary.go): never where the suppress list or the table forbid. What may be our own outage costs jobs time, not verdicts: a host that refuses, or
+//     is silent while the source is not seen to work, is tried again after a second, and rows whose failure is doubtful are put off by the schedule, twice at the most.
 //  10. A source that three routes refuse as listed rests everywhere, over a restart too, but for one canary an hour, which needs
 //     no row (listed.go); a wide provider
 //     is asked from the sources that it still wants. No row is settled as blocked while another source may ask it.

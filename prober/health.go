@@ -16,9 +16,12 @@ const (
 	// have reached another when that began: who has reached nobody for long has no reason to think that anybody could be.
 	uneasyRoutes = 5
 	freshFor     = 5 * time.Minute
-	// alibi is how long a connection may have been tried when another is made, and still be refused for the reason that others are;
-	// who is silent was sent more than one packet meanwhile, and has none.
+	// alibi is for how long a source must be seen to work after a connection was begun, so that its failure is the receiver's: a
+	// packet without an answer is sent again after a second (RFC 6298 section 2).
 	alibi = time.Second
+	// lapse is how much time may lie between two connections of a source that is seen to work: no outage as short as that silences a
+	// connection that is tried for longer, as its packets are sent at once and after 1, 3 and 7 seconds.
+	lapse = 3 * time.Second
 )
 
 // health is what an identity's connections have come to.
@@ -27,6 +30,7 @@ type health struct {
 	fails  int             // in a row
 	routes map[string]bool // of them; at most sickRoutes
 	canary time.Time       // when the next may go; only while uneasy
+	since  time.Time       // since when it was seen to work, until worked
 	worked time.Time       // when the last connection was made
 	began  time.Time       // the first failure in the row
 
@@ -43,6 +47,9 @@ func (h *health) connected(ok bool, route string, now time.Time) (changed bool) 
 	defer h.mu.Unlock()
 	was := h.sick()
 	if ok {
+		if now.Sub(h.worked) > lapse {
+			h.since = now
+		}
 		h.fails, h.tried, h.worked = 0, 0, now
 		clear(h.routes)
 		return was
@@ -79,12 +86,22 @@ func (h *health) isSick() bool {
 
 // doubts reports that a connection begun at a time may have failed for reasons of our own: several receivers fail in a row,
 // and lately all was well, but not while it was tried.
-func (h *health) doubts(began time.Time, silent bool) bool {
+func (h *health) doubts(began time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	within := alibi
-	if silent {
-		within = 0
-	}
-	return h.uneasy() && h.worked.Sub(began) <= within && h.began.Sub(h.worked) < freshFor
+	return h.uneasy() && h.idleSince(began) && h.fresh()
 }
+
+// unsure reports that a connection begun at a time may have failed in an outage of which little else was seen: one that began just
+// now, or that ended before the connection failed.
+func (h *health) unsure(began time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return (began.Before(h.since) || h.idleSince(began)) && h.fresh()
+}
+
+// idleSince reports a source that was not seen to work once a connection had been tried for a while. The mutex is held.
+func (h *health) idleSince(began time.Time) bool { return h.worked.Sub(began) <= alibi }
+
+// fresh reports a source that had worked lately when the failures in a row began. The mutex is held.
+func (h *health) fresh() bool { return h.began.Sub(h.worked) < freshFor }

@@ -75,18 +75,18 @@ type failure struct {
 	until    time.Time
 }
 
-// refusals are connections to a host that failed, and when the last one did.
+// refusals are connections to a host that failed, when the first was begun and when the last one failed.
 type refusals struct {
-	tries int
-	at    time.Time
+	tries     int
+	began, at time.Time
 }
 
 const (
 	failureLife = 30 * time.Second
-	// unprovenLife is how long a refusal waits to be proved by another: longer than any back-off between the two.
+	// unprovenLife is how long a failure waits to be proved by another: longer than any back-off between the two.
 	unprovenLife = 2 * maxBackoff
-	// unprovenLeast is what a refusal lasts at any speed-up: connecting takes its time, and were the first refusal forgotten
-	// before the second came, a host that refuses would be tried for ever.
+	// unprovenLeast is what a failure lasts at any speed-up, next to the time of one more connection: were the first failure
+	// forgotten before the second came, a host that refuses or is silent would be tried for ever.
 	unprovenLeast = failureLife
 	maxMute       = 3
 	muteLife      = 10 * time.Minute

@@ -120,6 +120,55 @@ func TestAnOutageOfOursCostsTimeNotVerdicts(t *testing.T) {
 	}
 }
 
+// TestWhatAnOutageCutsShortIsBlamedOnNoReceiver: connections that begin just before an outage, while others are still made, are the
+// first to fail in it, or fail when others are made again.
+func TestWhatAnOutageCutsShortIsBlamedOnNoReceiver(t *testing.T) {
+	const early = uneasyRoutes - 1
+	for _, lasts := range []time.Duration{14 * time.Second, time.Minute} {
+		t.Run(lasts.String(), func(t *testing.T) {
+			hosts := receivers(2*early, func() *host { return &host{rcpt: knows("ann"), slow: 100 * time.Millisecond} })
+			first := map[string]bool{}
+			for i := range early {
+				h := hosts[fmt.Sprintf("mx.r%d.example", i)]
+				h.addr = netip.AddrFrom4([4]byte{10, 2, 2, byte(i + 1)})
+				first[netip.AddrPortFrom(h.addr, 25).String()] = true
+			}
+			through := func(c *Config) {
+				begun, over := make(chan struct{}), make(chan struct{})
+				var cut, ended atomic.Bool
+				var tried atomic.Int32
+				inner := c.Dial
+				c.Dial = func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
+					switch {
+					case ended.Load():
+					case first[address]:
+						if tried.Add(1) == early {
+							time.AfterFunc(50*time.Millisecond, func() { cut.Store(true) })
+							time.AfterFunc(lasts, func() { ended.Store(true); close(over) })
+							close(begun)
+						}
+						<-ctx.Done()
+						return nil, ctx.Err()
+					default:
+						if <-begun; cut.Load() {
+							select {
+							case <-over: // its packet was sent again
+							case <-ctx.Done():
+								return nil, ctx.Err()
+							}
+						}
+					}
+					return inner(ctx, local, network, address)
+				}
+			}
+			inLab(t, fewTable, through, hosts, func(b *lab) {
+				rows := b.rowsOf(12)
+				require.Equal(t, map[string]int{"INVALID mailbox_not_found": len(rows)}, b.finish(rows))
+			})
+		})
+	}
+}
+
 // TestDeadReceiversAreNoOutage: those that nobody reaches are told as such, each dialled a few times at the most, however many are
 // left when the others are done, and whether they refuse or are silent.
 func TestDeadReceiversAreNoOutage(t *testing.T) {

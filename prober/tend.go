@@ -86,7 +86,9 @@ func (p *Prober) dropIdle(now time.Time) {
 	crowded := p.laneCount() > p.cfg.MaxLanes/2
 	for _, l := range p.allLanes() {
 		l.mu.Lock()
-		drop := l.idle() && now.After(l.opens()) && (l.pace.idle(now) || crowded && l.pace.minutesIdle(now))
+		l.dropUnproven(now)
+		remembers := len(l.unproven) > 0 && !crowded
+		drop := l.idle() && !remembers && now.After(l.opens()) && (l.pace.idle(now) || crowded && l.pace.minutesIdle(now))
 		if drop {
 			l.close()
 		}

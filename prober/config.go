@@ -50,7 +50,7 @@ type Config struct {
 	MaxRows     int           // probes in memory; default 400,000 (about 600 bytes each)
 	MaxRetries  int           // singles that wait for their retry; default 100,000
 	Part        int           // rows of one emitted part; default 512
-	Flush       time.Duration // longest wait of a finished row for its part; default 100 ms
+	Flush       time.Duration // longest wait of a finished row for its part; default 500 ms
 	Linger      time.Duration // how long an idle session waits for more; default 250 ms
 }
 
@@ -77,7 +77,7 @@ func (c Config) ready() (Config, error) {
 	c.MaxSessions, c.LaneCap, c.MaxLanes = orElse(c.MaxSessions, 1000), orElse(c.LaneCap, 16), orElse(c.MaxLanes, 50_000)
 	c.MaxRows, c.MaxRetries, c.Part = orElse(c.MaxRows, 400_000), orElse(c.MaxRetries, 100_000), orElse(c.Part, 512)
 	c.Connect = orElse(c.Connect, 15*time.Second)
-	c.Flush, c.Linger = orElse(c.Flush, 100*time.Millisecond), orElse(c.Linger, 250*time.Millisecond)
+	c.Flush, c.Linger = orElse(c.Flush, 500*time.Millisecond), orElse(c.Linger, 250*time.Millisecond)
 	return c, nil
 }
 

@@ -15,7 +15,7 @@ import (
 // or above it: each route that is being asked takes some kilobytes, each list some megabytes. The collector would then run without end
 // (50,000 routes: twice the processor time), so that the limit moves with what is alive.
 const (
-	memoryShare = 150 // per cent of what is alive that may be in use, where that is more than the least limit
+	memoryShare = 130 // per cent of what is alive that may be in use of the heap, where all is more than the least limit
 	memoryLook  = 100 * time.Millisecond
 	memoryStep  = 20 // a limit moves by at least a part in so many of itself: setting it stops the program for a moment
 	memoryMost  = 80 // per cent of the machine's memory, or of what the container may use
@@ -29,20 +29,22 @@ func followMemory(ctx context.Context, least int64) {
 	}
 	least *= int64(max(1, runtime.GOMAXPROCS(0)/2))
 	most := machineMemory(os.ReadFile) / 100 * memoryMost
-	limit := memoryLimit(least, 0, most)
+	limit := memoryLimit(least, 0, 0, most)
 	debug.SetMemoryLimit(limit)
 	go func() {
 		tick := time.NewTicker(memoryLook)
 		defer tick.Stop()
-		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		use := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+			{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
 			}
-			metrics.Read(live)
-			next := memoryLimit(least, int64(live[0].Value.Uint64()), most)
+			metrics.Read(use)
+			of := func(i int) int64 { return int64(use[i].Value.Uint64()) }
+			next := memoryLimit(least, of(0), of(1)-of(2)-of(3)-of(4), most)
 			if next > limit+limit/memoryStep || next < limit-limit/memoryStep {
 				limit = next
 				debug.SetMemoryLimit(limit)
@@ -51,9 +53,10 @@ func followMemory(ctx context.Context, least int64) {
 	}()
 }
 
-// memoryLimit is the collector's limit while so many bytes are alive. A most of 0 is not known.
-func memoryLimit(least, live, most int64) int64 {
-	limit := max(least, live/100*memoryShare)
+// memoryLimit is the collector's limit while so many bytes of the heap are alive, and so many are in use beside it: stacks above all,
+// which count in the limit and cannot be collected. A most of 0 is not known.
+func memoryLimit(least, live, beside, most int64) int64 {
+	limit := max(least, live/100*memoryShare+beside)
 	if most > 0 {
 		limit = min(limit, most)
 	}

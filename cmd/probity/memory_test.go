@@ -11,11 +11,12 @@ import (
 )
 
 func TestMemoryLimitFollowsWhatIsAlive(t *testing.T) {
-	require.EqualValues(t, serveMemory, memoryLimit(serveMemory, 0, 0))
-	require.EqualValues(t, serveMemory, memoryLimit(serveMemory, serveMemory/2, 0))
-	require.EqualValues(t, 1500<<20, memoryLimit(serveMemory, 1000<<20, 0))
-	require.EqualValues(t, 800<<20, memoryLimit(serveMemory, 1000<<20, 800<<20), "never more than the machine has")
-	require.EqualValues(t, 100<<20, memoryLimit(serveMemory, 0, 100<<20))
+	require.EqualValues(t, serveMemory, memoryLimit(serveMemory, 0, 0, 0))
+	require.EqualValues(t, serveMemory, memoryLimit(serveMemory, serveMemory/2, 0, 0))
+	require.EqualValues(t, 1300<<20, memoryLimit(serveMemory, 1000<<20, 0, 0))
+	require.EqualValues(t, 1400<<20, memoryLimit(serveMemory, 1000<<20, 100<<20, 0), "stacks leave the heap its room")
+	require.EqualValues(t, 800<<20, memoryLimit(serveMemory, 1000<<20, 100<<20, 800<<20), "never more than the machine has")
+	require.EqualValues(t, 100<<20, memoryLimit(serveMemory, 0, 0, 100<<20))
 }
 
 func TestMachineMemory(t *testing.T) {

@@ -267,7 +267,7 @@ func (l *lane) dropUnproven(now time.Time) {
 // mayRecover reports a failure that another try may not meet: a refusal, or silence in which the source was not seen to work.
 func (s *session) mayRecover(f smtp.Fault) bool {
 	return f.Event == engine.EventConnectFailed ||
-		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.from.health.unsure(s.began)
+		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.from.health.unsure(s.began)
 }
 
 // act does to the lane what the finding of a reply asks for. The mutex is held.

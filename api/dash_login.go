@@ -106,7 +106,7 @@ func (x *exchange) resetPassword() error {
 	return nil
 }
 
-// prover is how the store is convinced that somebody owns an account.
+// prover shows the store that a request comes from the owner of an account.
 type prover func(context.Context, store.Login, time.Time) (store.User, error)
 
 // prove waits for its turn for as long as the client does. Every attempt counts in the window of the client's network.

@@ -263,11 +263,11 @@ func TestSingleRunsAgainstTheStandIn(t *testing.T) {
 	o.Load = 300 * time.Millisecond
 	rep := Run(t.Context(), chosen[0], o)
 	require.Empty(t, rep.Error)
-	for _, name := range []string{"fresh", "cached", "floor", "beside"} {
+	for _, name := range []string{"fresh", "cached", "floor", "beside_50", "beside_500", "beside"} {
 		require.Positive(t, rep.Metrics[name+"_per_second"].Value, name)
 		require.Zero(t, rep.Metrics[name+"_errors"].Value, name)
 	}
-	require.Len(t, rep.Plots.Latency, 4)
+	require.Len(t, rep.Plots.Latency, 6)
 }
 
 func TestABuildWithoutTheCommandSaysSo(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"probity/coordinator/jobfiles"
 	"probity/coordinator/sheet"
 	"probity/engine"
+	"probity/prober/wire/press"
 	"probity/store"
 )
 
@@ -247,7 +248,7 @@ func (a *assembly) keepAnswers() error {
 		return nil
 	}
 	for i := range a.records {
-		breathe(i)
+		press.Yield(i)
 		if a.firsts[i] != 0 || a.records[i].Kind() == jobfiles.None {
 			continue
 		}

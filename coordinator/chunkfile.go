@@ -9,6 +9,7 @@ import (
 
 	"probity/engine"
 	"probity/prober/wire"
+	"probity/prober/wire/press"
 )
 
 // via is a route with its MX set as results show it; shared by the rows of a domain.
@@ -70,8 +71,8 @@ func (r *chunkRows) ask(i int) ask {
 	return ask{Number: row.Number, Attempt: row.Attempt, Flags: row.Flags, Suggestion: r.suggestions[own.suggestion], Via: r.vias[own.via], Mailbox: row.Address.Mailbox()}
 }
 
-// unpack reads a chunk. Rows that skip reports are left out: they were answered before. It breathes with rest, which may be nil.
-func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool, rest *breather) (*chunkRows, error) {
+// unpack reads a chunk. Rows that skip reports are left out: they were answered before.
+func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool) (*chunkRows, error) {
 	le := binary.LittleEndian
 	if len(b) < chunkHeader || le.Uint32(b) != chunkMagic || le.Uint64(b[12:]) != xxh3.Hash(b[chunkHeader:]) {
 		return nil, errScratch
@@ -84,7 +85,7 @@ func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool, rest *breath
 	vias := make([]*via, routes)
 	r := chunkReader{rest: b}
 	for i := range vias {
-		rest.row(i)
+		press.Yield(i)
 		if vias[i] = r.via(t); r.short {
 			return nil, errScratch
 		}
@@ -101,7 +102,7 @@ func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool, rest *breath
 		if skip(le.Uint32(f)) {
 			continue
 		}
-		rest.row(out.len() + len(group.rows))
+		press.Yield(out.len() + len(group.rows))
 		if group.add(f, mailbox, out.suggestion(suggestion)); len(group.rows) < textRows {
 			continue
 		}

@@ -54,9 +54,8 @@ type batchOf struct {
 	due     time.Time
 }
 
-// write writes the rows of chunks, and takes them over. Each is put together in room, where it breathes with rest, which may be nil;
-// others write meanwhile.
-func (f *chunkFile) write(batches []batchOf, room *buffer, rest *breather) ([]chunk, error) {
+// write writes the rows of chunks, and takes them over. Each is put together in room; others write meanwhile.
+func (f *chunkFile) write(batches []batchOf, room *buffer) ([]chunk, error) {
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	made := make([]chunk, 0, len(batches))
 	for _, b := range batches {
@@ -64,7 +63,7 @@ func (f *chunkFile) write(batches []batchOf, room *buffer, rest *breather) ([]ch
 		if cut == nil {
 			cut = b.rows.rows
 		}
-		room.b = b.rows.appendChunk(room.b[:0], cut, rng, rest)
+		room.b = b.rows.appendChunk(room.b[:0], cut, rng)
 		number, at, err := f.add(room.b)
 		if err != nil {
 			return nil, err

@@ -95,8 +95,6 @@ type Coordinator struct {
 	meters meters
 	press  *press.Meter // of singles
 	trust  trust
-	// Of those who read chunks of long lists, and of short ones.
-	breaths, shortBreaths press.Breaths
 
 	spares spares
 	whole  wholeFiles
@@ -138,8 +136,8 @@ func New(cfg Config) *Coordinator {
 	c := &Coordinator{
 		cfg: cfg, log: cfg.Log, packer: newPacker(workers), unpacker: newUnpacker(workers), workers: workers,
 		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(assembled), rendering: sem(maxRendered), erasing: sem(maxErased), planning: sem(maxPlans),
-		breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(), turns: map[string]*turn{},
-		desk: newDesk(cfg.Lately), press: cfg.Press, runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},
+		turns: map[string]*turn{},
+		desk:  newDesk(cfg.Lately), press: cfg.Press, runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},
 	}
 	if cfg.FS != nil {
 		c.objects = &jobfiles.Folder{FS: cfg.FS, Dir: cfg.FS.PathJoin(cfg.Dir, jobsFolder)}

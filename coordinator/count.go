@@ -10,6 +10,7 @@ import (
 	"probity/coordinator/jobfiles"
 	"probity/coordinator/sheet"
 	"probity/engine"
+	"probity/prober/wire/press"
 )
 
 const (
@@ -49,7 +50,7 @@ func newCounter(c *Coordinator, dir string, seed uint64) (*counter, error) {
 // shared.
 func (c *counter) appendHashes(dst []byte, domains []string, b *sheet.Block) ([]byte, []string) {
 	for i := range b.Rows {
-		breathe(i)
+		press.Yield(i)
 		if b.Rows[i].Blank {
 			continue
 		}

@@ -26,9 +26,9 @@ func TestCutsMixTheirRows(t *testing.T) {
 		p.add(&ask{Number: i, Via: vias[i%9], Mailbox: fmt.Sprintf("user%d@d%d.example", i, i%9)})
 	}
 	seen := map[uint32]bool{}
-	for _, cut := range p.cuts(leastRows, nil) {
+	for _, cut := range p.cuts(leastRows) {
 		require.LessOrEqual(t, len(cut), leastRows)
-		rows, err := unpackChunk(p.appendChunk(nil, cut, rand.New(rand.NewPCG(1, 2)), nil), table, func(uint32) bool { return false }, nil)
+		rows, err := unpackChunk(p.appendChunk(nil, cut, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false })
 		require.NoError(t, err)
 		bad, follow := 0, 0
 		for i := range rows.len() {
@@ -65,7 +65,7 @@ func TestWholeChunksKeepRoutesTogether(t *testing.T) {
 	}
 	require.True(t, p.scattered())
 	seen, visits := map[uint32]bool{}, 0
-	cuts := p.cuts(wire.MaxRows, nil)
+	cuts := p.cuts(wire.MaxRows)
 	for _, cut := range cuts {
 		require.LessOrEqual(t, len(cut), wire.MaxRows)
 		visited := map[uint16]bool{}
@@ -120,7 +120,7 @@ func TestBlocksAreUsedAgain(t *testing.T) {
 		for i := range uint32(1000) {
 			p.add(&ask{Number: i, Via: v, Mailbox: fmt.Sprintf("user%d.%d@x.example", i, round)})
 		}
-		rows, err := unpackChunk(p.appendChunk(nil, p.rows, rng, nil), table, func(uint32) bool { return false }, nil)
+		rows, err := unpackChunk(p.appendChunk(nil, p.rows, rng), table, func(uint32) bool { return false })
 		require.NoError(t, err)
 		p.release()
 		p.release()
@@ -142,7 +142,7 @@ func TestNoRowsOfAChunkWithABadOne(t *testing.T) {
 			p.add(&ask{Number: uint32(i), Via: v, Mailbox: "user@x.example"})
 		}
 		p.add(&ask{Number: uint32(n), Via: v, Mailbox: "nobody"})
-		rows, err := unpackChunk(p.appendChunk(nil, p.rows, rand.New(rand.NewPCG(1, 2)), nil), table, func(uint32) bool { return false }, nil)
+		rows, err := unpackChunk(p.appendChunk(nil, p.rows, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false })
 		require.ErrorIs(t, err, errScratch)
 		require.Nil(t, rows)
 	}
@@ -159,8 +159,8 @@ func BenchmarkGather(b *testing.B) {
 		for i := range min(left, gatherRows) {
 			p.add(&ask{Number: uint32(i), Via: &vias[i%len(vias)], Mailbox: "some.usual.name@of.a.domain.example"})
 		}
-		for _, cut := range p.cuts(wire.MaxRows, nil) {
-			buf = p.appendChunk(buf[:0], cut, rng, nil)
+		for _, cut := range p.cuts(wire.MaxRows) {
+			buf = p.appendChunk(buf[:0], cut, rng)
 		}
 		p.release()
 	}

@@ -100,8 +100,7 @@ func (f *flight) read() error {
 	if err != nil {
 		return err
 	}
-	rest := f.newBreather()
-	if f.rows, err = unpackChunk(b, f.l.c.table.Load(), f.l.answered.has, &rest); err != nil {
+	if f.rows, err = unpackChunk(b, f.l.c.table.Load(), f.l.answered.has); err != nil {
 		return fmt.Errorf("chunk %d: %w", f.chunk.number, err)
 	}
 	return nil

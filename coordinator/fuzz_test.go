@@ -69,8 +69,8 @@ func oldIndexOf(preamble string, frames ...oldFrame) []byte {
 func FuzzUnpackChunk(f *testing.F) {
 	p := &packer{}
 	p.add(&ask{Number: 1, Via: &via{Route: table().ImplicitRoute("x.example")}, Mailbox: "a@x.example"})
-	f.Add(p.appendChunk(nil, p.rows, rand.New(rand.NewPCG(1, 2)), nil))
-	f.Fuzz(func(t *testing.T, b []byte) { _, _ = unpackChunk(b, table(), func(uint32) bool { return false }, nil) })
+	f.Add(p.appendChunk(nil, p.rows, rand.New(rand.NewPCG(1, 2))))
+	f.Fuzz(func(t *testing.T, b []byte) { _, _ = unpackChunk(b, table(), func(uint32) bool { return false }) })
 }
 
 func FuzzAppendJSON(f *testing.F) {
@@ -99,7 +99,7 @@ func TestAChunkReadsBackAsItWasPacked(t *testing.T) {
 			want[a.Number] = a
 			p.add(&a)
 		}
-		got, err := unpackChunk(p.appendChunk(nil, p.rows, rand.New(rand.NewPCG(1, 2)), nil), table(), func(row uint32) bool { return row == 0 }, nil)
+		got, err := unpackChunk(p.appendChunk(nil, p.rows, rand.New(rand.NewPCG(1, 2))), table(), func(row uint32) bool { return row == 0 })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ func (f *flight) land() error {
 		made = []chunk{f.again(now)}
 	} else if batches := f.recut(now); len(batches) > 0 {
 		room := l.c.spares.buffers.get()
-		made, err = l.chunks.write(batches, room, nil)
+		made, err = l.chunks.write(batches, room)
 		l.c.spares.buffers.put(room)
 	}
 	f.leaveDesk()

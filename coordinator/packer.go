@@ -8,6 +8,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"probity/prober/wire"
+	"probity/prober/wire/press"
 )
 
 // packer gathers asks, of which it makes chunks. Its rows stand in blocks that never move: a slice that grows as far leaves five
@@ -99,22 +100,22 @@ func (p *packer) scattered() bool {
 
 // cuts shares the rows out to chunks of at most so many, each drawn from all of them: a bad stretch of a list does not become
 // a bad chunk. Whole chunks are of some routes each, and hold nearly all of their rows: a cut may go through a route.
-func (p *packer) cuts(most int, b *breather) [][]uint32 {
+func (p *packer) cuts(most int) [][]uint32 {
 	if p.len() <= most {
 		return [][]uint32{p.rows}
 	}
 	rand.Shuffle(len(p.rows), func(i, j int) {
-		b.row(i)
+		press.Yield(i)
 		p.rows[i], p.rows[j] = p.rows[j], p.rows[i]
 	})
 	if most >= wire.MaxRows {
-		p.rows = p.byRoute(b)
+		p.rows = p.byRoute()
 	}
 	return slices.Collect(slices.Chunk(p.rows, most))
 }
 
 // byRoute brings the rows of each route together, the routes in any order.
-func (p *packer) byRoute(b *breather) []uint32 {
+func (p *packer) byRoute() []uint32 {
 	next := make([]int, len(p.vias)) // how many rows a route has, then where the next of them goes
 	for _, at := range p.rows {
 		next[p.viaOf(at)]++
@@ -125,7 +126,7 @@ func (p *packer) byRoute(b *breather) []uint32 {
 	}
 	sorted := make([]uint32, len(p.rows))
 	for i, at := range p.rows {
-		b.row(i)
+		press.Yield(i)
 		v := p.viaOf(at)
 		sorted[next[v]] = at
 		next[v]++
@@ -143,7 +144,7 @@ func (p *packer) row(at uint32) []byte {
 }
 
 // appendChunk appends the chunk of some of the rows, which it shuffles so that a bad stretch of a list does not burn a budget.
-func (p *packer) appendChunk(dst []byte, rows []uint32, rng *rand.Rand, rest *breather) []byte {
+func (p *packer) appendChunk(dst []byte, rows []uint32, rng *rand.Rand) []byte {
 	rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	le := binary.LittleEndian
 	head := len(dst)
@@ -154,7 +155,7 @@ func (p *packer) appendChunk(dst []byte, rows []uint32, rng *rand.Rand, rest *br
 	clear(p.named)
 	routes := uint16(0)
 	for i, at := range rows {
-		rest.row(i)
+		press.Yield(i)
 		if v := p.viaOf(at); p.named[v] == 0 {
 			routes++
 			p.named[v] = routes
@@ -162,7 +163,7 @@ func (p *packer) appendChunk(dst []byte, rows []uint32, rng *rand.Rand, rest *br
 		}
 	}
 	for i, at := range rows {
-		rest.row(i)
+		press.Yield(i)
 		start := len(dst)
 		dst = append(dst, p.row(at)...)
 		where := dst[start+viaAt:]

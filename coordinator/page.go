@@ -8,6 +8,7 @@ import (
 	"probity/coordinator/jobfiles"
 	"probity/coordinator/sheet"
 	"probity/engine"
+	"probity/prober/wire/press"
 )
 
 // columns are the names of what is appended to the input.
@@ -55,9 +56,8 @@ func (p *page) make() error {
 		return err
 	}
 	p.text = slices.Grow(p.text, len(p.fr.block.Buf)+ownText*len(p.fr.block.Rows))
-	breath := a.c.newBreather()
 	for i := range p.fr.block.Rows {
-		breath.row(i)
+		press.Yield(i)
 		if err := p.row(i); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"probity/coordinator/plan"
 	"probity/coordinator/sheet"
 	"probity/engine"
+	"probity/prober/wire/press"
 	"probity/store"
 )
 
@@ -137,9 +138,8 @@ func (p *planner) countDomains(ctx context.Context) error {
 // domainsOf lists the domains of a frame's addresses that have no answer.
 func (p *planner) domainsOf(f *plannedFrame, first uint32, answered bitset) []string {
 	list := f.domains[:0]
-	rest := p.c.newBreather()
 	for i := range f.fr.block.Rows {
-		rest.row(i)
+		press.Yield(i)
 		if f.fr.block.Rows[i].Blank || f.firsts[i] != 0 || answered.has(first+uint32(i)) {
 			continue
 		}

@@ -62,8 +62,7 @@ func (s *splitter) seal(k gatherKey) error {
 	p := s.open[k]
 	delete(s.open, k)
 	s.bytes -= p.size()
-	breath := s.l.newBreather()
-	for _, cut := range p.cuts(s.l.c.chunkRows(k.class), &breath) {
+	for _, cut := range p.cuts(s.l.c.chunkRows(k.class)) {
 		s.sealed = append(s.sealed, batchOf{rows: &p.packer, cut: cut, class: k.class, source: k.source, attempt: p.attempt, due: k.at()})
 	}
 	if len(s.sealed) >= sealTogether {
@@ -113,8 +112,8 @@ func (s *splitter) commit() error {
 		return nil
 	}
 	l := s.l
-	rest, room := l.newBreather(), l.c.spares.buffers.get()
-	made, err := l.chunks.write(s.sealed, room, &rest)
+	room := l.c.spares.buffers.get()
+	made, err := l.chunks.write(s.sealed, room)
 	l.c.spares.buffers.put(room)
 	clear(s.sealed)
 	s.sealed = s.sealed[:0]

@@ -10,6 +10,7 @@ import (
 
 	"probity/coordinator/jobfiles"
 	"probity/engine"
+	"probity/prober/wire/press"
 )
 
 // The bounds of a split. Rows over them are not lost: they are left for the next pass over the sheet, which waits where
@@ -124,9 +125,8 @@ func (s *splitter) readFrame(f *splitFrame) (err error) {
 		return err
 	}
 	f.rows = slices.Grow(f.rows[:0], len(f.fr.block.Rows))
-	breath := l.newBreather()
 	for i := range f.fr.block.Rows {
-		breath.row(i)
+		press.Yield(i)
 		n := first + uint32(i)
 		if f.fr.block.Rows[i].Blank || f.firsts[i] != 0 || l.answered.has(n) || l.taken.has(n) {
 			continue
@@ -147,9 +147,8 @@ func (l *live) readRow(n uint32, mail []byte) splitRow {
 }
 
 func (s *splitter) takeFrame(f *splitFrame) error {
-	breath := s.l.newBreather()
 	for i := range f.rows {
-		breath.row(i)
+		press.Yield(i)
 		if err := s.takeRow(f.rows[i]); err != nil {
 			return err
 		}

@@ -9,39 +9,36 @@ import (
 	"time"
 
 	"probity/engine"
-	"probity/prober/wire/press"
 	"probity/prober/wire/timing"
 	"probity/store/cache"
 )
 
 // Prober is one node's prober. It implements wire.Prober.
 type Prober struct {
-	cfg     Config
-	table   atomic.Pointer[engine.Table]
-	egress  egresses
-	flight  *flight
-	retries *retries
-	ledger  *ledger
-	slots   slots
-	calls   calls
-	// Of batches of long lists, and of short ones.
-	breaths, shortBreaths press.Breaths
-	dests                 destinations
-	metrics               *metrics
-	spare                 *spare
-	recent                *recent
-	tls                   *tls.Config // of all sessions
-	tickets               tickets
-	stile                 *turnstile
-	horizon               horizon
-	rows                  atomic.Int64  // probes in memory
-	connections           atomic.Uint32 // ever made, to number them
-	warned                sync.Once
-	refrain               refrain
-	born                  time.Time     // when it was made
-	quiet                 time.Time     // budgets per minute are used up until then: what was used before the start is not known
-	started               chan struct{} // closed when Run begins
-	stop                  chan struct{} // closed when Run ends
+	cfg         Config
+	table       atomic.Pointer[engine.Table]
+	egress      egresses
+	flight      *flight
+	retries     *retries
+	ledger      *ledger
+	slots       slots
+	calls       calls
+	dests       destinations
+	metrics     *metrics
+	spare       *spare
+	recent      *recent
+	tls         *tls.Config // of all sessions
+	tickets     tickets
+	stile       *turnstile
+	horizon     horizon
+	rows        atomic.Int64  // probes in memory
+	connections atomic.Uint32 // ever made, to number them
+	warned      sync.Once
+	refrain     refrain
+	born        time.Time     // when it was made
+	quiet       time.Time     // budgets per minute are used up until then: what was used before the start is not known
+	started     chan struct{} // closed when Run begins
+	stop        chan struct{} // closed when Run ends
 
 	mu    sync.Mutex // guards lanes
 	lanes map[laneKey]*lane
@@ -61,11 +58,10 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, born: time.Now(), flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(c.Cache.Keyer), tls: newTLS(), breaths: press.NewBreaths(), shortBreaths: press.NewBreaths(),
+	p := &Prober{cfg: c, born: time.Now(), flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(c.Cache.Keyer), tls: newTLS(),
 		dests: destinations{all: map[destinationKey]*destination{}}, lanes: map[laneKey]*lane{}, started: make(chan struct{}), stop: make(chan struct{})}
 	p.calls.shared = c.Press
 	p.stile = newTurnstile(c.MaxSessions, &p.calls)
-	c.Cache.GiveWay(p.calls.pressing)
 	p.table.Store(c.Table)
 	if p.egress, err = newEgresses(c.Identities, c.MailFrom); err != nil {
 		return nil, err

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
 	"probity/engine"
 	"probity/prober/wire"
+	"probity/prober/wire/press"
 	"probity/store/cache"
 )
 
@@ -20,6 +22,9 @@ var _ wire.Prober = (*Prober)(nil)
 // defaultHold is how long a batch is held where its sender names no time.
 const defaultHold = 60 * time.Second
 
+// lookUp is how many rows are looked up in the cache at a time.
+const lookUp = 128
+
 // Verify implements wire.Prober.
 func (p *Prober) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, emit func(wire.Results)) error {
 	if len(b.Rows) > wire.MaxRows {
@@ -28,7 +33,7 @@ func (p *Prober) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, 
 	if err := p.await(ctx); err != nil {
 		return err
 	}
-	v := p.begin(b, emit, ctx.Done())
+	v := p.begin(b, emit)
 	v.admit()
 	v.collect(ctx, orElse(hold, defaultHold)-time.Since(v.now))
 	return nil
@@ -41,8 +46,7 @@ type verification struct {
 	r    *run
 	now  time.Time // when it came
 	emit func(wire.Results)
-	over <-chan struct{} // closed when nobody waits for the batch
-	part []wire.Result   // from the prober's spare ones; nil between two parts
+	part []wire.Result // from the prober's spare ones; nil between two parts
 	// Rows in the order of their keys: what is asked together lies together in the cache, and a domain's rows are shuffled.
 	order []keyed // until all are admitted
 	// What the cache has of rows in that order for which it is too old; nil where there is none.
@@ -52,11 +56,9 @@ type verification struct {
 	left    int // rows without a result
 	putOff  int // rows that are to be tried again
 
-	breathed time.Time // last
-	sent     time.Time // the last part
-	held     wire.Held
-	counted  time.Time           // when held was
-	waits    map[*lane]time.Time // of countHeld, until when
+	held    wire.Held
+	counted time.Time           // when held was
+	waits   map[*lane]time.Time // of countHeld, until when
 
 	same  sameRoute
 	batch []*probe // for same.lane, not yet added
@@ -78,40 +80,31 @@ type sameRoute struct {
 	suppressed bool
 }
 
-func (p *Prober) begin(b *wire.Batch, emit func(wire.Results), over <-chan struct{}) *verification {
+func (p *Prober) begin(b *wire.Batch, emit func(wire.Results)) *verification {
 	now := time.Now()
-	v := &verification{p: p, b: b, r: newRun(p.spare), now: now, breathed: now, sent: now, counted: now, emit: emit, over: over, left: len(b.Rows),
+	v := &verification{p: p, b: b, r: newRun(p.spare), now: now, counted: now, emit: emit, left: len(b.Rows),
 		order: p.spare.order(len(b.Rows)), probes: make([]*probe, len(b.Rows))}
 	if b.Short {
 		v.who = short
 	}
 	k := p.cfg.Cache.Keyer()
-	many := len(b.Rows) >= breath/2
 	for i := range b.Rows {
-		if many && i%breath == 0 { // before the first too: batches come together
-			v.breathe()
-		}
+		press.Yield(i)
 		v.order[i] = keyed{k.Key(b.Rows[i].Address), i}
 	}
 	slices.SortFunc(v.order, func(a, b keyed) int { return slices.Compare(a.key[:], b.key[:]) })
-	if many {
-		v.breathe()
-	}
 	return v
 }
 
 // admit answers what is known and queues the rest.
 func (v *verification) admit() {
 	known := v.known()
-	asked := 0
 	for i := range v.order {
+		press.Yield(i)
 		o := &v.order[i]
 		row := &v.b.Rows[o.row]
 		if known[i] {
 			continue
-		}
-		if asked++; asked%breath == 0 {
-			v.breathe() // a single need not wait until a batch is through
 		}
 		if due, wait := v.p.retries.pending(o.key); wait != nil && row.Attempt == 0 {
 			v.put(o.row, &outcome{verdict: *wait, deferred: true, due: due, attempt: 1})
@@ -133,13 +126,11 @@ func (v *verification) known() []bool {
 	if maxAge <= 0 {
 		return known
 	}
-	var room [breath]cache.Key
-	for from := 0; from < len(v.order); from += breath {
-		if from > 0 {
-			v.breathe()
-		}
+	var room [lookUp]cache.Key
+	for from := 0; from < len(v.order); from += lookUp {
+		runtime.Gosched() // as press.Yield does
 		keys := room[:0]
-		for _, o := range v.order[from:min(from+breath, len(v.order))] {
+		for _, o := range v.order[from:min(from+lookUp, len(v.order))] {
 			keys = append(keys, o.key)
 		}
 		err := v.p.cfg.Cache.GetBatch(keys, v.now, func(i int, w engine.Verdict) {
@@ -336,7 +327,7 @@ func (v *verification) send(last bool) {
 	v.held.Rows = min(v.held.Rows, v.left)
 	v.emit(wire.Results{Job: v.b.Job, Chunk: v.b.Chunk, Epoch: v.b.Epoch, Rows: v.part, Held: v.held, Done: last})
 	v.p.spare.putPart(v.part)
-	v.part, v.sent = nil, time.Now()
+	v.part = nil
 }
 
 // abandon sends home what is not done. Who is being asked is asked to the end, for the cache.

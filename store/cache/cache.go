@@ -45,7 +45,6 @@ type Cache struct {
 	keyers  sync.Pool    // of *Keyer: an HMAC state costs more to make than to use (BenchmarkKey)
 	recent  *recent[engine.Verdict]
 	facts   *recent[known]
-	manners *manners
 	sieves  sieves
 }
 
@@ -54,9 +53,8 @@ func Open(c Config) (*Cache, error) {
 	if c.FS == nil || c.Dir == "" {
 		return nil, errors.New("cache: FS and Dir are needed")
 	}
-	cache := &Cache{cfg: c, max: or(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](recentEach), facts: newRecent[known](recentFacts), manners: new(manners)}
+	cache := &Cache{cfg: c, max: or(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](recentEach), facts: newRecent[known](recentFacts)}
 	cache.sieves.words = int(max(1, or(c.Sieve, 16<<20)/8))
-	cache.manners.behind = cache.behind
 	err := cache.load()
 	if cache.isDamage(err) {
 		err = cache.replace(err)
@@ -70,7 +68,7 @@ func Open(c Config) (*Cache, error) {
 
 // load opens the database, and makes it if there is none. life is held, or nothing uses the cache yet.
 func (c *Cache) load() error {
-	o := options(c.cfg, c.manners)
+	o := options(c.cfg)
 	h := &health{damage: make(chan struct{})}
 	c.health, o.Logger = h, quiet{c.cfg.Log, h}
 	o.EventListener.DataCorruption = func(info pebble.DataCorruptionInfo) { h.met(info, c.cfg.Log) }
@@ -102,9 +100,9 @@ const (
 	lowestBits = 10
 )
 
-func options(c Config, m *manners) *pebble.Options {
+func options(c Config) *pebble.Options {
 	o := &pebble.Options{
-		FS: patient{c.FS, m}, EventListener: m.listener(), Cache: pebble.NewCache(or(c.BlockCache, 32<<20)), MemTableSize: or(c.MemTable, 8<<20),
+		FS: c.FS, EventListener: new(pebble.EventListener), Cache: pebble.NewCache(or(c.BlockCache, 32<<20)), MemTableSize: or(c.MemTable, 8<<20),
 		L0CompactionThreshold: upperTables, L0StopWritesThreshold: mostTables,
 		FormatMajorVersion: pebble.FormatNewest, Logger: quiet{log: c.Log},
 	}

@@ -176,7 +176,7 @@ func (t *Trial) measureWithJob(ctx context.Context, s *service, l load, bodies [
 			return err
 		}
 		if now.over() {
-			t.remark(fmt.Sprintf("the job was finished before the load of %d requests/s was: give more --rows", rate.perSecond))
+			t.remark("the job was finished before the load of %d requests/s was: give more --rows", rate.perSecond)
 		}
 		t.reportLoad(rate.name, count)
 		t.metric(rate.name+"_rows_per_second", ratio(float64(now.Processed-done), count.Elapsed.Seconds()), "rows/s")

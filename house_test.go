@@ -1,0 +1,175 @@
+package probity_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The limits of a package, without its tests and generated files. TestHouse prints what each has.
+const (
+	maxLines   = 2500 // of a package
+	maxMethods = 25   // of a type
+)
+
+// ownLimits are packages and types that have limits of their own.
+var ownLimits = map[string]int{"store": 5500, "engine": 4500, "api": 4700, "bench": 3600}
+
+// antique are words that plain English does without.
+var antique = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|as it pleases|nobody|whoever|beside)\b`)
+
+// above lists what is over its limit today: lines of packages, methods of types, and antique words of packages, for which the limit is
+// none. A figure may fall, and its row falls with it; it may not rise.
+var above = map[string]int{
+	"api.Server: methods":                33,
+	"api.exchange: methods":              147,
+	"api: antique words":                 23,
+	"api: lines":                         7506,
+	"bench.Trial: methods":               69,
+	"bench/sim.session: methods":         31,
+	"bench/sim: antique words":           18,
+	"bench/sim: lines":                   6532,
+	"bench: antique words":               20,
+	"bench: lines":                       5341,
+	"cmd/probity.localOffice: methods":   26,
+	"cmd/probity: antique words":         31,
+	"cmd/probity: lines":                 8496,
+	"coordinator.Callbacks: methods":     29,
+	"coordinator.Coordinator: methods":   116,
+	"coordinator.Fleet: methods":         34,
+	"coordinator/cluster: antique words": 3,
+	"coordinator/sheet: antique words":   1,
+	"coordinator: antique words":         47,
+	"coordinator: lines":                 12022,
+	"engine/dns: antique words":          12,
+	"engine/smtp.Session: methods":       40,
+	"engine/smtp: antique words":         6,
+	"engine: antique words":              17,
+	"engine: lines":                      5254,
+	"prober.Prober: methods":             69,
+	"prober.hearing: methods":            27,
+	"prober.lane: methods":               105,
+	"prober.session: methods":            43,
+	"prober/doctor.audit: methods":       37,
+	"prober/doctor: antique words":       12,
+	"prober/doctor: lines":               3070,
+	"prober/wire.Client: methods":        52,
+	"prober/wire.Server: methods":        35,
+	"prober/wire: antique words":         8,
+	"prober/wire: lines":                 3352,
+	"prober: antique words":              81,
+	"prober: lines":                      8992,
+	"store.Store: methods":               126,
+	"store/cache.Cache: methods":         37,
+	"store/cache: antique words":         3,
+	"store: antique words":               23,
+	"store: lines":                       6133,
+}
+
+// house is a package as it is measured.
+type house struct {
+	lines, words int
+	methods      map[string]int // of a type
+	imports      map[string]bool
+}
+
+// TestHouse holds the size of packages and types to their limits.
+func TestHouse(t *testing.T) {
+	all := map[string]*house{}
+	require.NoError(t, filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			return skipForeign(file)
+		case !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err != nil || bytes.Contains(text, []byte("DO NOT EDIT")) {
+			return err
+		}
+		name := path.Dir(filepath.ToSlash(file))
+		if all[name] == nil {
+			all[name] = &house{methods: map[string]int{}, imports: map[string]bool{}}
+		}
+		return all[name].add(file, text)
+	}))
+	found := map[string]int{}
+	hold := func(what string, is, limit int) {
+		if is > limit {
+			found[what] = is
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		h := all[name]
+		t.Logf("%-22s %6d lines, %3d antique words, imports %s", name, h.lines, h.words, strings.Join(slices.Sorted(maps.Keys(h.imports)), " "))
+		limit, ok := ownLimits[name]
+		if !ok {
+			limit = maxLines
+		}
+		hold(name+": lines", h.lines, limit)
+		hold(name+": antique words", h.words, 0)
+		for _, of := range slices.Sorted(maps.Keys(h.methods)) {
+			if h.methods[of] > maxMethods {
+				t.Logf("%-22s %6d methods of %s", "", h.methods[of], of)
+			}
+			hold(name+"."+of+": methods", h.methods[of], maxMethods)
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(found)) {
+		if found[what] > above[what] {
+			t.Errorf("%s: %d, at most %d: divide it, or write it in plain words", what, found[what], above[what])
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(above)) {
+		if found[what] < above[what] {
+			t.Errorf("%s: %d, less than the %d of house_test.go: lower its row there, or take it out", what, found[what], above[what])
+		}
+	}
+}
+
+// add measures a file.
+func (h *house) add(file string, text []byte) error {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
+	if err != nil {
+		return fmt.Errorf("house: %w", err)
+	}
+	h.lines += bytes.Count(text, []byte("\n"))
+	h.words += len(antique.FindAll(text, -1))
+	for _, imp := range parsed.Imports {
+		if ours, ok := strings.CutPrefix(strings.Trim(imp.Path.Value, `"`), "probity/"); ok {
+			h.imports[ours] = true
+		}
+	}
+	for _, d := range parsed.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Recv == nil {
+			continue
+		}
+		of := f.Recv.List[0].Type
+		if star, ok := of.(*ast.StarExpr); ok {
+			of = star.X
+		}
+		if generic, ok := of.(*ast.IndexExpr); ok {
+			of = generic.X
+		}
+		if name, ok := of.(*ast.Ident); ok {
+			h.methods[name.Name]++
+		}
+	}
+	return nil
+}

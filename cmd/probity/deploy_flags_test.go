@@ -165,7 +165,7 @@ var (
 
 // TestDocumentsNameCommands: each command that a document shows is one of ours, with flags that it has.
 func TestDocumentsNameCommands(t *testing.T) {
-	for _, file := range []string{"../../README.md", "../../docs/runbook.md", "../../docs/threats.md", "../../deploy/rehearse.sh", "../../deploy/helm/probity/templates/NOTES.txt"} {
+	for _, file := range []string{"../../README.md", "../../docs/operating.md", "../../docs/security.md", "../../deploy/rehearse.sh", "../../deploy/helm/probity/templates/NOTES.txt"} {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
 		text := string(data)

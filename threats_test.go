@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestThreatsPage holds docs/threats.md to the tests that it names: each is in some room, and each attack has one.
+// TestThreatsPage holds docs/security.md to the tests that it names: each is in some room, and each attack has one.
 func TestThreatsPage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("docs", "threats.md"))
+	page, err := os.ReadFile(filepath.Join("docs", "security.md"))
 	require.NoError(t, err)
 	known := map[string]bool{}
 	require.NoError(t, filepath.WalkDir(".", func(file string, d os.DirEntry, err error) error {

@@ -60,7 +60,7 @@ until_true() { # what, command
 	say "$what"
 }
 
-# --- README, "Run a fleet", steps 1 to 5: papers, each machine with its own alone.
+# --- docs/fleet.md, steps 1 to 5: papers, each machine with its own alone.
 papers=$work/papers
 "$probity" certs init --dir "$papers" >/dev/null 2>&1
 "$probity" certs coordinator hub --dir "$papers" >/dev/null

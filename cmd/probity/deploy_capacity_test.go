@@ -15,7 +15,7 @@ var capacityRow = regexp.MustCompile(`(?m)^\| (\(unknown\)|[a-z0-9]+) \| (\d+) \
 
 // TestCapacityIsTrue holds the runbook's table against the shipped provider table, and its figures against its formula.
 func TestCapacityIsTrue(t *testing.T) {
-	runbook, err := os.ReadFile("../../docs/runbook.md")
+	runbook, err := os.ReadFile("../../docs/operating.md")
 	require.NoError(t, err)
 	rows := capacityRow.FindAllStringSubmatch(string(runbook), -1)
 	require.Len(t, rows, 8)

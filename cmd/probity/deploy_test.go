@@ -154,7 +154,7 @@ func TestMetricsOfDeployExist(t *testing.T) {
 
 // TestEveryAlertHasItsPage: whoever is woken finds what to do under the alert's own name.
 func TestEveryAlertHasItsPage(t *testing.T) {
-	runbook, err := os.ReadFile("../../docs/runbook.md")
+	runbook, err := os.ReadFile("../../docs/operating.md")
 	require.NoError(t, err)
 	var headings, alerts []string
 	for _, h := range regexp.MustCompile(`(?m)^### (Probity\w+)$`).FindAllStringSubmatch(string(runbook), -1) {
@@ -165,7 +165,7 @@ func TestEveryAlertHasItsPage(t *testing.T) {
 			rule := r.(map[string]any)
 			name, notes := rule["alert"].(string), rule["annotations"].(map[string]any)
 			alerts = append(alerts, name)
-			require.Equal(t, "docs/runbook.md#"+strings.ToLower(name), notes["runbook"], name)
+			require.Equal(t, "docs/operating.md#"+strings.ToLower(name), notes["runbook"], name)
 			require.NotEmpty(t, notes["summary"], name)
 			require.Contains(t, []any{"page", "ticket"}, rule["labels"].(map[string]any)["severity"], name)
 		}

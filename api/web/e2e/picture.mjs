@@ -1,5 +1,5 @@
 // Pictures of the dashboard, on a cluster of its own with something to show. node e2e/picture.mjs PROGRAM DIR makes the two of
-// the README; with --all after it, every page in every size and colour scheme, and what axe finds there; with names after
+// the documents; with --all after it, every page in every size and colour scheme, and what axe finds there; with names after
 // that, these pages and scenes alone.
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

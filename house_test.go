@@ -70,7 +70,6 @@ var above = map[string]int{
 	"prober/wire.Server: methods":        35,
 	"prober/wire: antique words":         8,
 	"prober/wire: lines":                 3352,
-	"prober: antique words":              81,
 	"prober: lines":                      8992,
 	"store.Store: methods":               126,
 	"store/cache.Cache: methods":         37,

@@ -19,7 +19,7 @@ func (p *Prober) SetAlone(alone bool) {
 		p.afterHangUp(p.hangUpAlone)
 		return
 	}
-	// Another source may have had a narrow route meanwhile, and nobody says what it has used of the hour until new rows come. The
+	// Another source may have had a narrow route meanwhile, and what it has used of the hour is unknown until new rows come. The
 	// domains of a provider with tenants may have another source now.
 	for _, l := range p.allLanes() {
 		if l.provider.Kind != engine.KindWide {

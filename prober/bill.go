@@ -13,7 +13,7 @@ type bill struct {
 }
 
 // billOf counts a transaction. What was sent and not answered counts as refused, behind a refused MAIL too: not every server
-// answers 503 there. Without pipelining, whoever stands behind the first that was not answered was not sent (RFC 2920 section 3).
+// answers 503 there. Without pipelining, what stands behind the first that was not answered was not sent (RFC 2920 section 3).
 func billOf(asks []ask, seen []answer, o *smtp.Outcome, pipelined bool) (b bill) {
 	b.long = long(asks)
 	b.longRefused = b.long

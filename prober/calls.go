@@ -35,7 +35,7 @@ func (c *calls) called(now time.Time) {
 	}
 }
 
-// come reports that singles are to be looked for. They are where nobody counts them.
+// come reports that singles are to be looked for. They are where they are not counted.
 func (c *calls) come(now time.Time) bool {
 	if c == nil {
 		return true

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A canary to a host that answers nobody proves nothing: were only such hosts left, a sound source would stay sick, and ask one of
-// them every half a minute. So canaries go to whom the source has reached last, within that lane's budgets: a knock. Where that
-// cannot be, and every fourth time in case that this host has gone, somebody who waits sends his own. The first knock goes as
-// soon as the source doubts itself; who has just answered one vouches for it.
+// A canary to a host that never answers proves nothing: were only such hosts left, a sound source would stay sick, and ask one of
+// them every half a minute. So canaries go to the host that the source has reached last, within that lane's budgets: a knock. Where
+// that cannot be, and every fourth time in case that this host has gone, a lane with waiting probes sends its own. The first knock
+// goes as soon as the source doubts itself; a host that has just answered one shows that the source works.
 const (
 	canaryGrace = time.Second // how long others leave the canary to the knock
 	canaryTurns = 4
@@ -112,7 +112,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// needsWatch reports an uneasy source that nobody watches, and that the caller does so from now on.
+// needsWatch reports an uneasy source that is not watched: the caller watches it from now on.
 func (h *health) needsWatch() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,7 +137,7 @@ func (h *health) next() (time.Time, knock) {
 	return h.canary, h.known
 }
 
-// knock connects to a host for nobody's sake. False when it may not.
+// knock connects to a host without a recipient to ask about. False when it may not.
 func (p *Prober) knock(e *egress, k knock) bool {
 	now := time.Now()
 	if e.rested(now) {

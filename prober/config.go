@@ -35,13 +35,13 @@ type Config struct {
 	// Warm gives new sources all of their budgets at once. Without it, a source begins with a tenth and doubles daily;
 	// what is not on the internet (AllowPrivate, private addresses) needs no warming up.
 	Warm bool
-	// Suppressed reports a domain or one of its MX hosts whose owner asked never to be probed. Default: nobody did.
+	// Suppressed reports a domain or one of its MX hosts whose owner asked never to be probed. Default: no owner did.
 	Suppressed func(domain string, hosts []string) bool
-	// SuppressedAddress is the same of one address. Default: nobody did.
+	// SuppressedAddress is the same of one address. Default: no owner did.
 	SuppressedAddress func(engine.Address) bool
 
-	// Press counts singles of this process where a coordinator does so: it knows of those, too, that nobody need be asked for. Default:
-	// those are counted that this prober is asked for.
+	// Press counts singles of this process where a coordinator does so: it knows of those, too, for which no node need be asked.
+	// Default: those are counted that this prober is asked for.
 	Press *press.Meter
 
 	MaxSessions int           // open at one time, over all lanes; default 1,000. cmd derives it from RLIMIT_NOFILE

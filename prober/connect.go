@@ -106,7 +106,7 @@ func (s *session) config() smtp.Config {
 	return c
 }
 
-// newTLS is how sessions speak TLS. Whom they reach is not verified: nobody's mail passes, and most MX hosts have no name that
+// newTLS is how sessions speak TLS. The host that they reach is not verified: no mail passes, and most MX hosts have no name that
 // could be (RFC 7672 section 1.3). For the same reason no post-quantum key is exchanged: it takes two fifths of a handshake's
 // time, and some servers stumble over a ClientHello of two packets. Nor is X25519 offered: P-256 spares a fifth of the time
 // (BenchmarkHandshake), and every server must know it (RFC 8446 section 9.1).
@@ -153,7 +153,7 @@ func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
 }
 
 // doubts reports a failure that tells little of the host: its name could not be looked up, or it cannot be reached just now while
-// it was before, or while nobody can. Jobs try again by the schedule, so that a short outage of ours costs them time, not verdicts.
+// it was before, or while no host can. Jobs try again by the schedule, so that a short outage of ours costs them time, not verdicts.
 func (s *session) doubts(f smtp.Fault) bool {
 	switch f.Event {
 	case engine.EventHostServFail:
@@ -177,7 +177,7 @@ func (s *session) classify(r engine.Reply) engine.Finding {
 }
 
 // fail tells the lane that no recipient could be named on this connection. What a knock meets is expected while the source reaches
-// nobody, and blames no host; what it is told is told to the lane as to any other.
+// no host, and blames none; a reply to a knock is told to the lane like any other.
 func (s *session) fail(f smtp.Fault) {
 	if s.group.knock && f.Event != engine.EventReply {
 		return
@@ -195,7 +195,7 @@ func (s *session) fail(f smtp.Fault) {
 func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []ended) []ended {
 	g := s.group
 	if real := l.groups[g.key]; g.knock && real != nil {
-		g = real // whoever waits for the host hears what the knock has heard
+		g = real // the probes that wait for the host hear what the knock has heard
 	}
 	switch {
 	case f.RetryPlain: // also of a session that had begun before another learnt it: the next ones ask for no TLS
@@ -235,7 +235,7 @@ func oneTooMany(seen *engine.Sighting) bool {
 		seen.Finding.Meaning == engine.RateLimited
 }
 
-// confirms reports a failure that is believed only when it comes again, where nobody waits but jobs: a host's first, as the first that
+// confirms reports a failure that is believed only when it comes again, where only jobs wait: a host's first, as the first that
 // fail in an outage of ours do not show that others will; and a second refusal while the source doubts itself, as it may come before
 // a knock is answered. The mutex is held.
 func (l *lane) confirms(s *session, f smtp.Fault, doubtful bool, now time.Time) bool {
@@ -249,7 +249,7 @@ func (l *lane) confirms(s *session, f smtp.Fault, doubtful bool, now time.Time) 
 	case u.tries == 0, u.tries == 1 && doubtful && f.Event == engine.EventConnectFailed:
 		set(&l.unproven, g.host, refusals{u.tries + 1, s.firstBegan(), now})
 		if again := now.Add(l.scaled(minBackoff) << u.tries); again.After(l.noConnect) {
-			l.noConnect = again // nobody's back-off: a single that comes now shall not wait longer
+			l.noConnect = again // l.backoff does not grow: a single that comes now shall not wait longer
 		}
 		return true
 	}

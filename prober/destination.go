@@ -8,7 +8,7 @@ import (
 	"probity/engine"
 )
 
-// destination is the budget of one identity towards one address, shared by all routes of nobody's provider that lead
+// destination is the budget of one identity towards one address, shared by all routes of no known provider that lead
 // there: fifty thousand vanity MX names may be one hoster.
 type destination struct {
 	account

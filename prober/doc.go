@@ -7,8 +7,8 @@
 // The words: a lane is one route as asked from one egress identity; it holds a queue, a pool of sessions and a pace. A place is
 // one domain at one host. A group is the places of one host of one MX set. A site is one address of a provider: a session there
 // goes on from one group to another whose hosts are found at that address (find.go), and a group without a session calls there (site.go). A
-// destination is one address of a host, whose budget is shared by all the routes of nobody's provider that lead there. A flight is one address
-// being verified; all who ask for it meanwhile share it. A run is one caller with its rows.
+// destination is one address of a host, whose budget is shared by all routes of no known provider that lead there. A flight is one
+// address being verified; all callers that ask for it meanwhile share it. A run is one caller with its rows.
 //
 // Of a source, which is an egress identity at work: it is uneasy while several receivers in a row cannot be reached, and sick while
 // many cannot (health.go); it rests at a receiver that sent it away, and everywhere once blocklists name it, when it is listed
@@ -22,8 +22,8 @@
 //  2. What is persisted of an hour's budget is never less than what was used of it: refusals are spent from leases that are on
 //     disk first. An unreadable budget is an empty one.
 //  3. The target is asked before the decoy; the decoy only where a target was accepted or greylisted, once per domain and host,
-//     in a session with that host, or with its address. A decoy's clear answer is kept for a week; where a receiver may accept silently who asks too
-//     much, an acceptance is believed only beside a refusal that came after it (doubt.go).
+//     in a session with that host, or with its address. A decoy's clear answer is kept for a week. Where a receiver may accept
+//     every recipient once it was asked too much, an acceptance counts only if it refused a recipient after it (doubt.go).
 //  4. A probe belongs to exactly one holder: its lane's queue, a session, or the goroutine that moves it. It ends once.
 //  5. Each row of a batch gets exactly one Result. What is not finished at the hold, or when nearly all else is, is Later, and its
 //     probe goes on or is dropped.
@@ -49,14 +49,14 @@
 //     it has reached last, if it may (canary.go): never where the suppress list or the table forbid. What may be our own outage costs jobs time, not verdicts: a host that refuses, or
 //     is silent while the source is not seen to work, is tried again after a second, and rows whose failure is doubtful are put off by the schedule, twice at the most.
 //  10. A source that three routes refuse as listed rests everywhere, over a restart too, but for one canary an hour, which needs
-//     no row (listed.go); a wide provider
-//     is asked from the sources that it still wants. No row is settled as blocked while another source may ask it.
-//  11. Where half an hour's refusals were heard of a receiver that may stop refusing, or may be under way to it, an acceptance is believed only beside a later
-//     refusal (doubt.go), that of a decoy too (suspect.go): what was shown without suspicion, or confirmed so, is kept, and nothing else is. A host that turns into a tarpit is left alone, but for the decoys that those wait for who have just been
-//     accepted: they are the last that its connection asks, and go unasked where a reply wanted a pause (sticky.go).
+//     no row (listed.go). A wide provider is asked from sources it still wants. No row is settled as blocked while another may ask it.
+//  11. Where half of an hour's refusals were heard of a receiver that may stop refusing, or may be under way to it, an acceptance
+//     counts only with a later refusal (doubt.go), that of a decoy too (suspect.go). Only what was shown without suspicion, or was
+//     confirmed so, is kept. A host that turns into a tarpit is left alone, but for the decoys of probes just accepted: they are the
+//     last that its connection asks, and go unasked where a reply wanted a pause (sticky.go).
 //  12. The hour of a narrow route is the cluster's: what other sources have used of it (wire.Elsewhere), this one has not.
-//  13. Whom the table in force, or the suppress list, forbids to ask, nobody is asked about: rows that wait in a lane at a reload leave
-//     it at once (heedTable), and nobody is connected to for a decoy that they waited for; a new wish holds when a row comes here next, a minute later at most for rows of lists.
+//  13. What the table in force or the suppress list forbids is not asked. Rows that wait in a lane at a reload leave it at once, and
+//     no host is connected to for their decoys (heedTable). A new wish holds when a row comes next, a minute later at most in jobs.
 //  14. To whom a session goes on, DNS finds at its address, by a look-up of the last minute. A group waits for others' sessions for
 //     siteWait after any of them went on from one group to another; a session leaves its group after siteTurn transactions while others
 //     call. While hosts are being looked up, a session at such an address ends with its linger, also where other groups have no

@@ -7,19 +7,19 @@ import (
 	"probity/engine"
 )
 
-// Some receivers punish who asks about many unknown recipients by accepting everybody, without a word, until the hour is over.
-// What a decoy showed in the morning then proves nothing about an acceptance of now. So where a receiver may do that, and half
-// of an hour's refusals have been heard, an acceptance is believed only when the host has refused somebody after it: another
-// target, or a decoy, which is asked when several wait in vain, or nobody else of their kind of job is left to ask, or before the
-// host is left alone as a tarpit (sticky.go). After it means in the order of the host: later in the same transaction, or in one
-// that was sent when the acceptance had been heard. Two connections are heard in any order: so where recipients under way may make
-// up half of an hour's refusals, an acceptance waits until all that were sent before it was heard have been heard too, and is
-// doubted or believed then. Of what is under way over other routes to the same address nobody here knows when it comes: it counts
-// as heard for an acceptance, though not for a decoy that nothing was known of, or a busy catch-all host would never be called one.
+// Some receivers react to many unknown recipients by accepting every recipient, without a word, until the hour is over. What a
+// decoy showed in the morning then proves nothing about an acceptance of now. So where a receiver may do that, and half of an
+// hour's refusals have been heard, an acceptance is believed only when the host has refused a recipient after it: another target,
+// or a decoy, which is asked when several wait in vain, or no other target of their kind of job is left to ask, or before the host
+// is left alone as a tarpit (sticky.go). "After" is the host's order: later in the same transaction, or in one that was sent when
+// the acceptance had been heard. Two connections are heard in any order: so where recipients under way may make up half of an
+// hour's refusals, an acceptance waits until all that were sent before it was heard have been heard too, and is doubted or believed
+// then. What is under way over other routes to the same address comes at a time that is not known here: it counts as heard for
+// an acceptance, but not for a decoy that nothing was known of, or a busy catch-all host would never be called one.
 // A doubt stays when the hour is over: the refusals of the next prove nothing about the silence of the last.
 // An accepted decoy is an acceptance like any other (suspect.go): what one has shown without suspicion, or before a refusal, stays.
 
-// doubtful reports a receiver that may accept silently: one that is known to, and any that nobody knows.
+// doubtful reports a receiver that may accept silently: one that is known to, and any that is unknown.
 func (l *lane) doubtful() bool { return l.shared || l.provider.AcceptsSilently }
 
 // heat notes whether so many refusals have been heard of the group's host in this hour, over its route or at its address, that
@@ -117,7 +117,7 @@ func (l *lane) provable(p *probe) time.Time {
 // stale reports an acceptance that nothing can prove any more.
 func (l *lane) stale(p *probe, now time.Time) bool { return p.mood != cool && now.After(l.provable(p)) }
 
-// believes reports that what the place's decoy has shown may be held beside the acceptance of a probe.
+// believes reports that what the place's decoy has shown may be used together with the acceptance of a probe.
 func (l *lane) believes(p *probe, pl *place, now time.Time) bool {
 	g := pl.group
 	switch {
@@ -184,8 +184,8 @@ func (h *hearing) resolve() {
 	h.giveUp()
 }
 
-// nobodyElse reports that no target will soon be refused for those in doubt, of whom the highest has this priority. A single waits for
-// nobody, and a short job not for a long one, whose turn at the host may be hours away.
+// nobodyElse reports that no target will soon be refused for those in doubt, the highest of which has this priority. A single waits
+// for no other probe, and a short job not for a long one, whose turn at the host may be hours away.
 func (g *group) nobodyElse(who priority) bool {
 	switch who {
 	case single:

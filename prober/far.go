@@ -18,7 +18,7 @@ type distance struct {
 const (
 	// farAway is a set-up that no busy processor explains, since the least of all counts: two round trips and more.
 	farAway = 50 * time.Millisecond
-	// setupTrips are the round trips of a set-up beside the banner: TCP, EHLO, STARTTLS, TLS, EHLO.
+	// setupTrips are the round trips of a set-up without that of the banner: TCP, EHLO, STARTTLS, TLS, EHLO.
 	setupTrips = 5
 	// lately is how many transactions are looked at for what a recipient takes.
 	lately = 8
@@ -27,7 +27,7 @@ const (
 	firstTry = 8
 	// farShare is the part of a node's connections that one far lane may have.
 	farShare = 8
-	// groupTime is how long the replies to a group of transactions may take, beside two set-ups: a single may wait for them.
+	// groupTime is how long the replies to a group of transactions may take, in addition to two set-ups: a single may wait for them.
 	groupTime = 250 * time.Millisecond
 )
 

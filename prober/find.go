@@ -108,7 +108,7 @@ func (l *lane) addresses(ctx context.Context, host string) ([]netip.Addr, engine
 	return may, event
 }
 
-// source is who of this node may connect to an address for the lane; nil where nobody can.
+// source is the identity of this node that may connect to an address for the lane; nil where none can.
 func (l *lane) source(a netip.Addr) *egress {
 	if a.Is4() != l.egress.six() {
 		return l.egress

@@ -26,7 +26,7 @@ func newFlight() *flight {
 func (f *flight) shard(k *cache.Key) *flightShard { return &f.shards[k[len(k)-1]%64] }
 
 // join lets an asker wait for the probe of its address: the one in flight, else fresh. It returns the one it waits for.
-// An asker without a run is a retry: the probe goes on whoever leaves.
+// An asker without a run is a retry: the probe goes on when all other askers leave.
 func (f *flight) join(fresh *probe, a asker) *probe {
 	s := f.shard(&fresh.key)
 	s.mu.Lock()
@@ -58,10 +58,10 @@ func (f *flight) end(p *probe) []asker {
 	return askers
 }
 
-// leave lets a run wait no longer. A queued probe that nobody waits for is dropped; true then.
+// leave lets a run wait no longer. A queued probe that no caller waits for is dropped; true then.
 func (f *flight) leave(p *probe, r *run) bool { return f.drop(p, r, false) }
 
-// abandon drops a queued probe if nobody waits for it, even one whose target has answered. True then.
+// abandon drops a queued probe if no caller waits for it, even one whose target has answered. True then.
 func (f *flight) abandon(p *probe) bool { return f.drop(p, nil, true) }
 
 func (f *flight) drop(p *probe, r *run, paid bool) bool {

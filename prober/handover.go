@@ -62,7 +62,7 @@ func (p *Prober) hangUpAlone() {
 	}
 }
 
-// hangUpUnasked ends the sessions of a lane that ask for nobody, and if nobody waits in it at all, those that ask nothing.
+// hangUpUnasked ends a lane's sessions that ask for no caller, and if no caller waits in the lane at all, those that ask nothing.
 func (p *Prober) hangUpUnasked(l *lane) {
 	p.dropUnasked(l)
 	l.mu.Lock()
@@ -141,7 +141,7 @@ func (l *lane) ends(s *session) {
 	s.cut = nil
 }
 
-// dropUnasked drops what waits in a lane and nobody waits for, such as rows that went home and whose decoy was not asked yet.
+// dropUnasked drops probes in a lane that no caller waits for, such as rows that went home and whose decoy was not asked yet.
 func (p *Prober) dropUnasked(l *lane) {
 	for _, waits := range l.waiting() {
 		if p.flight.abandon(waits) {

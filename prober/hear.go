@@ -48,13 +48,13 @@ func (s *session) ask(ctx context.Context) bool {
 }
 
 // took tells the distance how long a transaction of n recipients took beyond what more of them would not add to: the round trip
-// that they make together. Who does not pipeline makes one for each, and for RSET and MAIL before. True where another connection
-// may be worth its price now, and was not before: nobody else looks at who waits already.
+// that they make together. Without PIPELINING there is one for each, and for RSET and MAIL before. True where another connection
+// may be worth its price now, and was not before: nothing else looks at the probes that wait already.
 func (s *session) took(all time.Duration, n int) bool {
 	l, g := s.lane, s.group
 	worth := l.worth()
 	switch {
-	case n <= 0: // nobody was asked
+	case n <= 0: // no recipient was asked
 	case !s.conn.Extensions().Pipelining:
 		l.far.asked(all, n+2)
 	case g.apart || g.batch > 0:
@@ -318,8 +318,8 @@ func (h *hearing) target(a ask, seen engine.Sighting) {
 	h.out = h.l.move(a.p, h.now, true, h.out)
 }
 
-// decoyUnanswered has a decoy asked again, boundedly; then those who wait are told that it was not answered. Where nobody is asked
-// now they go on without it.
+// decoyUnanswered has a decoy asked again, boundedly; then the probes that wait are told that it was not answered. Where
+// the lane asks nothing now they go on without it.
 func (h *hearing) decoyUnanswered(pl *place, e engine.Event, wasAsked bool) {
 	if wasAsked {
 		pl.decoy.tries++

@@ -17,7 +17,7 @@ type lane struct {
 	key      laneKey
 	provider *engine.Provider
 	egress   *egress
-	shared   bool // hosts of nobody we know: destinations count too
+	shared   bool // hosts of no known provider: destinations count too
 
 	groups   map[string]*group
 	places   map[placeKey]*place
@@ -52,7 +52,7 @@ type lane struct {
 	timer     *time.Timer // kicks the lane; nil when not armed
 	timerAt   time.Time
 	hosts     []string // of the first route that came
-	barred    bool     // nobody here may be asked: see session.bar
+	barred    bool     // no host here may be asked: see session.bar
 	off       bool     // nor while the table says so: see heedTable
 	dead      bool     // out of the registry: look again
 
@@ -235,7 +235,7 @@ func (l *lane) promote(p *probe, who priority, now time.Time) {
 	l.kick(now)
 }
 
-// withdraw takes a probe that nobody waits for any more out of its queue; false when a session has it, or when its target has
+// withdraw takes a probe that no caller waits for any more out of its queue; false when a session has it, or when its target has
 // answered and it waits for a decoy or a refusal: it was paid for, and its row comes again. With paid it goes all the same.
 func (l *lane) withdraw(p *probe, paid bool) bool {
 	l.mu.Lock()
@@ -277,8 +277,8 @@ func (l *lane) emptyOut(g *group, now time.Time, out []ended) []ended {
 	return out
 }
 
-// heedTable takes the limits of the table in force, and its word that nobody here is to be asked: then all who wait, for a decoy
-// too, go on without, whatever table they came with. Who is being asked right now is heard, a decoy as well.
+// heedTable takes the limits of the table in force. If the table says that no host here is to be asked, all waiting probes, for a
+// decoy too, go on without, whatever table they came with. What is being asked right now is heard, a decoy as well.
 func (l *lane) heedTable(now time.Time) {
 	t := l.prober.table.Load()
 	prov := t.Unknown
@@ -297,8 +297,8 @@ func (l *lane) heedTable(now time.Time) {
 	l.prober.finish(l, out, now)
 }
 
-// leave moves on all who wait in the lane, for a decoy too unless it is being asked right now, wants none for nobody's sake, and
-// hangs up where nothing is under way. The mutex is held.
+// leave moves on all probes that wait in the lane, for a decoy too unless it is being asked right now, drops the decoys that were to
+// be asked, and hangs up where nothing is under way. The mutex is held.
 func (l *lane) leave(now time.Time, out []ended) []ended {
 	out = l.emptyOut(nil, now, out)
 	for _, g := range l.groups {
@@ -316,7 +316,7 @@ func (l *lane) leave(now time.Time, out []ended) []ended {
 	return out
 }
 
-// moveOn moves on all who wait for a decoy that nobody will ask. The mutex is held.
+// moveOn moves on all probes that wait for a decoy that will not be asked. The mutex is held.
 func (l *lane) moveOn(pl *place, now time.Time, out []ended) []ended {
 	d := &pl.decoy
 	d.tries, d.nameless, d.asked = 0, 0, 0

@@ -11,11 +11,11 @@ import (
 )
 
 // The canary of a source that rests everywhere is an errand. Rows go home at once while it rests, and the next list may come hours
-// later. So at its canary's time the source asks about a decoy: nobody's address, whose answer says as much about the source as any.
-// Only where that cannot be, a row that is at hand a moment later is the canary. The decoy is asked of those who refused the source
-// as listed, in turn, and of receivers that the table knows before others: those answer, and whom they list is on a list that counts.
-// After a restart, which forgets them, it is asked of whom was to be asked last. Where nobody was to be asked since the source rests,
-// no errand is sent.
+// later. So at its canary's time the source asks about a decoy, a made-up address: its answer says as much about the source as any.
+// Only where that cannot be, a row that is at hand a moment later is the canary. The decoy is asked of receivers that refused the
+// source as listed, in turn, those that the table knows first: they answer, and a source that they list is on a list that counts.
+// After a restart, which forgets them, it is asked of the receiver that was to be asked last. Where none was to be asked since the
+// source rests, no errand is sent.
 
 // errand is where a decoy may be asked about.
 type errand struct {
@@ -69,7 +69,7 @@ func (l *lane) errand(g *group) errand {
 	return errand{engine.Route{Fact: engine.FactMX, Key: l.key.route, Provider: l.provider, Hosts: []string{g.host}}, g.domain, hostsOf(g.key)}
 }
 
-// nextErrand is where the canary goes; the domain is empty when nobody was to be asked.
+// nextErrand is where the canary goes; the domain is empty when no receiver was to be asked.
 func (e *egress) nextErrand() errand {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,7 +103,7 @@ func (e *egress) canaryAt(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// adopt reports a source that rests and that nobody looks after, and that the caller does so from now on.
+// adopt reports a source that rests and is not looked after: the caller looks after it from now on.
 func (e *egress) adopt(now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -4,13 +4,13 @@ import "time"
 
 // even spreads over the hour what the rows of a long backlog spend of an hourly budget. Spent at once, the budget would be gone
 // when a short job comes, which would wait for the rest of the hour; spent evenly, it gives the short job some room in each
-// minute, and takes as long for all of it. The zero value spreads nothing. It bounds bulk only, and beside the window,
+// minute, and takes as long for all of it. The zero value spreads nothing. It bounds bulk only, together with the window,
 // which holds whatever this allows. An address that lanes share is spent so while one of them has a long backlog.
 //
 // It is a virtual schedule, as ATM's generic cell rate algorithm: each refusal costs the time in which the budget earns it, and
 // `debt` is when all that was spent is earned again.
 type even struct {
-	until time.Time // the backlog is long until then, if nobody says so again
+	until time.Time // the backlog is long until then, if no batch says so again
 	debt  time.Time
 	price time.Duration // of a refusal, when there was room last
 	shut  bool          // until a portion is earned: a connection should carry more than one recipient
@@ -21,7 +21,7 @@ type even struct {
 
 const (
 	steadyFor   = time.Hour // a coordinator's word of a long backlog holds so long
-	portions    = 8         // an hour's budget goes out in so many, of one refusal at least; one may be saved up beside the next
+	portions    = 8         // an hour's budget goes out in so many, of one refusal at least; one may be saved up with the next
 	shortLinger = 10 * time.Second
 	outWait     = 2 * time.Second // what is reserved is settled soon
 )
@@ -32,11 +32,11 @@ func (e *even) on(now time.Time) bool { return now.Before(e.until) }
 // short tells of a short job that wants the budget.
 func (e *even) short(now time.Time) { e.shorn, e.came = now.Add(shortLinger), now }
 
-// guest reports a short job of this hour beside a long backlog. Its rows come home where there is no room, and when they are there again
-// the backlog, which always waits, would have taken what the hour has given back.
+// guest reports a short job of this hour while the backlog is long. Its rows come home where there is no room, and when they are here
+// again the backlog, which always waits, would have taken what the hour has given back.
 func (e *even) guest(now time.Time) bool { return e.on(now) && now.Sub(e.came) < time.Hour }
 
-// each is what a refusal costs. Beside a short job bulk has its share of the turns: the others' part of what is earned.
+// each is what a refusal costs. While a short job wants the budget too, bulk has only its own share of what is earned: see turns.
 func (e *even) each(limit int, now time.Time) time.Duration {
 	cost := time.Hour / time.Duration(max(1, limit))
 	if now.Before(e.shorn) {

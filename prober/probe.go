@@ -22,7 +22,7 @@ type probe struct {
 	lane   atomic.Pointer[lane]
 	urgent atomic.Bool // a single waits for it
 
-	// Guarded by the lane's mutex while the lane has it; ownership passes to whoever takes it out.
+	// Guarded by the lane's mutex while the lane has it; ownership passes to the code that takes it out.
 	asked      uint8 // RCPTs sent for it, answered or not: at most maxAsked
 	who        priority
 	mood       mood          // of its host when it was last answered

@@ -116,7 +116,7 @@ func (p *Prober) spawn(f func(soft, hard context.Context)) bool {
 	return true
 }
 
-// await waits for Run to begin, since who asks may have been started beside it. It fails once Run has ended.
+// await waits for Run to begin, since its callers may have been started at the same time. It fails once Run has ended.
 func (p *Prober) await(ctx context.Context) error {
 	select {
 	case <-p.stop:
@@ -136,7 +136,7 @@ func (p *Prober) await(ctx context.Context) error {
 	}
 }
 
-// SetTable swaps the provider table. Lanes take its limits at once, and ask nobody whom it says not to; probes in flight keep
+// SetTable swaps the provider table. Lanes take its limits at once, and ask no host that it excludes; probes in flight keep
 // their schedule.
 func (p *Prober) SetTable(t *engine.Table) {
 	p.table.Store(t)

@@ -124,7 +124,7 @@ type group struct {
 	doubted                      []*place // whose accepted probes wait for a refusal of anybody's
 	suspects                     ring[suspect]
 	plain                        bool     // TLS failed here: speak in clear
-	knock                        bool     // nobody waits in it: see health.tryAt
+	knock                        bool     // no probe waits in it: see health.tryAt
 	blocked                      bool     // its destination has no room: in the lane's list until then
 	deny                         priority // the highest that is blocked
 	until                        time.Time

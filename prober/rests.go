@@ -9,10 +9,10 @@ import (
 	"probity/store/cache"
 )
 
-// A source that blocklists name rests everywhere: nobody is asked from it, but for one connection in a while, the canary. When a
-// receiver answers that one about its recipient, the source is off the lists, and all goes on as before, those too who rested for
-// the list alone. At one receiver a source rests alone, until the receiver's time is over; a wide provider's rows are then asked
-// from the other sources, each of which keeps to a budget of its own.
+// A source that blocklists name rests everywhere: it asks nothing, except on one connection in a while, the canary. When a receiver
+// answers the canary about its recipient, the source is off the lists, and all goes on as before, also in lanes that rested only
+// because of the list. A source rests at one receiver alone until the receiver's time is over; a wide provider's rows are then
+// asked from the other sources, each of which keeps to a budget of its own.
 
 // canaryRest is how often a source that rests everywhere is tried.
 const canaryRest = time.Hour
@@ -70,9 +70,9 @@ func (e *egress) tryAt(route string, knocks bool, again time.Duration, now time.
 	return time.Time{}, e.canary
 }
 
-// restsUntil is when a route may be asked from a source that rests everywhere: at the time of its canary, a knock not before the
-// end. Others leave the canary to the errand for a moment: who waits at a host that answers nobody would else take one after the
-// other. The mutex is held.
+// restsUntil is when a route may be asked from a source that rests everywhere: at the time of its canary; a knock not before the
+// rest ends. Other routes leave the canary to the errand for a moment: else those that wait at hosts which never answer would take
+// one canary after the other. The mutex is held.
 func (e *egress) restsUntil(route string, knocks bool, now time.Time) time.Time {
 	switch {
 	case knocks || !now.Before(e.rests):
@@ -83,8 +83,8 @@ func (e *egress) restsUntil(route string, knocks bool, now time.Time) time.Time 
 	return e.canary
 }
 
-// unspent takes a canary back for which nobody was dialled, by the time that it was told, unless another has been planned since:
-// at a time the next may go, of a route, if one is named, and of others a moment later, as ever.
+// unspent takes back a canary for which no host was dialled, known by its planned time, unless another has been planned since:
+// the next may go at the given time, from the named route if there is one, and from others a moment later, as ever.
 func (e *egress) unspent(canary time.Time, route string, at time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -131,7 +131,7 @@ func (s *session) stepOut() {
 	}
 }
 
-// quit takes leave, until it can wait no longer: an open connection would count against us at the peer.
+// quit sends QUIT and waits for the close, as long as it may: an open connection would count against us at the peer.
 func (s *session) quit(hard context.Context) {
 	ctx, cancel := context.WithTimeout(hard, quitTime)
 	defer cancel()

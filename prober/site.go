@@ -7,11 +7,11 @@ import (
 )
 
 // Customers of one provider have host names of their own, and thousands of these lead to few addresses. A connection for each would be
-// one for nearly each address of a long list, where the receiver counts connections. So whoever is connected to an address of a
-// provider asks there for all of its groups whose hosts are found at that address, one group after the other, as Postfix does with
+// one for nearly each address of a long list, where the receiver counts connections. So a session at an address of a provider
+// asks there for all of its groups whose hosts are found at that address, one group after the other, as Postfix does with
 // connections that it keeps (CONNECTION_CACHE_README: by destination, then by address). What DNS says of a host is what decides where
-// it is asked, so a reply there is as good as one on a connection of its own. Hosts of nobody's provider keep their connections
-// apart: of them nobody knows that one server answers for all of its names alike.
+// it is asked, so a reply there is as good as one on a connection of its own. Hosts of no known provider keep their connections
+// apart: it is not known of them that one server answers for all of its names alike.
 
 // site is one address of a provider, and who is connected to it. Guarded by the lane's mutex.
 type site struct {
@@ -69,14 +69,14 @@ func (l *lane) siteAt(a netip.Addr) *site {
 	return t
 }
 
-// tidySite forgets an address where nobody is and nobody calls.
+// tidySite forgets an address that has no session and no call.
 func (l *lane) tidySite(t *site) {
 	if t.sessions+t.waiting == 0 && l.sites[t.addr] == t {
 		delete(l.sites, t.addr)
 	}
 }
 
-// siteOf is the site of a group's host; nil where nobody has been there or called, or while it is looked up.
+// siteOf is the site of a group's host; nil where there is no session and no call, or while the host is looked up.
 func (l *lane) siteOf(g *group) *site {
 	if !l.shares(g) || !g.at.IsValid() || g.finding {
 		return nil
@@ -264,7 +264,7 @@ func (l *lane) stay(g *group, who priority, now time.Time) {
 	l.arm(l.joined.peek().at.Add(siteWait), now)
 }
 
-// tire ends the wait of groups to whose address nobody comes any more: whoever is there may be held up for long.
+// tire ends the wait of groups at whose address no session moves on any more: those that are there may be held up for long.
 func (l *lane) tire(now time.Time) {
 	for l.joined.n > 0 {
 		if at := l.joined.peek().at.Add(siteWait); now.Before(at) {

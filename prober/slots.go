@@ -10,7 +10,7 @@ type slots struct {
 	mu      sync.Mutex // guards what follows
 	size    int
 	used    int
-	shut    time.Time               // since when nobody may take one (see Prober.SetAlone); zero: they may
+	shut    time.Time               // since when no lane may take one (see Prober.SetAlone); zero: they may
 	waiting [priorities]ring[*lane] // each lane at most once a priority
 }
 
@@ -36,7 +36,7 @@ func (s *slots) free() {
 	s.used--
 }
 
-// next is the lane whose turn it is to find a slot, singles first; nil when nobody waits or nothing is free.
+// next is the lane whose turn it is to find a slot, singles first; nil when none waits or nothing is free.
 func (s *slots) next() *lane {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -96,7 +96,7 @@ func (s *spare) transactions() transactions {
 
 // putTransactions takes those of a session that is over.
 func (s *spare) putTransactions(t *transactions) {
-	if cap(t.asks) > 0 && cap(t.asks) <= 2*maxTransaction { // who asked nobody has none, and the longest ones are rare
+	if cap(t.asks) > 0 && cap(t.asks) <= 2*maxTransaction { // a session that asked nothing has none, and the longest ones are rare
 		clear(t.asks[:cap(t.asks)])
 		clear(t.rcpts[:cap(t.rcpts)])
 		clear(t.seen[:cap(t.seen)])

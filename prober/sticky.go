@@ -7,7 +7,7 @@ import "time"
 // as it is annoyed, and what it is asked meanwhile is what its budget allows. Before a long rest it is asked for the decoys that those
 // wait for who have just been accepted: a rest later nothing could prove them (doubt.go), and all would be asked again.
 const (
-	stickyReply  = 5 * time.Second // of one reply: less is nobody's punishment
+	stickyReply  = 5 * time.Second // of one reply: less is no punishment
 	stickyTimes  = 4               // and so many times the quickest that the host has shown
 	stickyRests  = 10              // how many replies' time it is left alone
 	mostStick    = 15 * time.Minute

@@ -114,8 +114,8 @@ func (p *pace) minutesIdle(now time.Time) bool {
 	return p.open == 0 && p.conns.idle(now) && p.rcpts.idle(now) && !now.Before(p.slow)
 }
 
-// dropIdle forgets destinations that nobody uses and that have full budgets. Who still stands there as waiting was sent home, or
-// finds its room by itself.
+// dropIdle forgets destinations that are not in use and have full budgets. A lane that still stands there as waiting has
+// sent its rows home, or finds its room by itself.
 func (ds *destinations) dropIdle(now time.Time) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()

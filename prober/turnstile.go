@@ -19,9 +19,9 @@ import (
 // to do looks at its sockets once in ten milliseconds. When singles begin to press, many bring it to the least at once: by quarters
 // it would take 60 ms. It is looked at when somebody comes or goes, and by a timer only while somebody waits.
 //
-// What waits outside of our scheduler, for the machine's or at a socket, it does not count. But a timer that is heard late tells of
+// What waits outside of our scheduler, for the machine's or at a socket, it does not count. But a timer that fires late tells of
 // that too: what a timer waits for, a single waits for. So while singles press there is always a timer, and after one that was late
-// nobody enters but a trickle, until one is in time again.
+// only a trickle of sessions enters, until one is in time again.
 type turnstile struct {
 	ready func() int // goroutines that are ready and do not run; for one caller at a time
 	procs int
@@ -186,7 +186,7 @@ func (ts *turnstile) look(now time.Time) {
 	ts.limit = max(ts.limit, min(least, ts.most)) // it may have been none
 }
 
-// arm sees to it that those who wait are thought of when nobody comes or goes, and that lateness is known while singles press.
+// arm sees to it that waiting sessions are looked at when none comes or goes, and that lateness is known while singles press.
 // The mutex is held.
 func (ts *turnstile) arm(now time.Time) {
 	if ts.timer != nil || ts.waiting.Len() == 0 && (ts.inside == 0 || !ts.calls.pressing(now)) {

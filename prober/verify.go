@@ -76,7 +76,7 @@ type sameRoute struct {
 	facts      []domainFact
 	egress     *egress
 	lane       *lane
-	away       time.Time // until when the lane asks nobody
+	away       time.Time // until when the lane asks nothing
 	suppressed bool
 }
 

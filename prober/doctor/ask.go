@@ -13,7 +13,7 @@ import (
 type outcome uint8
 
 const (
-	failed   outcome = iota // nobody answered, or with a failure: nothing is known
+	failed   outcome = iota // no answer, or a failure: nothing is known
 	found                   // records
 	noData                  // the name exists, without such records
 	noDomain                // NXDOMAIN (RFC 8020)

@@ -28,7 +28,7 @@ type Identity struct {
 	SOCKS5 smtp.Proxy // connects for it; the zero value: the one of Config
 }
 
-// public is the address that receivers see; invalid where nobody said.
+// public is the address that receivers see; invalid where neither is given.
 func (i Identity) public() netip.Addr {
 	if i.Public.IsValid() {
 		return i.Public.Unmap()

@@ -117,7 +117,7 @@ type audit struct {
 // errTooMany ends an audit's questions; it is a bound of ours, and says nothing about a name.
 var errTooMany = errors.New("too many DNS questions for one audit")
 
-// all runs the parts beside each other and puts their findings in the order of Checks.
+// all runs the parts at the same time and puts their findings in the order of Checks.
 func (a *audit) all(ctx context.Context, d *Doctor) []Finding {
 	parts := []func(context.Context) []Finding{a.sender, a.reach, a.terms, a.resolvers}
 	parts = append(parts, func(context.Context) []Finding { return d.machine(time.Now()) })

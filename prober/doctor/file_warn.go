@@ -142,7 +142,7 @@ func (c *fileCheck) widened(now, before *engine.Provider) Remark {
 		"%s = true spreads it over all sources; the shipped limits are meant for %s", now.Kind, meant)
 }
 
-// newcomer warns of a provider that nobody can trace.
+// newcomer warns of a new provider without source or date: it cannot be traced.
 func (c *fileCheck) newcomer(p *engine.Provider) []Remark {
 	if p.Source != "" && p.Date != "" {
 		return nil

@@ -48,7 +48,7 @@ func (c *Config) clock(now time.Time, elapsed, jump time.Duration) Finding {
 	return s.ok("kept right by the system; no jump in %s", elapsed.Round(time.Second))
 }
 
-// otherFiles are the files and connections beside SMTP sessions: the store's tables, API clients, DNS.
+// otherFiles are the files and connections other than SMTP sessions: the store's tables, API clients, DNS.
 const otherFiles = 1024
 
 // files judges RLIMIT_NOFILE: each session is a file.

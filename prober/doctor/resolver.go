@@ -109,7 +109,7 @@ func (a *audit) truthful(ctx context.Context, s subject, server netip.AddrPort) 
 	return Finding{}, false
 }
 
-// randomLabel is a label that nobody has registered: 24 letters, 112 bits.
+// randomLabel is a label that is not registered: 24 letters, 112 bits.
 func randomLabel() string {
 	b := make([]byte, 24)
 	for i := range b {

@@ -19,7 +19,7 @@ import (
 	"probity/engine"
 )
 
-// ErrGone is returned for a node that cannot be used: nobody has attached to it, it is stopping, or it was silent for
+// ErrGone is returned for a node that cannot be used: it is not attached, it is stopping, or it was silent for
 // Patience. What it was asked may be asked elsewhere.
 var ErrGone = errors.New("the node is gone")
 

@@ -242,7 +242,7 @@ func (c *Client) inbox(k *call) (frames []*ResultsFrame, failed error, comesHome
 	return frames, k.failed, k.recalled != nil
 }
 
-// emit passes on the rows of a message that nobody has had yet. It reports the end of the batch.
+// emit passes on the rows of a message that the caller has not had yet. It reports the end of the batch.
 func (k *call) emit(f *ResultsFrame, emit func(Results)) (done bool, err error) {
 	rows, err := f.rows(make([]Result, 0, len(f.GetRow())))
 	if err != nil {

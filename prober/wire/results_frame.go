@@ -32,7 +32,7 @@ func resultsFrame(batch, seq uint64, r Results) *ResultsFrame {
 	return f
 }
 
-// noVerdict stands for a verdict that nobody made, as rows that come home unasked have. No verdict has this core, since only
+// noVerdict stands for a verdict that was not made, as rows that come home unasked have. No verdict has this core, since only
 // VALID has no reason.
 var noVerdict [engine.CoreSize]byte
 

@@ -64,7 +64,7 @@ type Server struct {
 	heard    time.Time   // when the coordinator last said anything
 	alone    bool
 	draining bool // nothing new is taken
-	stopped  bool // nobody may attach any more
+	stopped  bool // no coordinator may attach any more
 	runs     map[uint64]*run
 	rows     int            // of all runs
 	classes  map[string]int // rows of the runs of a class

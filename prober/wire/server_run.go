@@ -15,7 +15,7 @@ type run struct {
 	seq     uint64          // of the last results made
 	unacked []*ResultsFrame // in order; bounded by the rows of the batch, each of which is in one
 	done    bool            // the last results are made
-	dropped bool            // nobody wants the results any more
+	dropped bool            // the results are not wanted any more
 }
 
 // begin takes a batch that came on a. What cannot begin now goes home as it came. The caller does not hold mu.
@@ -135,7 +135,7 @@ func (s *Server) forget(r *run) {
 	s.noteIdle()
 }
 
-// dropRuns ends the runs that nobody waits for. The caller holds mu.
+// dropRuns ends the runs whose results are not wanted any more. The caller holds mu.
 func (s *Server) dropRuns(which func(*run) bool) {
 	for _, r := range s.runs {
 		if which(r) {

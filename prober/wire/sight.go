@@ -67,7 +67,7 @@ type Trace struct {
 	Message  string    `json:"message,omitempty"` // redacted
 	Attempts int       `json:"attempts"`          // this one included
 	Egress   string    `json:"egress"`
-	Decoy    *Decoy    `json:"decoy,omitempty"` // what the verdict rests on beside the reply; nil where none was asked
+	Decoy    *Decoy    `json:"decoy,omitempty"` // what the verdict rests on in addition to the reply; nil where none was asked
 }
 
 // Decoy is what the decoy of a probe's domain has shown at its host, at the time or up to a week before. There is no address in it.

@@ -28,7 +28,7 @@ type Batch struct {
 	Egress  string        // the identity that must ask; "" for any
 	MaxAge  time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
 	NoSMTP  bool
-	Short   bool      // its job has few rows left beside others: they take the greater part of the turns
+	Short   bool      // its job has few rows left compared with others: they take the greater part of the turns
 	Steady  bool      // its class has rows for many hours: they spend each hour's budget evenly, so that short jobs find some of it
 	Started time.Time // evidence older than this is "from cache"
 	Rows    []Row

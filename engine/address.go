@@ -8,7 +8,7 @@ import "strings"
 //  2. Parse(a.Folded()) gives an address with the same Folded.
 //  3. An Address may share the memory of the string that it was parsed from.
 //
-// Hundreds of thousands are alive beside a list, and the collector looks through each: hence one text, and another where it must be.
+// Hundreds of thousands are alive while a job runs, and the collector looks through each: hence one text, and a second if need be.
 type Address struct {
 	mailbox string // local@domain. The local part as RCPT carries it: NFC, lower-case, needless quotes dropped; the domain a lower-case A-label
 	folded  string // the identity, with the provider's own folding of dots and tags; empty where it is the mailbox
@@ -107,7 +107,7 @@ func (a Address) AppendFolded(dst []byte) []byte { return append(dst, a.Folded()
 // Mailbox is local@domain as RCPT carries it: a local part that needs quotes has them.
 func (a Address) Mailbox() string { return a.mailbox }
 
-// Clone is the address in memory of its own, for whoever keeps it.
+// Clone is the address in memory of its own, for a caller that keeps it.
 func (a Address) Clone() Address {
 	return Address{mailbox: strings.Clone(a.mailbox), folded: strings.Clone(a.folded), at: a.at}
 }
@@ -119,7 +119,7 @@ func (a Address) String() string { return a.mailbox }
 // always an A-label, so only the local part can.
 func (a Address) NeedsUTF8() bool { return !isASCII(a.Local()) }
 
-// IsZero reports an Address that nobody parsed.
+// IsZero reports an Address that was not parsed.
 func (a Address) IsZero() bool { return a.mailbox == "" }
 
 // foldLocal drops what a provider is known to ignore: dots and +tags, at Gmail's consumer domains only.

@@ -123,7 +123,7 @@ func dropComments(s string) string {
 	}
 }
 
-// joinSpaces closes the gaps beside an "@", a dot or a comma. A space between words stays: which word was meant is not known.
+// joinSpaces closes the gaps next to an "@", a dot or a comma. A space between words stays: which word was meant is not known.
 func joinSpaces(s string) string {
 	var b strings.Builder
 	for i, f := range strings.Fields(s) {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// canonicalText is NFC and lower case together, which RFC 6530 section 10.1 asks of whoever compares. ASCII that is lower-case
+// canonicalText is NFC and lower case together, which RFC 6530 section 10.1 asks for before a comparison. ASCII that is lower-case
 // comes back as it is. Lower-casing can undo NFC and NFC can yield capitals, so both are applied until nothing changes.
 func canonicalText(s string) (string, error) {
 	if isASCII(s) {
@@ -34,7 +34,7 @@ func canonicalText(s string) (string, error) {
 	return s, nil
 }
 
-// checkUnicode refuses what nobody can mean in a local part: RFC 6531 allows any UTF-8 there, but says that
+// checkUnicode refuses what cannot be meant in a local part: RFC 6531 allows any UTF-8 there, but says that
 // sense must rule (RFC 6530 section 10.1, RFC 8264 section 4.2.3). ASCII is not looked at.
 func checkUnicode(s string) error {
 	before := rune(0)

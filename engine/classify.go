@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Classify judges one reply of a server of provider p; nil is a provider nobody knows. It is a pure function of its arguments.
+// Classify judges one reply of a server of provider p; nil is an unknown provider. It is a pure function of its arguments.
 //
 //  1. The stage comes first: only a reply to RCPT can speak about a mailbox (RFC 5321 section 3.3).
 //  2. Words about the sender or us, in any line, beat words about the recipient.

@@ -15,7 +15,7 @@ const latinFold = "aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuu
 
 // appendWords appends a line as plain words, each followed by one space: lower-case, accents and apostrophes dropped, every
 // mail address written as "@", every other sign a space. Dots stay inside numbers and host names. dst must end with a space.
-// Two servers that say one thing with different signs then say it alike, and a mailbox called "blocked" blocks nobody.
+// Two servers that say one thing with different signs then say it alike, and a mailbox called "blocked" does not read as a block.
 func appendWords(dst []byte, line string) []byte {
 	token := len(dst) // where the present raw token began: what an @ takes back
 	for i := 0; i < len(line) && len(dst) < maxWords; i++ {

@@ -21,7 +21,7 @@ const (
 )
 
 // AppendCore appends the fixed part of v to dst: status, reason, score, flags, bits, the three bytes of the basis and the time of
-// the evidence in milliseconds since 1970, big-endian. Strings (provider, rule, MX, message) travel beside it, as each
+// the evidence in milliseconds since 1970, big-endian. Strings (provider, rule, MX, message) travel next to it, as each
 // format interns them in its own way. The layout is version 1; formats that embed it carry their own version.
 // Cores from before there was a basis have zeros there, which is the basis that knows nothing.
 func AppendCore(dst []byte, v *Verdict) []byte {

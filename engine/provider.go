@@ -94,7 +94,7 @@ type Provider struct {
 	FleetSources int
 	AcceptAll    bool // accepts any recipient at RCPT: an acceptance proves nothing
 	Probe        bool // false: never ask this receiver
-	Parking      bool // parked domains: accepts or not, nobody reads
+	Parking      bool // parked domains: accepts or not, mail is not read
 	// AcceptsSilently says that past a threshold of unknown recipients it accepts anybody for a while.
 	AcceptsSilently bool
 	OneDomain       bool // refuses several recipient domains in one transaction

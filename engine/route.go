@@ -8,7 +8,7 @@ import (
 // Fact is what DNS says about where a domain takes its mail. NXDOMAIN, NODATA, SERVFAIL and a timeout are four different facts.
 type Fact uint8
 
-// The facts; the zero value means that nobody has asked.
+// The facts; the zero value means that DNS was not asked.
 const (
 	FactUnasked    Fact = iota
 	FactMX              // at least one usable MX record
@@ -40,14 +40,14 @@ type Route struct {
 	Key      string    // provider id, else the sorted MX set joined by ","; empty when not routable
 	Hosts    []string  // hosts to try, best first; at most 16 are kept
 	MX       []string  // what mx_records shows: empty for an implicit MX
-	Provider *Provider // never nil once asked; Table.Unknown for hosts nobody knows
+	Provider *Provider // never nil once asked; Table.Unknown for hosts of no known provider
 }
 
 // maxRouteHosts bounds what a hostile zone can make us carry; three hosts at most are ever tried.
 const maxRouteHosts = 16
 
 // NewRoute makes the route of a domain from its MX set. An MX set that holds only "." is a null MX (RFC 7505 section 3);
-// a "." beside other hosts is ignored. An empty set gives FactNoServer.
+// a "." together with other hosts is ignored. An empty set gives FactNoServer.
 func (t *Table) NewRoute(records []MX) Route {
 	if !slices.IsSortedFunc(records, compareMX) { // a resolver's are
 		records = slices.Clone(records)

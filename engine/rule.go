@@ -105,7 +105,7 @@ func anyEnhanced(patterns []enhancedPattern, e Enhanced) bool {
 type MailboxRule struct {
 	Domains   []string // consumer domains it speaks for
 	Min, Max  int      // length in bytes after dropping tags and, where IgnoreDots, dots; 0 is no bound
-	Allowed   string   // bytes allowed beside a-z and 0-9
+	Allowed   string   // bytes allowed in addition to a-z and 0-9
 	Tag       string   // separator of an ignored suffix, usually "+"; empty where there is none
 	NoDots    bool     // dots are not counted in the length
 	StartWith string   // "letter", "letter-or-digit" or empty

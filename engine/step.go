@@ -108,7 +108,7 @@ func afterAcceptance(ev *Evidence, p Policy, target *Sighting) Step {
 	return Step{}
 }
 
-// afterDeferral lets a decoy age beside a greylisted target, then waits while the schedule lasts.
+// afterDeferral lets a decoy age together with a greylisted target, then waits while the schedule lasts.
 func afterDeferral(ev *Evidence, p Policy, target *Sighting) Step {
 	if target.Finding.Meaning == Greylisted && !ev.decoyAsked(target.Host) {
 		return Step{Kind: StepDecoy, Host: target.Host}

@@ -13,7 +13,7 @@ var shippedTable []byte
 
 // Table is the provider table: immutable, shared by all.
 type Table struct {
-	Unknown   *Provider       // limits and rules for hosts nobody knows
+	Unknown   *Provider       // limits and rules for hosts of no known provider
 	Providers []*Provider     // in the order of the file
 	Schedule  []time.Duration // waits after each deferred attempt
 	Generic   []Rule          // reply rules of every provider, in order

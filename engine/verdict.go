@@ -93,7 +93,7 @@ type Verdict struct {
 	Details      Details
 }
 
-// Details are what a caller who asks for them is told beside the verdict.
+// Details are what a caller who asks for them is told in addition to the verdict.
 type Details struct {
 	CatchAll  Tri
 	Full      bool

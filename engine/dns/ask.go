@@ -68,7 +68,7 @@ func (r *Resolver) ask(ctx context.Context, q question) answer {
 }
 
 // believes reports whether a server's NXDOMAIN is to be believed: not when it says of the root itself that it does not exist.
-// That is what a resolver says of everything that has no way out, or lets nobody out. It is asked at its first NXDOMAIN, and after
+// A resolver that has no way out, or lets no query out, says that of everything. It is asked at its first NXDOMAIN, and after
 // deniedInARow of them in a row; one that does not answer about the root (some will not) is believed.
 func (r *Resolver) believes(ctx context.Context, s *server) bool {
 	if !s.denied() {
@@ -130,7 +130,7 @@ func (r *Resolver) exchange(ctx context.Context, s *server, q question, edns boo
 	return answer{outcome: timedOut}
 }
 
-// newPending makes a query that has not been sent, of an answered one where there is one: nobody else holds it any more. One
+// newPending makes a query that has not been sent, of an answered one where there is one: nothing else holds it any more. One
 // whose asker has gone may still be answered, and is left to itself.
 func (r *Resolver) newPending(s *server, q question, edns bool) *pending {
 	p, _ := r.spare.Get().(*pending)

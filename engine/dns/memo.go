@@ -29,7 +29,7 @@ type flight[V any] struct {
 	done  chan struct{} // made by the first who waits; guarded by the shard's mutex
 	value V
 	until time.Time // how long it is kept; set before it is
-	ok    bool      // false: the maker's own time was up, and nobody else's
+	ok    bool      // false: the maker's own time was up, and no other caller's
 }
 
 func newMemo[V any](size int) *memo[V] {
@@ -46,7 +46,7 @@ func (m *memo[V]) shard(key string) *memoShard[V] {
 }
 
 // get gives the value of key: kept, being made by another caller, or made now by calling ask in this goroutine.
-// It reports false when ctx ended first; what ask made of a context that had ended is given to nobody and not kept.
+// It reports false when ctx ended first; what ask made of a context that had ended is given to no caller and not kept.
 func (m *memo[V]) get(ctx context.Context, key string, ask func() (V, time.Duration)) (V, bool) {
 	s := m.shard(key)
 	for {

@@ -28,7 +28,7 @@ type question struct {
 	kind uint16
 }
 
-// outcome is what one server's answer amounts to. The zero value is an answer that nobody can use.
+// outcome is what one server's answer amounts to. The zero value is an answer that is of no use.
 type outcome uint8
 
 const (

@@ -31,13 +31,13 @@ type socket struct {
 	closed  bool
 }
 
-// readBuffer is what the system is asked to keep of answers that nobody has read yet; it gives what it may. In the usual
+// readBuffer is what the system is asked to keep of answers that are not read yet; it gives what it may. In the usual
 // buffer a few hundred small datagrams find room, and each one lost costs its domain a timeout.
 const readBuffer = 1 << 20
 
 // A server's buffer is rarely larger, and a query that it lost keeps its domain waiting until the end of the try. So no more are
 // sent at one time than find room there. Of a server that answers, one that it did not answer after a moment was taken out of the
-// buffer; one that answers nobody is given longer. What nobody waits for any more is not counted: a list that is cancelled may be
+// buffer; one that answers nothing is given longer. What no caller waits for any more is not counted: a cancelled job may be
 // followed by one burst too many.
 const (
 	burst  = 240                    // unanswered queries of the last moment, of all sockets
@@ -101,7 +101,7 @@ func (s *socket) release(now time.Time) {
 	}
 }
 
-// call wakes the writer, if nobody has.
+// call wakes the writer, if it was not woken yet.
 func (s *socket) call() {
 	if !s.woken && !s.closed {
 		s.woken = true
@@ -120,7 +120,7 @@ func (s *socket) write() {
 	for {
 		select {
 		case <-s.wake:
-			runtime.Gosched() // who else has a question now puts it beside this one: a system call costs more than a query
+			runtime.Gosched() // any other caller that has a question now puts it next to this one: a system call costs more than a query
 			s.mu.Lock()
 			out, s.out, s.woken = s.out, out, false
 			s.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *socket) fail(g *outgoing) {
 	}
 }
 
-// forget drops a query that nobody waits for any more.
+// forget drops a query that no caller waits for any more.
 func (s *socket) forget(p *pending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -297,7 +297,7 @@ func (s *socket) abandon() {
 	close(s.quit)
 	for p := s.waiting.first; p != nil; p = s.waiting.first {
 		s.waiting.remove(p)
-		p.done <- answer{outcome: timedOut} // has room: whoever takes a query off a list answers it, once
+		p.done <- answer{outcome: timedOut} // has room: what takes a query off a list answers it, once
 	}
 	for p := s.held.first; p != nil; p = s.held.first {
 		s.held.drop(p)

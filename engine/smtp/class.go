@@ -7,7 +7,7 @@ type Class uint8
 
 // The classes; the zero value is never dialled.
 const (
-	Bogus   Class = iota // nobody's, or not one host's: never dialled
+	Bogus   Class = iota // of no host, or not of one host: never dialled
 	Private              // ours or our neighbours': dialled only with AllowPrivate
 	Public
 )

@@ -14,8 +14,8 @@ import (
 // maxLeftover is how much a server may still say once we have taken leave.
 const maxLeftover = 64 << 10
 
-// Quit takes leave: QUIT, then a bounded wait for 221 and for the server's close. A botched session is closed without a word. Once ctx
-// has ended the connection is reset without any wait. When Quit returns, it is closed.
+// Quit ends the session: QUIT, then a bounded wait for 221 and for the server's close. A botched session is closed without a word.
+// Once ctx has ended the connection is reset without any wait. When Quit returns, it is closed.
 func (s *Session) Quit(ctx context.Context) {
 	defer s.begin(ctx, 0)()
 	said := false

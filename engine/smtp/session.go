@@ -105,7 +105,7 @@ func (s *Session) fail(f Fault) Fault {
 	return f
 }
 
-// read reads the reply to a command. Every fault botches the session; a 421 does too, and its reply is given beside it.
+// read reads the reply to a command. Every fault botches the session; a 421 does too, and its reply is given with the fault.
 func (s *Session) read(stage engine.Stage, timeout time.Duration) (engine.Reply, Fault) {
 	r, detail, err := s.in.reply(stage, timeout)
 	switch {
@@ -123,7 +123,7 @@ func (s *Session) read(stage engine.Stage, timeout time.Duration) (engine.Reply,
 	return r, Fault{}
 }
 
-// inStep reports a fault where the server said something that nobody asked for. A 421 may come at any time.
+// inStep reports a fault where the server said something that was not asked for. A 421 may come at any time.
 func (s *Session) inStep(stage engine.Stage) Fault {
 	if !s.in.unread() {
 		return Fault{}

@@ -21,7 +21,7 @@ func (r Rcpt) NeedsUTF8() bool { return !ascii(r.Local) || !ascii(r.Domain) }
 // Outcome is how a transaction ended.
 type Outcome struct {
 	// Mail is the reply to MAIL; Code is 0 where none came. Unless it is positive no recipient of its transaction was asked. Of
-	// several transactions it is the last one's, or the first that is not positive, behind which nobody counts as answered.
+	// several transactions it is the last one's, or the first that is not positive, behind which no recipient counts as answered.
 	Mail     engine.Reply
 	Answered int   // recipients that were answered: the first ones
 	NoUTF8   []int // recipients that were not asked: they need SMTPUTF8, and the server does not offer it

@@ -13,7 +13,7 @@
 // Of a source, which is an egress identity at work: it is uneasy while several receivers in a row cannot be reached, and sick while
 // many cannot (health.go); it rests at a receiver that sent it away, and everywhere once blocklists name it, when it is listed
 // (rests.go). A canary is the one connection in a while that tries whether it is well. The canary of an uneasy source is a knock at the
-// host that it reached last, without a word about anybody (canary.go); that of a listed one is an errand, a question about a
+// host that it reached last, without a word about a recipient (canary.go); that of a listed one is an errand, a question about a
 // decoy where it was refused (listed.go), or else a row. A host's mood is cool, warm or hot: how likely it has stopped refusing (doubt.go).
 //
 // Invariants:
@@ -32,7 +32,7 @@
 //     node, else a hundredth, for the first. While work remains, a lane uses 97 % of what is open to bulk: the rest is that
 //     a budget is counted in sixtieths of its span. The first single after a quiet hour may find a small budget used up.
 //     Where short jobs and long ones want the same lane, the short have three of four recipients and connections; neither starves;
-//     so is room at an address that lanes share offered to those that wait, to singles first, and passed on by who may not have it.
+//     so is room at an address that lanes share offered to those that wait, to singles first, and passed on by those that may not have it.
 //     A long backlog (wire.Batch.Steady) spends its hours evenly, in eighths (pace_even.go), at a lane as at the addresses that
 //     lanes share, so that what a short job needs of an hour comes free at once, at three quarters of the rate of the budget. Of
 //     what is left to singles, a short job may have half; where none come, the backlog leaves it as much for an hour. No row of
@@ -45,7 +45,7 @@
 //     not even for a retry of its own; then it has forgotten what waited at narrow routes for rows that went home (alone.go).
 //     A session at a narrow route that its rows' caller, or the lease, has left is reset after timing.HangUp, whatever it waits for
 //     (handover.go): another source may ask there then.
-//     A source that cannot connect anywhere sends one canary in a while and nothing else: to whom
+//     A source that cannot connect anywhere sends one canary in a while and nothing else: to the host that
 //     it has reached last, if it may (canary.go): never where the suppress list or the table forbid. What may be our own outage costs jobs time, not verdicts: a host that refuses, or
 //     is silent while the source is not seen to work, is tried again after a second, and rows whose failure is doubtful are put off by the schedule, twice at the most.
 //  10. A source that three routes refuse as listed rests everywhere, over a restart too, but for one canary an hour, which needs
@@ -57,7 +57,7 @@
 //  12. The hour of a narrow route is the cluster's: what other sources have used of it (wire.Elsewhere), this one has not.
 //  13. What the table in force or the suppress list forbids is not asked. Rows that wait in a lane at a reload leave it at once, and
 //     no host is connected to for their decoys (heedTable). A new wish holds when a row comes next, a minute later at most in jobs.
-//  14. To whom a session goes on, DNS finds at its address, by a look-up of the last minute. A group waits for others' sessions for
+//  14. A session goes on only to hosts that DNS finds at its address, by a look-up of the last minute. A group waits for others' sessions for
 //     siteWait after any of them went on from one group to another; a session leaves its group after siteTurn transactions while others
 //     call. While hosts are being looked up, a session at such an address ends with its linger, also where other groups have no
 //     connection. A single waits for no other group: it has an idle session, or a connection of its own, if need be one of those that jobs

@@ -13,7 +13,7 @@ const (
 	canaryEvery = 30 * time.Second
 
 	// uneasyRoutes is how many routes in a row a source fails to reach before it doubts itself, and freshFor how long ago it must
-	// have reached another when that began: a source that has reached none for long cannot tell whether any could be.
+	// have reached another when that began: a source that has reached none for long has no reason to think that it could.
 	uneasyRoutes = 5
 	freshFor     = 5 * time.Minute
 	// alibi is for how long a source must be seen to work after a connection was begun, so that its failure is the receiver's: a

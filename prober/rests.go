@@ -83,7 +83,7 @@ func (e *egress) restsUntil(route string, knocks bool, now time.Time) time.Time 
 	return e.canary
 }
 
-// unspent takes back a canary for which no host was dialled, known by its planned time, unless another has been planned since:
+// unspent takes back a canary for which no host was dialled, known by the time that tryAt returned, unless another was planned since:
 // the next may go at the given time, from the named route if there is one, and from others a moment later, as ever.
 func (e *egress) unspent(canary time.Time, route string, at time.Time) {
 	e.mu.Lock()

@@ -11,13 +11,13 @@ import (
 
 // turnstile bounds how many sessions connect or ask at one time to what the processor keeps up with. Where receivers are far,
 // hundreds wait for replies and cost nothing; where they answer at once, each one more only stands in the scheduler's queue, and
-// with it everybody who has something short to do: a single, a heartbeat. No budget is touched: a session that waits here has
-// reserved nothing for what it will ask, and keeps its connection. Who waits for a far host's reply is outside (away.go).
+// with it everything that is short to do: a single, a heartbeat. No budget is touched: a session that waits here has
+// reserved nothing for what it will ask, and keeps its connection. What waits for a far host's reply is outside (away.go).
 //
 // The bound follows the number of goroutines that are ready and do not run: down by a quarter when they are many, up by a
 // quarter when they are few. While singles press, one that waits for a processor is many: a processor that always has something
 // to do looks at its sockets once in ten milliseconds. When singles begin to press, many bring it to the least at once: by quarters
-// it would take 60 ms. It is looked at when somebody comes or goes, and by a timer only while somebody waits.
+// it would take 60 ms. It is looked at when a session comes or goes, and by a timer only while one waits.
 //
 // What waits outside of our scheduler, for the machine's or at a socket, it does not count. But a timer that fires late tells of
 // that too: what a timer waits for, a single waits for. So while singles press there is always a timer, and after one that was late

@@ -1,5 +1,5 @@
 // Package coordinator takes lists and single addresses, and sees to it that each is answered: it finds the route of every
-// domain, sends the rows that must be asked to a prober, and puts the answers back beside the rows.
+// domain, sends the rows that must be asked to a prober, and puts the answers back next to the rows.
 //
 // It knows jobs, files and fairness between them. It refuses to know SMTP, HTTP and money: what a reply means is the
 // engine's, what a callback or a credit is belongs to those who pass parts of a commit to Accept and OnFinish.

@@ -42,11 +42,11 @@ type FleetConfig struct {
 	Table       func() *engine.Table
 	Dial        func(ctx context.Context, address string) (net.Conn, error)
 	Credentials func(node string) credentials.TransportCredentials
-	// Suppressed reports a domain or one of its MX hosts whose owner asked never to be probed. Default: nobody did.
+	// Suppressed reports a domain or one of its MX hosts whose owner asked never to be probed. Default: no owner did.
 	Suppressed func(domain string, hosts []string) bool
-	// SuppressedAddress is the same of one address. Default: nobody did.
+	// SuppressedAddress is the same of one address. Default: no owner did.
 	SuppressedAddress func(engine.Address) bool
-	// Disk and Dir are where it is kept who has a share. Default: nowhere.
+	// Disk and Dir say where the list of nodes that have a share is kept. Default: nowhere.
 	Disk    vfs.FS
 	Dir     string
 	Log     *slog.Logger          // default: none

@@ -51,7 +51,7 @@ func knownOf(view *cluster.View) (nodes []knownNode) {
 	return nodes
 }
 
-// readKnown reads who had a share when the process ended. What cannot be read is nobody, and said.
+// readKnown reads which nodes had a share when the process ended. A list that cannot be read counts as empty, and recall logs it.
 func readKnown(disk vfs.FS, dir string) ([]knownNode, error) {
 	f, err := disk.Open(disk.PathJoin(dir, knownFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -69,7 +69,7 @@ func newRoster(view *cluster.View, members map[string]*member, old *roster, now 
 		s := &view.Shares[i]
 		m := members[s.Node]
 		if m == nil {
-			continue // a node that nobody has told where it listens cannot have had a stream
+			continue // a node whose address was never told cannot have had a stream
 		}
 		id := shard.Identity{Name: s.Name, Node: s.Node}
 		all = append(all, id)
@@ -183,8 +183,8 @@ func (r *roster) hangingUp(k shard.Key, of *engine.Provider, identity string, no
 	return false
 }
 
-// awaited is until when rows may wait for owners who are away: until their shares go to others, and these may ask. The zero time,
-// where nobody is waited for.
+// awaited is until when rows may wait for owners that are away: until their shares go to others, and these may ask. The zero time,
+// where rows wait for no owner.
 func (r *roster) awaited() (until time.Time) {
 	if r.settled.After(until) {
 		until = r.settled

@@ -166,7 +166,7 @@ func (c *Cluster) joinAll(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// noteJoin says once why this member hears nobody. A member of another key or label is hung up on without a word.
+// noteJoin logs once why this member hears no other. A member of another key or label is disconnected without a reply.
 func (c *Cluster) noteJoin(err error) {
 	words := ""
 	if err != nil {

@@ -198,7 +198,7 @@ func (d *domains) hear(wait time.Duration) (*domain, error) {
 	}
 }
 
-// askAgain puts into the line who was put off and is due. There is room: it is among those being asked.
+// askAgain puts each domain that was put off and is due into the line. There is room: it is among those being asked.
 func (d *domains) askAgain(now time.Time) {
 	for x := d.doubts.due(now); x != nil; x = d.doubts.due(now) {
 		d.line <- x

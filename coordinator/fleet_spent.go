@@ -100,7 +100,7 @@ func (s *spents) elsewhere(route *engine.Route, but string, now time.Time) (e wi
 	return e
 }
 
-// silent reports a route whose owner before the start was another, of whom nothing has been heard since. The mutex is held.
+// silent reports a route whose owner before the start was another, which has not reported since. The mutex is held.
 func (s *spents) silent(route *engine.Route, but string, now time.Time) bool {
 	if s.before == nil || len(s.unheard) == 0 || !now.Before(s.forgot) {
 		return false
@@ -109,7 +109,7 @@ func (s *spents) silent(route *engine.Route, but string, now time.Time) bool {
 	return ok && id.Name != but && s.unheard[id.Name]
 }
 
-// recall notes who had a share when the process before this one ended, and until when that matters.
+// recall notes which identities had a share when the process before this one ended, and until when that matters.
 func (s *spents) recall(ids []shard.Identity, until time.Time) {
 	set, err := shard.New(ids)
 	if err != nil {

@@ -230,7 +230,7 @@ func (c *Cluster) refuse(who, words string) {
 	c.cfg.Log.Warn(words)
 }
 
-// SetKeys makes keys the keyring, the first to encrypt. Who lacks that key no longer hears us: see the package's words on
+// SetKeys makes keys the keyring, the first to encrypt. A node without that key no longer hears us: see the package's words on
 // rotation.
 func (c *Cluster) SetKeys(keys [][]byte) error {
 	if len(keys) == 0 {

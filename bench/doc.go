@@ -29,7 +29,7 @@
 //  3. CPU time is what the system accounted to the process, user and system together; peak memory is the resident
 //     high-water mark (VmHWM) as last sampled: every sampleEvery, in long runs every power of two of it.
 //  4. A result that does not agree with the truth fails its bar, however fast it came.
-//  5. A conversation runs within this process, as its floor does, over as many connections at one time, on the same errands; who
+//  5. A conversation runs within this process, as its floor does, over as many connections at one time, on the same errands; what
 //     needs no asking (no address, settled by the provider's own rules) is left out of it before the clock starts. A resolver
 //     runs within this process, too, with as many questions under way as its floor has, over the sockets that it always has.
 //  6. What is kept in memory by row: the recipients of a floor, at most maxRecipients of them, and four bytes a name of

@@ -6,7 +6,7 @@ import (
 	"probity/store"
 )
 
-// maxNote bounds the words that an admin leaves beside an act.
+// maxNote bounds the words that an admin leaves with an act.
 const maxNote = 200
 
 func (x *exchange) getCreditsOf() error {

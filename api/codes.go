@@ -54,7 +54,7 @@ var kindStatus = [...]int{failed: 500, malformed: 400, unauthorized: 401, paymen
 	wrongMethod: 405, conflict: 409, gone: 410, tooLarge: 413, mediaType: 415, badRange: 416, unacceptable: 422, tooMany: 429,
 	unavailable: 503}
 
-// refusal is an answer that is an error. It is made by whoever knows what to do about it.
+// refusal is an answer that is an error. It is made by the code that knows what to do about it.
 type refusal struct {
 	kind      refusalKind
 	detail    string
@@ -87,7 +87,7 @@ const (
 
 func noKey() *refusal { return refuse(unauthorized, badKeyDetail) }
 
-// refusalOf is the answer to an error of any room. What nobody foresaw is a failure of ours, and its text stays in the log.
+// refusalOf is the answer to an error of any room. An unforeseen error is a failure of ours, and its text stays in the log.
 func refusalOf(err error) *refusal {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r
@@ -242,7 +242,7 @@ func capital(s string) string {
 	return s
 }
 
-// headers are what a refusal says beside its body.
+// headers are what a refusal says in addition to its body.
 func (r *refusal) headers() map[string]string {
 	h := make(map[string]string)
 	if r.retry > 0 {

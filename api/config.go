@@ -12,7 +12,7 @@ import (
 // Config is what an operator decides about the interface. The zero value is usable: every field names its default.
 type Config struct {
 	PublicURL      string         // how clients reach the server; default: unknown, and links are paths
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed; default: nobody's
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed; default: none
 	CORSOrigins    []string       // pages that may use the public endpoint, such as https://example.com; default: none but our own
 	CallbackFrom   []string       // addresses that callbacks come from, as published; default: none
 	HideDocs       bool           // no /docs and no /openapi.json

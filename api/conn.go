@@ -114,7 +114,7 @@ func (d *door) throwOut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for c := range d.conns {
-		_ = c.raw.Close() // TLS would say goodbye first, and wait for whoever does not read it
+		_ = c.raw.Close() // TLS would say goodbye first, and wait for a client that does not read it
 	}
 }
 

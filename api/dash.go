@@ -11,14 +11,14 @@ import (
 	"probity/store"
 )
 
-// The dashboard is the same interface with a session in place of a key. What its pages need beside it is under
+// The dashboard is the same interface with a session in place of a key. What its pages need in addition is under
 // /v1/dash, for sessions only.
 //
 //  1. A session is proved by a cookie that scripts cannot read and other sites' pages cannot make a browser send.
 //  2. Whatever changes something must bear the session's token in a header: only a page that could read an answer of
 //     ours knows it.
 //  3. A session counts from request to request: one that was ended is refused by the next, open event streams included.
-//  4. A key is never accepted where a session is needed: who holds a key cannot make others, or change the password.
+//  4. A key is never accepted where a session is needed: the holder of a key cannot make others, or change the password.
 const (
 	sessionTime  = 7 * 24 * time.Hour
 	plainCookie  = "probity"

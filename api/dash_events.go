@@ -93,7 +93,7 @@ func (x *exchange) getEvents() error {
 	return nil
 }
 
-// run writes until it is stopped, the session has ended or nobody reads any more. It ends with io.EOF where the stream
+// run writes until it is stopped, the session has ended or the client has gone. It ends with io.EOF where the stream
 // should end well.
 func (f *feed) run() error {
 	tick := time.NewTicker(feedEvery)

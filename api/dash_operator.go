@@ -19,7 +19,7 @@ import (
 	"probity/store"
 )
 
-// Operator is what operators see beside accounts and jobs. Each part may be nil: the page then says that this server
+// Operator is what operators see in addition to accounts and jobs. Each part may be nil: the page then says that this server
 // cannot tell.
 type Operator struct {
 	Table    func() *engine.Table // providers in force; default: the shipped table
@@ -240,7 +240,7 @@ func (x *exchange) listProviders() error {
 	return x.sendAs(statusOK, map[string]any{"providers": list, "in_force": x.srv.rooms.Operator.Table != nil})
 }
 
-// showProvider shows a provider beside the one that was shipped, nil where none was.
+// showProvider shows a provider next to the one that was shipped, nil where none was.
 func showProvider(p, was *engine.Provider) providerJSON {
 	v := providerJSON{ID: p.ID, Name: p.Name, MX: append([]string{}, p.MX...), Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(), AcceptAll: p.AcceptAll, Probe: p.Probe,
 		TLS: p.TLS.String(), Limits: showLimits(p.Limits), Rules: len(p.Rules), Source: p.Source, Date: p.Date, Terms: p.Terms, Forbid: p.TermsForbid,
@@ -299,7 +299,7 @@ type glances struct {
 	n    int
 }
 
-// seenSingle is a single verification as it was answered. Its verdict is nobody's to change.
+// seenSingle is a single verification as it was answered. Its verdict must not be changed.
 type seenSingle struct {
 	at                 time.Time
 	user, domain, node string

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// webFiles are the dashboard as it was built, beside the page that says how to build it.
+// webFiles are the dashboard as it was built, and the page that says how to build it.
 //
 //go:embed web/dist
 var webFiles embed.FS

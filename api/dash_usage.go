@@ -49,7 +49,7 @@ type jobCharge struct {
 	used int64
 }
 
-// What stands for a key where there was none, or where nobody knows any more.
+// What stands for a key where there was none, or where it is not known any more.
 const (
 	keyDashboard = ""
 	keyForgotten = "deleted"

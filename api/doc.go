@@ -11,7 +11,7 @@
 //
 // Invariants:
 //  1. Only codes.go knows HTTP statuses. A handler returns an error of the room that failed, or a refusal of ours.
-//  2. The body of every answer that is not a success is {"detail": "..."} and nothing else, whoever wrote it: handler,
+//  2. The body of every answer that is not a success is {"detail": "..."} and nothing else, whatever wrote it: handler,
 //     parser, connection limit or a recovered panic. A detail never repeats a key, a password or a whole address.
 //  3. Routes are matched, and rights are checked, on the path as it was sent: "/v1//credits", "/x/../v1/credits" and
 //     "/v1/%63redits" are no paths of ours.

@@ -56,7 +56,7 @@ func (s *Server) newExchange(ctx *fasthttp.RequestCtx) *exchange {
 	return x
 }
 
-// forget gives an exchange up, when it is over and its body is no stream: nobody else knows of it then.
+// forget gives an exchange up, when it is over and its body is no stream: nothing else knows of it then.
 func (x *exchange) forget() {
 	spare := &x.srv.spare
 	*x = exchange{}
@@ -116,7 +116,7 @@ func (x *exchange) run() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			if lost, ok := p.(store.Lost); ok {
-				panic(lost) // nobody knows what is on the disk: the process ends, and the next start finds out
+				panic(lost) // it is not known what is on the disk: the process ends, and the next start finds out
 			}
 			x.srv.log.Error("handler panicked", "request", x.id, "route", x.route.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = &refusal{kind: failed, detail: failedDetail, hangUp: true}
@@ -161,7 +161,7 @@ func (x *exchange) finish(err error) {
 	x.record(err)
 }
 
-// What every answer has, in canonical form. Nobody changes it.
+// What every answer has, in canonical form. It is never changed.
 var (
 	headerRequestID = []byte("X-Request-Id")
 	headerSniff     = []byte("X-Content-Type-Options")

@@ -156,7 +156,7 @@ func brokenForm(err error) error {
 	return &refusal{kind: malformed, detail: "The multipart body is malformed: it must begin and end with the boundary of the Content-Type.", hangUp: true, cause: err}
 }
 
-// checkEncoding refuses parts that would have to be decoded first (RFC 7578, section 4.7, lets nobody send them).
+// checkEncoding refuses parts that would have to be decoded first (RFC 7578, section 4.7: clients should not send them).
 func checkEncoding(h textproto.MIMEHeader) error {
 	switch strings.ToLower(h.Get("Content-Transfer-Encoding")) {
 	case "", "7bit", "8bit", "binary":

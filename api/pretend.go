@@ -15,7 +15,7 @@ const pretendDomain = "example.com"
 const pretendRetry = 5 * time.Minute
 
 // Pretend is the verdict that a test key gets for an address: <reason>@example.com gets that reason, valid@example.com
-// is VALID, and of all others it says that nobody was asked. Its flags and details agree with the reason as those of a
+// is VALID, and of all others it says that no server was asked. Its flags and details agree with the reason as those of a
 // real verdict do; of a server it tells nothing, since none was asked.
 func Pretend(a engine.Address) engine.Verdict {
 	reason := engine.ReasonSMTPNotChecked

@@ -212,7 +212,7 @@ func (f formFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// parts is what the acceptance of a counted list means beside the job: the record's options, the reservation and the kept
+// parts is what the acceptance of a counted list commits with the job: the record's options, the reservation and the kept
 // answer. with are the options that the file was read with.
 func (u *upload) parts(j *store.Job, with bulkOptions) ([]store.Part, error) {
 	if err := u.finishForm(); err != nil {

@@ -15,7 +15,7 @@ func clusterScenario() Scenario {
 	}
 }
 
-// defaultNodes is how many probers a cluster has when nobody says.
+// defaultNodes is how many probers a cluster has when the options give no number.
 const defaultNodes = 3
 
 // maxNodes is what the addresses of a fleet allow for.
@@ -82,7 +82,7 @@ func (t *Trial) bulkFleet(ctx context.Context, in *internet, nodes int, list str
 	return r, c, err
 }
 
-// reportFleet notes what a fleet took beside one process that does it all.
+// reportFleet notes what a fleet took, compared with one process that does it all.
 func (t *Trial) reportFleet(c fleetCount, alone, r run) {
 	t.metric("nodes", float64(len(c.nodes)), "")
 	t.metric("alone_rows_per_second", ratio(float64(t.rows), alone.elapsed.Seconds()), "rows/s")

@@ -111,7 +111,7 @@ func percent(old, now float64) string {
 	return fmt.Sprintf("%+.1f %%", 100*(now/old-1))
 }
 
-// incomparable says what was different about the two runs beside our code.
+// incomparable says what was different about the two runs apart from our code.
 func incomparable(old, now []*Report) (why []string) {
 	before := map[string]*Report{}
 	for _, r := range old {

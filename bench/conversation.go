@@ -30,7 +30,7 @@ type Talk func(dial Dial, errands []Errand) (goOn func(ctx context.Context, i in
 // talkTurns is how often the bare client and our conversation take turns, so that both see the same machine.
 const talkTurns = 5
 
-// converse measures our conversation on the errands of the floor, over as many connections at one time, and the floor beside it.
+// converse measures our conversation on the errands of the floor, over as many connections at one time, in turns with the floor.
 func (t *Trial) converse(ctx context.Context, in *internet, errands []errand) (floor floorCount, err error) {
 	if t.Talk == nil {
 		return t.goBare(ctx, in, errands)

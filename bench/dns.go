@@ -19,7 +19,7 @@ func dnsScenario() Scenario {
 	}
 }
 
-// runDNS measures two things beside the bare client, both on the same names: our resolver alone, which is what the bare
+// runDNS measures two things next to the bare client, both on the same names: our resolver alone, which is what the bare
 // client's work can be compared with; and a list that is nothing but DNS, through verify. A name server of ours stands in for
 // the pretend internet, because that one has a few thousand domains only.
 //

@@ -1,4 +1,4 @@
-// Package bench measures Probity as a stranger would: it starts our own binary as processes beside the pretend mail
+// Package bench measures Probity as a stranger would: it starts our own binary as processes next to the pretend mail
 // internet, drives it over its command line and over HTTP, holds every result against the truth, and reports numbers
 // together with the floor that they are to be read against.
 //
@@ -29,12 +29,12 @@
 //  3. CPU time is what the system accounted to the process, user and system together; peak memory is the resident
 //     high-water mark (VmHWM) as last sampled: every sampleEvery, in long runs every power of two of it.
 //  4. A result that does not agree with the truth fails its bar, however fast it came.
-//  5. A conversation runs within this process, as its floor does, over as many connections at one time, on the same errands; who
+//  5. A conversation runs within this process, as its floor does, over as many connections at one time, on the same errands; what
 //     needs no asking (no address, settled by the provider's own rules) is left out of it before the clock starts. A resolver
 //     runs within this process, too, with as many questions under way as its floor has, over the sockets that it always has.
 //  6. What is kept in memory by row: the recipients of a floor, at most maxRecipients of them, and four bytes a name of
 //     the dns scenario. Samples are at most maxSamples a process.
-//  7. On a machine that others use too, the report says how many cores they took, and beside a load at a fixed rate what a virtual
+//  7. On a machine that others use too, the report says how many cores they took, and with a load at a fixed rate what a virtual
 //     machine's host kept from it. Floors of bytes, and uploads, are measured three times, and the fastest counts: others can only
 //     slow them down.
 //  8. Every file lies in the directory of the options, and every process ends, before Run returns.

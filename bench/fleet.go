@@ -164,7 +164,7 @@ func (f *fleet) end() error {
 	return errors.Join(append(errs, f.service.end())...)
 }
 
-// freePort is an address of loopback that nobody listens on now.
+// freePort is an address of loopback with a port that is free now.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -28,7 +28,7 @@ type floorCount struct {
 	Recipients  int // that got a reply
 	Accepted    int // of them
 	Lost        int // that got none
-	Judged      int // to their verdict; a bare client judges nobody
+	Judged      int // to their verdict; a bare client judges none
 	Connections int
 	Elapsed     time.Duration
 	CPU         time.Duration // of this process
@@ -47,7 +47,7 @@ func (c *floorCount) add(d floorCount) {
 // rate is recipients per second.
 func (c floorCount) rate() float64 { return ratio(float64(c.Recipients), c.Elapsed.Seconds()) }
 
-// defaultFloor is the bare client at work beside a scenario. It comes from another source address than the prober, so that
+// defaultFloor is the bare client that a scenario is compared with. It comes from another source address than the prober, so that
 // the two share no budget, and no greylist entry, of the pretend internet.
 func (t *Trial) defaultFloor(in *internet) smtpFloor {
 	return smtpFloor{dial: t.Dial, port: in.smtpPort, connections: 32, timeout: 10 * time.Second,
@@ -157,7 +157,7 @@ type bareSession struct {
 }
 
 // burstOf is how many recipients are asked for before replies are read: few enough that the replies fit into the buffers
-// of the connection while nobody reads them.
+// of the connection while they are not read.
 const burstOf = 100
 
 // errTurnedAway means that the host does not serve this connection.

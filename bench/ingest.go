@@ -15,10 +15,10 @@ func ingestScenario() Scenario {
 	}
 }
 
-// ingestRounds is how often the list is uploaded, each time beside its floor: the fastest of either counts.
+// ingestRounds is how often the list is uploaded, each time next to its floor: the fastest of either counts.
 const ingestRounds = 3
 
-// runIngest measures uploads with a test key, so that nothing is probed beside them, and cancels their jobs.
+// runIngest measures uploads with a test key, so that nothing is probed meanwhile, and cancels their jobs.
 func runIngest(ctx context.Context, t *Trial) error {
 	return t.withTestService(ctx, func(s *service, list string) error {
 		var floor bytesFloor

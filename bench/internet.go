@@ -23,7 +23,7 @@ var errNotReady = errors.New("it was not ready in time")
 // internet is a running process of the pretend internet.
 type internet struct {
 	*process
-	world    *sim.World // the same population, for whoever needs the truth
+	world    *sim.World // the same population, for code that needs the truth
 	dns      netip.AddrPort
 	smtpPort int
 	referee  string // URL

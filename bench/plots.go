@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Plots is what the page draws beside the numbers. Every part may be empty.
+// Plots is what the page draws next to the numbers. Every part may be empty.
 type Plots struct {
 	Throughput []Series
 	Memory     []Series

@@ -22,7 +22,7 @@ func probeScenario() Scenario {
 	}
 }
 
-// runProbe measures two things beside the bare client, both over the same recipients: our conversation alone, with sessions,
+// runProbe measures two things next to the bare client, both over the same recipients: our conversation alone, with sessions,
 // replies and verdicts and nothing else, which is what the bare client's work can be compared with; and the whole path of a
 // row, from the list's bytes to the result's, of which asking is a small part.
 func runProbe(ctx context.Context, t *Trial) error {

@@ -66,7 +66,7 @@ func (t *Trial) grow(ctx context.Context, in *internet, do doer) (g growth, err 
 	return g, err
 }
 
-// reportRun notes a run beside its floor.
+// reportRun notes a run next to its floor.
 func (t *Trial) reportRun(r run, rows int, floor floorCount) {
 	t.metric("rows", float64(rows), "")
 	t.metric("seconds", r.elapsed.Seconds(), "s")

@@ -85,7 +85,7 @@ func (t *Trial) singleBodies(ctx context.Context, in *internet, list string) (bo
 	return nil, fmt.Errorf("%d distinct addresses in the list, %d are needed: give more --rows", len(bodies), cachedAddresses+freshAddresses)
 }
 
-// measureFresh asks for addresses that nobody has asked for.
+// measureFresh asks for addresses that were not asked for before.
 func (t *Trial) measureFresh(ctx context.Context, l load, bodies [][]byte) error {
 	t.say("fresh addresses")
 	l.name, l.connections, l.bodies, l.requests = "fresh", freshAtOnce, bodies, len(bodies)

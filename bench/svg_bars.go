@@ -141,7 +141,7 @@ func drawBudgets(all []Budget) template.HTML {
 
 func (b Budget) use() float64 { return ratio(float64(b.Seen), float64(b.Limit)) }
 
-// kindShort is the referee's word for a limit, cut to what fits beside a bar.
+// kindShort is the referee's word for a limit, cut to what fits next to a bar.
 func kindShort(kind string) string {
 	short := map[string]string{
 		"connections": "conn", "connections_per_minute": "conn/min", "rcpts_per_minute": "rcpt/min", "rcpts_per_transaction": "rcpt/trans",

@@ -21,7 +21,7 @@ import (
 // read that have rows of it: answers come roughly in the order of the rows, so that each is read two or three times.
 const windowRows = 1 << 19
 
-// assembly puts a job's answers beside its rows.
+// assembly puts a job's answers next to its rows.
 type assembly struct {
 	c       *Coordinator
 	job     *store.Job

@@ -9,7 +9,7 @@ import (
 )
 
 // Backup makes a folder that is a data folder of one moment: state, which checkpoint makes at the path it is given, and
-// the files of jobs as second names of the same files. Nobody waits for it. The caller copies the files away and removes
+// the files of jobs as second names of the same files. No job waits for it. The caller copies the files away and removes
 // the folder, which must be on the same disk: what is appended in the meantime shows in the second names too.
 //
 // That is no harm. A job's files only grow, or come under a new name once they are whole, so that what is linked before

@@ -23,7 +23,7 @@ const (
 	answerTimeout = 15 * time.Second // from the last byte of the body to the headers of the answer
 	stallTimeout  = 60 * time.Second // for a piece of the body
 	lateAnswer    = time.Second      // after the body could not be sent: a refusal may be on its way
-	drainTimeout  = 5 * time.Second  // for the body of an answer, which nobody reads
+	drainTimeout  = 5 * time.Second  // for the body of an answer, which is not used
 
 	sendBuffer = 32 << 10 // bytes of body made before they are written, and as much again once they are framed
 	sendPiece  = 16 << 10 // bytes that must be taken within stallTimeout

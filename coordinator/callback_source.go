@@ -59,7 +59,7 @@ func unpackTo(w io.Writer, r io.Reader) error {
 
 // renderCallback makes the file under another name, and gives it its own once it is whole and durable.
 func (c *Coordinator) renderCallback(ctx context.Context, job, path string) error {
-	give, err := c.takeTurn(ctx, job) // so that nothing is erased beside it
+	give, err := c.takeTurn(ctx, job) // so that nothing is erased meanwhile
 	if err != nil {
 		return err
 	}

@@ -49,8 +49,8 @@ func appendVia(dst []byte, v *via) []byte {
 	return dst
 }
 
-// chunkRows is a chunk as read back. It is alive until the last of its rows has an answer: beside ten lists that is a tenth of what
-// the collector looks through.
+// chunkRows is a chunk as read back. It stays in memory until the last of its rows has an answer: with ten jobs that is a tenth
+// of what the collector looks through.
 type chunkRows struct {
 	batch       []wire.Row // in the order they are asked
 	own         []askOwn   // of each row, what a prober is not told
@@ -116,8 +116,8 @@ func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool) (*chunkRows,
 	return out, nil
 }
 
-// textRows is how many rows of a chunk share the memory of their mailboxes. A text for each would be most of what the collector finds
-// in a chunk; one for all would be kept by whoever keeps the domain of one of them.
+// textRows is how many rows of a chunk share the memory of their mailboxes. A text for each row would be most of what the
+// collector finds in a chunk; one text for all rows would stay in memory as long as the domain of any one of them.
 const textRows = 32
 
 // textGroup is rows as they stand in a chunk, and the text of their mailboxes.

@@ -53,11 +53,11 @@ type Config struct {
 	RetainResults time.Duration // how long a job's files are kept after its end: DefaultRetained
 	RetainHistory time.Duration // and its record, and those of downloads in the audit log; default: for ever
 
-	// Press counts singles, for whoever is to give way to them; default: one of its own.
+	// Press counts singles, so that other work can give way to them; default: one of its own.
 	Press *press.Meter
 	// OnFinish gives the parts of the commit that ends a job: its settlement.
 	OnFinish func(*store.Job) []store.Part
-	// Pretend answers the rows of jobs of test keys, which ask nobody.
+	// Pretend answers the rows of jobs of test keys, for which no server is asked.
 	Pretend func(engine.Address) engine.Verdict
 }
 

@@ -28,7 +28,7 @@ type tally struct {
 }
 
 // counter finds the rows whose address stands in an earlier row. Addresses are told apart by a 128-bit hash under a
-// random seed, so that nobody can prepare two that collide. An address that does not parse stands for itself, as typed.
+// random seed, so that no client can prepare two that collide. An address that does not parse stands for itself, as typed.
 type counter struct {
 	seed  uint64
 	spill *spill

@@ -1,5 +1,5 @@
 // Package coordinator takes lists and single addresses, and sees to it that each is answered: it finds the route of every
-// domain, sends the rows that must be asked to a prober, and puts the answers back beside the rows.
+// domain, sends the rows that must be asked to a prober, and puts the answers back next to the rows.
 //
 // It knows jobs, files and fairness between them. It refuses to know SMTP, HTTP and money: what a reply means is the
 // engine's, what a callback or a credit is belongs to those who pass parts of a commit to Accept and OnFinish.
@@ -16,7 +16,7 @@
 // The formats of upload, rows and answers are those of package jobfiles. The job's record names its upload, answers and result; other
 // objects in the folder are what a crash left, and go before each step of the job, at each start, and each hour.
 //
-// Who asks is a wire.Prober: one in this process, or a Fleet, which is the nodes of a cluster as one. The coordinator does not
+// A wire.Prober asks: one in this process, or a Fleet, which is the nodes of a cluster as one. The coordinator does not
 // know which.
 //
 // Invariants:
@@ -37,8 +37,8 @@
 //     missing file fails it at once, and so does a panic. Its state stays meanwhile, and its record says why it does not get on.
 //     Nothing expires in the hour after a start or a step of the wall clock, or in the day after where that is behind what was noted
 //     last or more than a day ahead: see clock.go. What waits does so by the monotonic clock.
-//  7. After Erase has returned nil, no file of a job names the address, no unfinished job asks for it, and rows, order,
-//     verdicts, counts and charges are what they were, save that what was not answered will not be.
+//  7. After Erase has returned nil, no file of a job contains the address and no unfinished job will ask for it. Rows, order,
+//     verdicts, counts and charges stay as they were; a row of the address that has no answer gets none.
 //  8. What Backup sets aside is a data folder of one moment: jobs restored from it go on as after a crash.
-//  9. While no domain can be looked up, who fails is asked for again, three times at the most, before its rows are told (doubts.go).
+//  9. While no domain can be looked up, one that fails is asked for again, three times at most, before its rows are told (doubts.go).
 package coordinator

@@ -20,7 +20,7 @@ type domain struct {
 	suggests tri        // whether the lists suggest another domain
 	rows     []splitRow // waiting for the route
 	asked    int        // times that it was asked for again
-	canary   bool       // nobody's: see doubts
+	canary   bool       // no row waits for it: see doubts
 	held     bool       // by doubts, which count its rows
 }
 
@@ -57,7 +57,7 @@ func newDomains(ctx context.Context, r Resolver, lookups int) *domains {
 	}
 }
 
-// get is what is known of a domain, nil when nobody has asked.
+// get is what is known of a domain; nil when it was never asked for.
 func (d *domains) get(name string) *domain {
 	if x := d.young[name]; x != nil {
 		return x
@@ -104,7 +104,7 @@ func (d *domains) lookUp() {
 
 // next is a domain whose route has become known; nil when there is none, and none comes within wait.
 func (d *domains) next(wait time.Duration) (*domain, error) {
-	if d.doubts.none() { // then nobody's time matters, and to look at the clock for each domain is to look at it too often
+	if d.doubts.none() { // then the time does not matter, and reading the clock for each domain is too often
 		x, err := d.hear(0)
 		if err != nil {
 			return nil, err
@@ -165,7 +165,7 @@ func (d *domains) takes(x *domain, now time.Time) bool {
 	return false
 }
 
-// sendCanary looks up a name that nobody has, past the line: what counts is whether names are found now.
+// sendCanary looks up a made-up name at once, not in line: what counts is whether names are found now.
 func (d *domains) sendCanary(name string) {
 	began := time.Now()
 	x := &domain{name: name, canary: true}
@@ -198,7 +198,7 @@ func (d *domains) hear(wait time.Duration) (*domain, error) {
 	}
 }
 
-// askAgain puts into the line who was put off and is due. There is room: it is among those being asked.
+// askAgain puts each domain that was put off and is due into the line. There is room: it is among those being asked.
 func (d *domains) askAgain(now time.Time) {
 	for x := d.doubts.due(now); x != nil; x = d.doubts.due(now) {
 		d.line <- x

@@ -7,10 +7,10 @@ import (
 	"probity/engine"
 )
 
-// A domain that cannot be looked up is mostly broken, and its rows are told so. When one after the other cannot, it may be our
-// resolver, or the way to it. Then a name that nobody has is asked for, below a domain that was found: only when that fails, too,
-// domains are asked for again, three times at the most, before their rows are told. Who fails first does not know yet that others
-// will, and is kept for a moment: until somebody is found, or nobody else is being asked.
+// A domain that cannot be looked up is mostly broken, and its rows are told so. When several in a row cannot, the cause may be our
+// resolver, or the way to it. Then a made-up name is looked up, below a domain that was found: only when that fails, too,
+// domains are asked for again, three times at the most, before their rows are told. The first that fails does not know yet that
+// others will, and is kept for a moment: until a domain is found, or no other is being asked for.
 const (
 	suspicious = 3               // failures in a row
 	suspectFor = 5 * time.Second // after a canary that failed
@@ -135,7 +135,7 @@ func (f *doubts) due(now time.Time) *domain {
 	return x
 }
 
-// release takes a domain that is broken by itself: somebody was found since, or nobody else is being asked.
+// release takes a domain that is broken by itself: another was found since, or no other is being asked for.
 func (f *doubts) release(idle bool, now time.Time) *domain {
 	if len(f.unsure) == 0 || f.asking || !idle && (f.inRow > 0 || now.Before(f.since.Add(unsureFor))) {
 		return nil

@@ -72,7 +72,7 @@ func (c *Coordinator) unexpired() (ids []string, err error) {
 	})
 }
 
-// eraseJob forgets an address in one job. A job that does not name it is only read, beside all that goes on.
+// eraseJob forgets an address in one job. A job that does not name it is only read, while all else goes on.
 func (c *Coordinator) eraseJob(ctx context.Context, id string, a engine.Address, found func(string, int64) error) error {
 	j, err := c.Job(id)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *Coordinator) unlessExpired(id string, err error) error {
 	return err
 }
 
-// dropFailed deletes the files of a failed job: nobody can be served from them, and they may be damaged.
+// dropFailed deletes the files of a failed job: nothing can be served from them, and they may be damaged.
 func (c *Coordinator) dropFailed(j *store.Job) error {
 	dir := c.dir(j.ID)
 	left, err := c.cfg.FS.List(dir)

@@ -6,8 +6,8 @@ const (
 	// gatherWait is how long rows of many hosts are gathered though the desk has none of their class: a host whose rows come
 	// one by one takes as many connections.
 	gatherWait = time.Second
-	// fedWait is how long rows are gathered while most of their class that are under way are not answered: whoever answers
-	// slowly shall not keep others of the class waiting.
+	// fedWait is how long rows are gathered while most of their class that are under way are not answered: a receiver that
+	// answers slowly must not keep others of the class waiting.
 	fedWait = 5 * time.Second
 )
 
@@ -80,8 +80,8 @@ func (s *splitter) feed() error {
 	return s.handOver()
 }
 
-// ripe reports rows that are better sent now than gathered further, beside what the desk has of their class. While it has work of
-// other jobs they may be gathered for longer: nobody waits for them but their own.
+// ripe reports rows that are better sent now than gathered further, given what the desk has of their class. While it has work of
+// other jobs they may be gathered for longer: only their own job waits for them.
 func (g *gathered) ripe(has stock, idle bool, now time.Time) bool {
 	var least time.Duration
 	switch {

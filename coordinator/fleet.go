@@ -29,24 +29,24 @@ var ErrNoProber = errors.New("no prober is there to ask")
 // The times of a fleet.
 const (
 	awayWait = 5 * time.Second // before rows whose owner cannot be used go out again
-	handover = timing.Handover // a narrow route rests so long when its owner changes: who had it hangs up meanwhile
-	settling = timing.Settling // after a start: who owned a narrow route before may not be attached to yet
+	handover = timing.Handover // a narrow route rests so long when its owner changes: the former one hangs up meanwhile
+	settling = timing.Settling // after a start: the former owner of a narrow route may not be attached to yet
 	tryAgain = 250 * time.Millisecond
 )
 
 // FleetConfig is what a Fleet is made of. All but Suppressed, SuppressedAddress, Log and Metrics are needed.
 type FleetConfig struct {
 	Cluster     *cluster.Cluster
-	Coordinator wire.Coordinator // who we are to the nodes
+	Coordinator wire.Coordinator // what we are to the nodes
 	Version     string
 	Table       func() *engine.Table
 	Dial        func(ctx context.Context, address string) (net.Conn, error)
 	Credentials func(node string) credentials.TransportCredentials
-	// Suppressed reports a domain or one of its MX hosts whose owner asked never to be probed. Default: nobody did.
+	// Suppressed reports a domain or one of its MX hosts whose owner asked never to be probed. Default: no owner did.
 	Suppressed func(domain string, hosts []string) bool
-	// SuppressedAddress is the same of one address. Default: nobody did.
+	// SuppressedAddress is the same of one address. Default: no owner did.
 	SuppressedAddress func(engine.Address) bool
-	// Disk and Dir are where it is kept who has a share. Default: nowhere.
+	// Disk and Dir say where the list of nodes that have a share is kept. Default: nowhere.
 	Disk    vfs.FS
 	Dir     string
 	Log     *slog.Logger          // default: none
@@ -60,11 +60,11 @@ type FleetConfig struct {
 //  1. The rows of a narrow key, a route or a domain of a provider with tenants, are at one node at a time. When its owner
 //     changes, what is under way comes home, and the key rests until its former owner has closed its connections, and the
 //     minute is over of which that may have used the budget.
-//  2. Who owns what is read from one immutable roster; nothing is asked under a lock.
+//  2. The owner of a key is read from one immutable roster; nothing is asked under a lock.
 //  3. A source that a wide provider wants no more of has no share of it until its node says otherwise (fleet_rests.go).
 //  4. A narrow route's hour moves with it: its owner is told what others have used (fleet_spent.go).
-//  5. All nodes are told to forget an address; which were not reached the Eraser keeps, and asks again (fleet_forget.go).
-//  6. Who had a share is on disk: a coordinator that starts again waits for each of them as for any node that is missing.
+//  5. All nodes are told to forget an address; the Eraser keeps those that were not reached, and asks again (fleet_forget.go).
+//  6. The nodes with a share are on disk: a coordinator that starts again waits for each of them as for any node that is missing.
 //  7. A node that goes gives its rows back at once; each row of a batch has exactly one result.
 type Fleet struct {
 	cfg    FleetConfig

@@ -16,7 +16,7 @@ import (
 	"probity/coordinator/shard"
 )
 
-// Who had a share is on disk, so that a coordinator that starts again waits for each as long as for any node that is missing. Else
+// The nodes with a share are on disk: a coordinator that starts again waits for each as long as for any node that is missing. Else
 // it would give the narrow routes of a node that is slow to attach to another, while that node may still ask.
 
 const (
@@ -51,7 +51,7 @@ func knownOf(view *cluster.View) (nodes []knownNode) {
 	return nodes
 }
 
-// readKnown reads who had a share when the process ended. What cannot be read is nobody, and said.
+// readKnown reads which nodes had a share when the process ended. A list that cannot be read counts as empty, and recall logs it.
 func readKnown(disk vfs.FS, dir string) ([]knownNode, error) {
 	f, err := disk.Open(disk.PathJoin(dir, knownFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,8 +91,8 @@ func writeKnown(disk vfs.FS, dir string, nodes []knownNode) error {
 	return syncDir(disk, dir)
 }
 
-// recall has the cluster wait for those who had a share when the process before this one ended. It reports that there may have been
-// some: else no node can be at work for that process.
+// recall has the cluster wait for nodes that had a share when the process before this one ended. It reports that there may have
+// been some: else no node can be at work for that process.
 func (f *Fleet) recall(now time.Time) bool {
 	if f.cfg.Disk == nil {
 		return true
@@ -119,7 +119,7 @@ func (f *Fleet) knew(node string) bool {
 	return slices.ContainsFunc(f.known, func(n knownNode) bool { return n.Name == node })
 }
 
-// remember writes who has a share, when that has changed.
+// remember writes which nodes have a share, when that has changed.
 func (f *Fleet) remember(view *cluster.View) {
 	nodes := knownOf(view)
 	if f.cfg.Disk == nil || slices.EqualFunc(nodes, f.known, knownNode.equal) {

@@ -159,7 +159,7 @@ func (f *Fleet) elsewhere(p *part, rows []wire.Result) []wire.Result {
 			r = f.roster.Load()
 		}
 		if open := r.sharing(provider); !slices.ContainsFunc(open.All(), func(id shard.Identity) bool { return !r.rests.at(id.Name, provider.ID) }) {
-			continue // nobody may ask: that is the answer
+			continue // no source may ask: that is the answer
 		}
 		rows[i].Outcome, rows[i].Due = wire.Later, now.Add(time.Second)
 	}

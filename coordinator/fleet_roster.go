@@ -9,7 +9,7 @@ import (
 	"probity/engine"
 )
 
-// roster is who owns what at one moment. It is immutable.
+// roster says which identity owns what at one moment. It is immutable.
 type roster struct {
 	view     *cluster.View
 	set      *shard.Set // all that keep a share
@@ -17,7 +17,7 @@ type roster struct {
 	shares   map[string]share
 	settled  time.Time // narrow keys have no owner before
 	rests    rests
-	wide     map[string]*shard.Set // who shares a wide provider at which somebody rests; "" for the others; nil: all
+	wide     map[string]*shard.Set // the set that shares a wide provider at which an identity rests; "" for the others; nil: all
 	former   []formerSet           // that had a share a moment ago, oldest first
 	replaced chan struct{}         // closed when there is a later roster
 }
@@ -69,7 +69,7 @@ func newRoster(view *cluster.View, members map[string]*member, old *roster, now 
 		s := &view.Shares[i]
 		m := members[s.Node]
 		if m == nil {
-			continue // a node that nobody has told where it listens cannot have had a stream
+			continue // a node whose address was never told cannot have had a stream
 		}
 		id := shard.Identity{Name: s.Name, Node: s.Node}
 		all = append(all, id)
@@ -123,25 +123,25 @@ func keyOf(route *engine.Route, a engine.Address) (k shard.Key, narrow bool) {
 	return shard.Domain(a.Domain()), p.Kind == engine.KindTenants
 }
 
-// ownerIn is who of a set owns a key of a provider.
+// ownerIn is the identity of a set that owns a key of a provider.
 func ownerIn(set *shard.Set, k shard.Key, of *engine.Provider) (shard.Identity, bool) {
 	return set.OwnerAmong(k, shard.Route(of.ID), of.FleetSources)
 }
 
-// owner is who answers for a key, and from when.
+// owner is the identity that answers for a key, and from when.
 type owner struct {
 	identity string
 	share
 	from time.Time // zero: now
 }
 
-// found reports that somebody owns the key, usable or not.
+// found reports that an identity owns the key, usable or not.
 func (o *owner) found() bool { return o.identity != "" }
 
 // ready reports that the owner may be asked now.
 func (o *owner) ready() bool { return o.found() && o.usable && o.from.IsZero() }
 
-// owner finds who answers for a key of a provider. A pinned identity does at a wide provider while it has a share.
+// owner finds the identity that answers for a key of a provider. A pinned one does at a wide provider while it has a share.
 func (r *roster) owner(k shard.Key, narrow bool, of *engine.Provider, pinned string, now time.Time) owner {
 	set := r.set
 	if !narrow {
@@ -183,8 +183,8 @@ func (r *roster) hangingUp(k shard.Key, of *engine.Provider, identity string, no
 	return false
 }
 
-// awaited is until when rows may wait for owners who are away: until their shares go to others, and these may ask. The zero time,
-// where nobody is waited for.
+// awaited is until when rows may wait for owners that are away: until their shares go to others, and these may ask. The zero time,
+// where rows wait for no owner.
 func (r *roster) awaited() (until time.Time) {
 	if r.settled.After(until) {
 		until = r.settled
@@ -200,8 +200,8 @@ func (r *roster) awaited() (until time.Time) {
 	return until
 }
 
-// single finds who is asked a single at once. A narrow key's former owner goes on while it hands over; at a wide provider
-// the next best does while the owner is away, for each source has a budget of its own there.
+// single finds the identity that is given a single at once. A narrow key's former owner goes on while it hands over; at a wide
+// provider the next best does while the owner is away, for each source has a budget of its own there.
 func (r *roster) single(k shard.Key, narrow bool, of *engine.Provider, without map[*member]bool, now time.Time) owner {
 	o := r.owner(k, narrow, of, "", now)
 	if narrow {

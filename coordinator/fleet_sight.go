@@ -39,7 +39,7 @@ type Sights interface {
 	Release(ctx context.Context, node, egress, route string) (bool, error)
 }
 
-// ErrNoSuchNode is returned for a node that nobody knows.
+// ErrNoSuchNode is returned for a node that is not known.
 var ErrNoSuchNode = errors.New("no such node")
 
 // sightPatience is how long a node may take to show something.

@@ -102,7 +102,7 @@ func (f *Fleet) late(ctx context.Context, a *wire.Ask) (wire.Answer, error) {
 	return wire.Answer{Verdict: v}, nil
 }
 
-// Owner says who would be asked about an address: an identity and its node. Empty: nobody is there.
+// Owner says which identity would ask about an address, and at which node. Empty: there is none.
 func (f *Fleet) Owner(route *engine.Route, a engine.Address) (identity, node string) {
 	key, narrow := keyOf(route, a)
 	o := f.roster.Load().owner(key, narrow, route.Provider, "", time.Now())

@@ -10,9 +10,9 @@ import (
 )
 
 // What each source has used of the hour of each narrow route, as its node last said. It is told to the source that takes the route
-// over, so that the receiver's hour is one, whoever asks. Of a node that was lost, what it had been sent and not answered counts as
-// used too. After a start, the hour of a source that had a share and has not said a word yet counts as used up; in a pretend internet
-// for as much shorter as its speed-up is high, for there nobody comes near an hour's budget.
+// over, so that the receiver's hour is one, whichever source asks. Of a lost node, what it was sent and did not answer counts as
+// used too. After a start, the hour of a source that had a share and has not reported yet counts as used up; in a pretend internet
+// for as much shorter as its speed-up is high, for there no source comes near an hour's budget.
 
 // maxSpents bounds the routes that are remembered. Where there are more, those that come last begin a fresh hour when they move.
 const maxSpents = 200_000
@@ -22,8 +22,8 @@ type spents struct {
 	mu     sync.Mutex // guards what follows
 	routes map[uint64][]spent
 
-	before  *shard.Set      // who had a share when the process before this one ended; nil for nobody
-	unheard map[string]bool // of these, who has said nothing since
+	before  *shard.Set      // which identities had a share when the process before this one ended; nil for none
+	unheard map[string]bool // of these, those that have said nothing since
 	forgot  time.Time       // when what they used before is over an hour old
 }
 
@@ -100,7 +100,7 @@ func (s *spents) elsewhere(route *engine.Route, but string, now time.Time) (e wi
 	return e
 }
 
-// silent reports a route whose owner before the start was another, of whom nothing has been heard since. The mutex is held.
+// silent reports a route whose owner before the start was another, which has not reported since. The mutex is held.
 func (s *spents) silent(route *engine.Route, but string, now time.Time) bool {
 	if s.before == nil || len(s.unheard) == 0 || !now.Before(s.forgot) {
 		return false
@@ -109,7 +109,7 @@ func (s *spents) silent(route *engine.Route, but string, now time.Time) bool {
 	return ok && id.Name != but && s.unheard[id.Name]
 }
 
-// recall notes who had a share when the process before this one ended, and until when that matters.
+// recall notes which identities had a share when the process before this one ended, and until when that matters.
 func (s *spents) recall(ids []shard.Identity, until time.Time) {
 	set, err := shard.New(ids)
 	if err != nil {

@@ -59,7 +59,7 @@ func (p *pipeline[T]) giveBack(items *spare[T]) {
 	}
 }
 
-// fill makes items until it fails, which is how it ends, or until nobody takes them any more.
+// fill makes items until it fails, which is how it ends, or until no more are taken.
 func (p *pipeline[T]) fill(fill func(*T) error) error {
 	defer close(p.order)
 	defer close(p.queue)

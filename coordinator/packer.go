@@ -59,7 +59,7 @@ func (p *packer) room(n int) *[]byte {
 	return &p.blocks[len(p.blocks)-1]
 }
 
-// release gives the blocks back: the rows are written, and nobody reads them here any more.
+// release gives the blocks back: the rows are written, and nothing reads them here any more.
 func (p *packer) release() {
 	for _, b := range p.blocks {
 		if cap(b) == rowBlockSize {

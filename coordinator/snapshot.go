@@ -20,7 +20,7 @@ type Snapshot struct {
 	Rate          float64                 // addresses per second, lately; of a finished job, rows per second over all its time
 	ETA           time.Duration           // the longest of its classes, and not before what waits is due, or may be asked by another; 0 when it cannot be told
 	PendingRetry  int64                   // rows that were put off by their servers and wait for their next attempt
-	WaitingBudget int64                   // rows that nobody may ask before a budget allows it
+	WaitingBudget int64                   // rows that no source may ask before a budget allows it
 	Waiting       []Slow                  // the classes with the most rows ready and not under way, or waiting for budget
 }
 
@@ -176,7 +176,7 @@ func (l *live) end(least time.Duration, classes map[string]*Slow, now time.Time)
 	return end
 }
 
-// awaiting is a prober that knows until when rows may wait for somebody who is away. They are tried again sooner, lest he be back.
+// awaiting is a prober that knows until when rows may wait for a node that is away. They are tried sooner, in case it is back.
 type awaiting interface {
 	Awaited() time.Time
 }

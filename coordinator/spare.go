@@ -22,7 +22,7 @@ func (s *spare[T]) get() *T {
 	return new(T)
 }
 
-// put takes a value that nobody uses any more.
+// put takes back a value that is not used any more.
 func (s *spare[T]) put(x *T) {
 	if s != nil && (s.clean == nil || s.clean(x)) {
 		s.pool.Put(x)

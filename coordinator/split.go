@@ -14,7 +14,7 @@ import (
 )
 
 // The bounds of a split. Rows over them are not lost: they are left for the next pass over the sheet, which waits where
-// the first passed by. So a slow domain holds up nobody, and what it holds is on disk already, in the upload.
+// the first passed by. So a slow domain holds up no other, and what it holds is on disk already, in the upload.
 const (
 	waitingRows    = 64 << 10 // rows kept for domains that are being looked up
 	waitingDomains = 16 << 10 // domains being looked up or in line for it

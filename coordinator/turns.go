@@ -1,6 +1,6 @@
 package coordinator
 
-// shortRatio is how many times longer another job must be for one to be short beside it. What is short gets the greater part
+// shortRatio is how many times longer another job must be for this one to count as short. A short job gets the greater part
 // of the turns at each receiver: it is soon done, and the long one hardly notices. See prober's turns.
 const shortRatio = 4
 

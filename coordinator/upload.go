@@ -28,7 +28,7 @@ func newPacker(workers int) *zstd.Encoder {
 }
 
 // newUnpacker makes the decoder that all uploads of a coordinator share. It keeps hold of what it unpacked last, a frame for each
-// of those that work at one time: a decoder for each job was 45 of 228 MB alive beside ten of 50,000 rows.
+// of those that work at one time: a decoder for each job was 45 of 228 MB alive with ten jobs of 50,000 rows.
 func newUnpacker(workers int) *zstd.Decoder {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(64<<20))
 	if err != nil {

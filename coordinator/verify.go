@@ -15,8 +15,8 @@ type Request struct {
 	NoSMTP bool          // make no SMTP connection
 	MaxAge time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
 	Low    bool          // lowest priority
-	Test   bool          // of a test key: ask nobody
-	Brief  bool          // nobody will be told a suggestion: make none
+	Test   bool          // of a test key: ask no server
+	Brief  bool          // the suggestion is not used: make none
 }
 
 // Answer is the outcome of a single verification.
@@ -24,7 +24,7 @@ type Answer struct {
 	Verdict    engine.Verdict
 	Address    engine.Address // zero when the address does not parse
 	Suggestion string         // did-you-mean, empty where there is none
-	Node       string         // who asked; empty when nobody had to be
+	Node       string         // that asked; empty when none had to
 }
 
 // tableTries is how often a single is routed again because the provider table changed meanwhile.

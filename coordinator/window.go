@@ -41,8 +41,8 @@ func (c *Coordinator) sourcesOf(p *engine.Provider) int {
 // kilobytes at the prober while it waits there for a connection.
 const tailWindow = wire.MaxRows
 
-// window is how many rows of a class its budgets take in about a minute, were half of them refused; as many as anyone may ask
-// where nobody says how many identities there are.
+// window is how many rows of a class its budgets take in about a minute, were half of them refused; maxAsked where the prober
+// does not say how many identities there are.
 func (c *Coordinator) window(class string) int {
 	p := c.providerOf(class)
 	if _, ok := c.cfg.Prober.(sourced); !ok {

@@ -167,7 +167,7 @@ func (s *Store) Authenticate(secret string, now time.Time) (Identity, error) {
 // lastUsedEvery is how old the stored last use of a busy key may become.
 const lastUsedEvery = 60
 
-// WriteLastUsed stores the last uses that are a minute or more ahead of what is stored, in one commit. Whoever runs
+// WriteLastUsed stores the last uses that are a minute or more ahead of what is stored, in one commit. The process that runs
 // the store calls it about once a minute, and it is cheap when nothing was used.
 func (s *Store) WriteLastUsed() error {
 	var stale []*liveKey

@@ -2,7 +2,7 @@
 // singles of the last moment.
 //
 // It knows keys, records and commits. It refuses to know why: no HTTP, no SMTP, no policy. The large files of a job
-// (uploads, rows, results) live beside the database and belong to the coordinator; the store holds what is true of them.
+// (uploads, rows, results) live next to the database and belong to the coordinator; the store holds what is true of them.
 //
 // Invariants:
 //  1. What Commit returned nil for survives a crash, whole; what it returned an error for may or may not have happened,
@@ -16,7 +16,7 @@
 //  5. An account's balance is the sum of its ledger, which only grows; it is never negative after any entry; what is
 //     reserved is the sum of the open reservations of jobs. Ledger ids derive from their cause, so doing it again changes
 //     nothing.
-//  6. A reservation of a single verification is a hold in memory: nobody else can spend it, the ledger does not know of it,
+//  6. A reservation of a single verification is a hold in memory: no other request can spend it, the ledger does not know of it,
 //     and it ends with its process, when nothing was charged. Its end enters reservation and charge (or release) at once.
 //     A job's reservation lives until the job is settled. What was charged and what was answered under an
 //     Idempotency-Key are one commit.
@@ -27,8 +27,8 @@
 //     download of results, once an hour for each job, key, session or link, and form. Nothing takes a record out, but SweepDownloads those of old downloads.
 //
 // Settlements of singles share commits, syncs and, by account, keys of the ledger: a timer folds the journal into the ledger
-// milliseconds after the first, and so does whoever looks at a ledger. Nothing else here runs by itself.
-// Whoever runs a store calls WriteLastUsed each minute, and SweepWindows, SweepAnswers, SweepSessions and SweepErasures each hour. A
+// milliseconds after the first, and so does every look at a ledger. Nothing else here runs by itself. The process that runs
+// the store calls WriteLastUsed each minute, and SweepWindows, SweepAnswers, SweepSessions and SweepErasures each hour. A
 // disk that fails under a commit is the end of the process: the database panics, and a server above must not go on after
 // that panic. A backup is Checkpoint; to restore it is to Open it.
 package store

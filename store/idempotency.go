@@ -141,7 +141,7 @@ func KeepAnswer(r Request, a Answer, now time.Time) Part {
 	}
 }
 
-// SweepAnswers deletes the answers that are over a day old, and tells how many. Whoever runs the store calls it about
+// SweepAnswers deletes the answers that are over a day old, and tells how many. The process that runs the store calls it about
 // once an hour.
 func (s *Store) SweepAnswers(now time.Time) (int, error) {
 	return s.sweep([]byte{tableAnswer}, now, func(k, _ []byte) stale {

@@ -6,7 +6,7 @@ import (
 )
 
 // Format is the version of the schema on this page. A store that bears a greater one is refused, a lesser one is read and
-// from then on bears this one. In 1 no ledger key had more than the end of one single; until 2 there was no journal beside it;
+// from then on bears this one. In 1 no ledger key had more than the end of one single; until 2 there was no journal next to it;
 // until 3 keys had no scopes, and a program that does not know them would let each key do everything;
 // until 4 the rows of a job that were to be asked were in records here.
 const Format = 5

@@ -59,7 +59,7 @@ func (e *Entry) CutKey() (cause, key string) {
 }
 
 // Credits is where an account's ledger stands. Reserved is promised to jobs under way; of Balance, what singles under
-// way hold (see Held) can be spent by nobody else.
+// way hold (see Held) cannot be spent on anything else.
 type Credits struct {
 	Balance  int64
 	Reserved int64

@@ -100,7 +100,7 @@ func readFolded(r pebble.Reader) (uint64, error) {
 }
 
 // enterLeft enters those ends that the process before left behind and the ledger has not. They follow each other: what comes
-// after one that a power cut took is of no account, as nobody can tell what it builds on; nor is what the balance does not cover.
+// after one that a power cut took does not count, as it is not known what it builds on; nor does what the balance does not cover.
 func (s *Store) enterLeft(left []end) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

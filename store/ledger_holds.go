@@ -48,10 +48,10 @@ type single struct {
 	purse    *purse
 	request  string
 	held     int64
-	settling bool // guarded by the purse's mu: somebody settles it
+	settling bool // guarded by the purse's mu: a call settles it
 	settled  bool // guarded by the purse's mu: it is settled, and holds what it does until the ledger has it
 
-	record record // of the settlement: the call's, and then of whoever folds
+	record record // of the settlement: belongs to the call, and then to the fold
 }
 
 func (ps *purses) find(account string) *purse {
@@ -113,7 +113,7 @@ func (ps *purses) newSingle() *single {
 	return new(single)
 }
 
-// forget gives a single up, once the ledger has it. Nobody knows of it then: it is out of its purse's holds, and the sheet that
+// forget gives a single up, once the ledger has it. Nothing refers to it then: it is out of its purse's holds, and the sheet that
 // bore its record was written and emptied.
 func (one *single) forget() {
 	spare := &one.purse.all.spare

@@ -36,7 +36,7 @@ type journal struct {
 	ends    [2]uint64 // guarded by mu: the last number in each half
 	folded  uint64    // guarded by mu: the last number that is synced in the ledger
 	timed   bool      // guarded by mu: a fold will come
-	broken  bool      // guarded by mu: nobody knows what the ledger has; the process must end
+	broken  bool      // guarded by mu: it is not known what the ledger has; the process must end
 	buf     []byte    // guarded by mu
 
 	folding sync.Mutex // one at a time; taken before mu and before the stripes
@@ -219,7 +219,7 @@ func syncDir(fs vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// enter writes an end, unless both halves are full of what is not yet synced in the ledger. first tells that nobody else has
+// enter writes an end, unless both halves are full of what is not yet synced in the ledger. first tells that no other call has
 // set a time for the next fold.
 func (j *journal) enter(one *single) (entered, first bool) {
 	j.mu.Lock()

@@ -30,7 +30,7 @@ func (s *Store) ReserveSingle(account, request string, credits int64, now time.T
 			}
 		case errUnfolded:
 			s.fold()
-			runtime.Gosched() // whoever settles may not have written it yet
+			runtime.Gosched() // the call that settles may not have written it yet
 		default:
 			return err
 		}

@@ -158,7 +158,7 @@ func storedWindow(r pebble.Reader, name string) (window, error) {
 	return w, nil
 }
 
-// SweepWindows deletes the stored windows that count nothing any more, and tells how many. Whoever runs the store
+// SweepWindows deletes the stored windows that count nothing any more, and tells how many. The process that runs the store
 // calls it about once an hour.
 func (s *Store) SweepWindows(now time.Time) (int, error) {
 	return s.sweep([]byte{tableWindow}, now, func(k, _ []byte) stale {

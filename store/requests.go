@@ -17,7 +17,7 @@ const (
 const freshWindow = 1 << 20
 
 // requests names requests. No two processes use the same names, and those of one come in order: new entries of a ledger
-// lie beside each other. And it knows of a name whether the ledger can have it: that spares a single its look-up.
+// lie next to each other. And it knows of a name whether the ledger can have it: that spares a single its look-up.
 type requests struct {
 	process [processBytes]byte
 	last    atomic.Uint64

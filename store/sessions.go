@@ -195,7 +195,7 @@ func makeRoom(account string, now time.Time) Part {
 	}
 }
 
-// SweepSessions deletes the sessions that have expired, and tells how many. Whoever runs the store calls it about once
+// SweepSessions deletes the sessions that have expired, and tells how many. The process that runs the store calls it about once
 // an hour.
 func (s *Store) SweepSessions(now time.Time) (int, error) {
 	return s.sweep([]byte{tableSession}, now, func(k, v []byte) stale {

@@ -23,7 +23,7 @@ func hasExpired(v []byte, now time.Time) bool {
 // sweepBatch bounds the deletions that one round of a sweep holds in memory.
 const sweepBatch = 1000
 
-// stale is an expired record: the lock its account commits under, and what to delete beside it.
+// stale is an expired record: the lock its account commits under, and what to delete with it.
 type stale struct {
 	lock string
 	key  []byte

@@ -175,7 +175,7 @@ func (s *Store) put(b *pebble.Batch) error {
 }
 
 // lostOnPanic gives our name to the panic of a database that met a failing disk outside of a sync, such as when it could not
-// begin another log. It holds its locks from then on: whoever would go on would wait for ever.
+// begin another log. It holds its locks from then on: a caller that went on would wait for ever.
 func lostOnPanic() {
 	if p := recover(); p != nil {
 		panic(Lost(fmt.Sprint(p)))
@@ -263,8 +263,8 @@ func (s *Store) checkFormat() error {
 	return nil
 }
 
-// Lost is what the store panics with when nobody can tell any more what is on the disk: a write or a sync failed under a commit.
-// Whoever recovers from panics must let this one end the process; the next start knows what is there.
+// Lost is what the store panics with when it is not known any more what is on the disk: a write or a sync failed under a commit.
+// Code that recovers from panics must let this one end the process; the next start knows what is there.
 type Lost string
 
 func (l Lost) Error() string { return "state store cannot go on: " + string(l) }

@@ -15,7 +15,7 @@ import (
 // StopKind is what a suppression names.
 type StopKind string
 
-// The kinds. A domain and an MX name stand for everything below them too: whoever runs example.com asked for all of it.
+// The kinds. A domain and an MX name stand for everything below them too: the owner of example.com asked for all of it.
 const (
 	StopDomain  StopKind = "domain"
 	StopMX      StopKind = "mx"

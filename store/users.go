@@ -79,7 +79,7 @@ var (
 // usersLock serialises the making of accounts, so that an e-mail address is taken once.
 const usersLock = "\x00users"
 
-// AddUser makes an account with its first credits, and returns its password, which nobody will see again.
+// AddUser makes an account with its first credits, and returns its password, which is never shown again.
 func (s *Store) AddUser(ctx context.Context, n NewUser, by string, now time.Time) (User, string, error) {
 	return s.addUser(ctx, n, by, now, func(*pebble.Batch) error { return nil })
 }

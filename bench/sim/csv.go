@@ -15,7 +15,7 @@ import (
 const maxRecord = 8 << 20
 
 // errRecordTooLong says that a record passed maxRecord: most likely a quote
-// that nobody closed.
+// that was never closed.
 var errRecordTooLong = errors.New("record over 8 MiB: is a quote left open?")
 
 // records reads CSV records as they stand: comma, a quote opens only at a

@@ -1,7 +1,7 @@
 // Package sim is the pretend mail internet: an authoritative DNS server, a few
 // hundred SMTP hosts that behave as the great providers and the usual mail
 // software do, the truth about every address behind them, and a referee that
-// notes every impolite act of whoever comes to ask.
+// notes every impolite act of a client.
 //
 // # What it knows
 //
@@ -20,10 +20,10 @@
 //
 // # What it refuses
 //
-// It imports nothing of the system that it judges, lest it share a misreading.
+// It imports nothing of the system that it judges, so as not to share a misreading.
 // It listens only where its Network lets it, which is loopback or memory. Its
 // ordinary domains end in .example (RFC 2606 section 3), so that a list which
-// strays to the real internet reaches nobody there but the great providers,
+// strays to the real internet reaches only the great providers there,
 // whose names cannot be pretended.
 //
 // # Invariants

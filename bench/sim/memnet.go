@@ -211,7 +211,7 @@ func (l *memListener) gone() bool {
 	}
 }
 
-// clear resets the connections that nobody will accept.
+// clear resets the connections that will not be accepted.
 func (l *memListener) clear() {
 	for {
 		select {

@@ -65,7 +65,7 @@ func (s *memSocket) deliver(d datagram) {
 	s.readers.cond.Broadcast()
 }
 
-// send delivers a copy of b. A connected socket learns that nobody is there,
+// send delivers a copy of b. A connected socket learns that no socket is there,
 // as it would from ICMP on a loopback; others do not.
 func (s *memSocket) send(b []byte, to netip.AddrPort) (int, error) {
 	s.mu.Lock()

@@ -154,7 +154,7 @@ const (
 	greyNone    greyKind = iota
 	greyTriple           // remembers source, sender and recipient
 	greyAddress          // remembers the recipient only
-	greySource           // remembers source and sender, whoever the recipient is
+	greySource           // remembers source and sender, whichever the recipient is
 )
 
 const (

@@ -23,7 +23,7 @@ func broken(name string, f fault, expect expectation) *Persona {
 	p.hosts = under("mx")
 	if f == faultOutOfStep {
 		// Without PIPELINING a reply that comes before its command is there to
-		// be noticed; with it nobody could tell.
+		// be noticed; with it no client could tell.
 		p.habit.ext = ext8BitMIME
 	}
 	return p

@@ -25,7 +25,7 @@ func always(outcomes ...Outcome) expectation {
 	return func(Mailbox) []Outcome { return outcomes }
 }
 
-// or allows more outcomes beside those of base.
+// or allows more outcomes in addition to those of base.
 func or(base expectation, more ...Outcome) expectation {
 	return func(shown Mailbox) []Outcome { return append(base(shown), more...) }
 }

@@ -75,7 +75,7 @@ func policies() []*Persona {
 	}
 }
 
-// refusers turn the client away, whoever the recipient is.
+// refusers turn the client away, whichever the recipient is.
 func refusers() []*Persona {
 	blocked := always(Outcome{"UNKNOWN", "blocked"})
 	atBanner := house("blocked-banner", blocked, habit{refuseAt: stageBanner, texts: texts{

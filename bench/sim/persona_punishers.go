@@ -2,9 +2,9 @@ package sim
 
 import "time"
 
-// temper is how a persona punishes by a measure of its own, which it tells nobody before: no excess in the referee's eyes, as a
+// temper is how a persona punishes by a measure of its own, which it does not announce: no excess in the referee's eyes, as a
 // client can only learn it from the replies. A client that does not heed them is blocked, and that the referee counts.
-// Figures in real time, before speed-up; 0 is none. With a speed-up of 0 nobody has a temper.
+// Figures in real time, before speed-up; 0 is none. With a speed-up of 0 no persona has a temper.
 type temper struct {
 	fallsAfter int           // recipients of one source after which it takes but fallen a minute
 	fallen     int           // a tenth of what it took

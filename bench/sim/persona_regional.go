@@ -200,7 +200,7 @@ func docomo() *Persona {
 	}
 }
 
-// comcast serves nobody in clear.
+// comcast serves no client in clear.
 func comcast() *Persona {
 	return &Persona{
 		Name: "comcast", Provider: "comcast",

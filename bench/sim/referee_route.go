@@ -56,7 +56,7 @@ func (m *routeMeter) kindName(kind int) string {
 	return [routeKinds]string{"sources_of_a_route", "rcpts_of_a_route_per_minute", "refusals_of_a_route_per_hour"}[kind]
 }
 
-// limitOf is what a persona bears of one kind from a route, whoever asks.
+// limitOf is what a persona bears of one kind from a route, whichever source asks.
 func (m *routeMeter) limitOf(kind int) int {
 	return [routeKinds]int{1, m.limits.RcptsPerMinute, m.limits.RefusalsPerHour}[kind]
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Within is a Network of private addresses: those of a network namespace that was made for a test. Loopback addresses are
-// in it too. Whoever uses it answers for it that the prefix leads nowhere else.
+// in it too. The caller answers for it that the prefix leads nowhere else.
 type Within struct{ Prefix netip.Prefix }
 
 // unrouted are the prefixes that no address of the public internet is in (RFC 1918, RFC 6598, RFC 2544).

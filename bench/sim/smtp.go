@@ -76,7 +76,7 @@ func (s *smtpServer) handle(ctx context.Context, conn net.Conn) {
 	defer stop()
 	source := addrOf(conn.RemoteAddr())
 	visit := s.referee.arrive(time.Now(), source, &host)
-	// The count goes down before the socket closes: whoever sees the end of
+	// The count goes down before the socket closes: a client that sees the end of
 	// this connection may open the next one.
 	defer visit.leave()
 	c := &session{

@@ -132,7 +132,7 @@ func (c *session) mail(cmd *command) bool {
 	return c.say(sayMail)
 }
 
-// data takes no mail: whoever comes here comes to ask.
+// data takes no mail: a client comes here only to ask.
 func (c *session) data() bool {
 	switch {
 	case !c.inMail:

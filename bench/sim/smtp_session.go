@@ -61,7 +61,7 @@ type session struct {
 	firstHome *Domain // the domain of the transaction's first recipient
 }
 
-// run speaks until either side is done. It takes leave of the referee before
+// run speaks until either side is done. It tells the referee so before
 // it writes the last words.
 func (c *session) run() {
 	ours := c.converse()

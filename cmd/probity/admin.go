@@ -17,7 +17,7 @@ import (
 	"probity/store"
 )
 
-// adminCmds are the commands of whoever runs a store. Each works on a store at rest, or through a running server.
+// adminCmds are the commands for the operator of a store. Each works on a store at rest, or through a running server.
 type adminCmds struct {
 	User     userCmd     `cmd:"" help:"Make, list and disable accounts."`
 	Key      keyCmd      `cmd:"" help:"Make, list and revoke API keys."`

@@ -23,7 +23,7 @@ type auditCmd struct {
 	Act   string `help:"Only this act, in the words of the log: 'key create'. Without it, all but downloads."`
 }
 
-// Validate is called by the parser. An act that is never written is a slip: an empty table would say that nobody did it.
+// Validate is called by the parser. An act that is never written is a slip: an empty table would say that it was never done.
 func (c *auditCmd) Validate() error {
 	if c.Limit < 1 {
 		return errors.New("--limit: give how many entries to show, 1 or more")

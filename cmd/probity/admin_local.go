@@ -30,7 +30,7 @@ type localOffice struct {
 	store *store.Store
 }
 
-// byCommandLine is who acts, for the audit log: whoever may open the folder, by the name that the machine knows.
+// byCommandLine is the actor for the audit log: the user that may open the folder, by the name that the machine knows.
 func byCommandLine() string {
 	from := "uid " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {

@@ -104,7 +104,7 @@ func (c *benchCmd) oldReports() ([]*bench.Report, error) {
 	return old, nil
 }
 
-// report writes what is asked for beside the tables. With --json the comparison goes to standard error.
+// report writes what is asked for in addition to the tables. With --json the comparison goes to standard error.
 func (c *benchCmd) report(con *console, reports, old []*bench.Report) error {
 	var errs []error
 	changes := con.out

@@ -12,12 +12,12 @@ import (
 	"probity/engine/smtp"
 )
 
-// conversation is what bench measures beside its bare SMTP client: what a lane of the prober does between a connection and the
+// conversation is what bench measures next to its bare SMTP client: what a lane of the prober does between a connection and the
 // verdicts of those that were asked over it, with the same rooms: smtp.Dialer, smtp.Open, Session.Transaction with groups of as
 // many recipients, Table.Classify for each reply, engine.Evidence with every sighting, engine.Next, the decoy of a domain once
-// somebody was accepted there and only then, engine.Judge.
+// a recipient was accepted there and only then, engine.Judge.
 //
-// Not in it is what stands around: parsing, DNS, who is asked when (queues, budgets, flights, the turnstile), what is kept
+// Not in it is what stands around: parsing, DNS, what is asked when (queues, budgets, flights, the turnstile), what is kept
 // (cache, metrics, results), and TLS, which the bare client does not speak either.
 type conversation struct {
 	table *engine.Table
@@ -182,7 +182,7 @@ func (t *talking) take() {
 	}
 }
 
-// converse asks over one connection until nobody is left or it is of no more use.
+// converse asks over one connection until no recipient is left or it is of no more use.
 func (t *talking) converse(ctx context.Context) {
 	conn, f := t.c.dial.DialContext(ctx, t.e.at)
 	if !f.None() {
@@ -246,7 +246,7 @@ func (t *talking) move(p *talkProbe) {
 	}
 }
 
-// decoyOf makes the decoy of a probe's domain: a local part that nobody has.
+// decoyOf makes the decoy of a probe's domain: a made-up local part.
 func (t *talking) decoyOf(p *talkProbe) *talkProbe {
 	local := make([]byte, 16)
 	for i := range local {

@@ -44,7 +44,7 @@ func (c demoCmd) Run(ctx context.Context, con *console, root *cli) error {
 	return errors.Join(c.withServer(ctx, con, root, internet), internet.Close())
 }
 
-// withServer runs a server of its own beside the play.
+// withServer runs a server of its own while it plays.
 func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, internet *sim.Server) error {
 	files, err := c.prepare(internet.World)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c demoCmd) prepare(w *sim.World) (f demoFiles, err error) {
 	return f, writeFile(f.truth, func(out io.Writer) error { return sim.WriteTruth(out, w, in) })
 }
 
-// demoMark is a file in the folder of a demo: what stands beside it may be replaced by the next one.
+// demoMark is a file in the folder of a demo: what stands next to it may be replaced by the next one.
 const demoMark = ".probity-demo"
 
 // claim makes the demo's folder, or takes one that an earlier demo made; anybody else's is left alone.

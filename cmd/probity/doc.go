@@ -10,9 +10,9 @@
 //     everything else to standard error.
 //  2. Flags win over PROBITY_* variables, those over the file of --config, that over defaults. A flag that takes one value
 //     and is given twice is refused: which was meant is not for us to choose.
-//  3. What is wrong with the command line is said before anybody is asked, with what to do about it; a list that is refused
+//  3. What is wrong with the command line is said before any server is asked, with what to do about it; a list that is refused
 //     leaves nothing behind.
-//  4. A list is verified whole or leaves its progress beside the result: interrupted in any way, the same command goes on
+//  4. A list is verified whole or leaves its progress next to the result: interrupted in any way, the same command goes on
 //     from there. A folder that is not ours is never removed, a finished result not written over without --force.
 //  5. On SIGTERM requests end first, then callbacks, then the node; everything is out within 25 seconds.
 //  6. No password, key or secret is printed but the one that the command was asked for, once; none is in a flag.

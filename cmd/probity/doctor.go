@@ -61,7 +61,7 @@ func (c doctorCmd) Run(ctx context.Context, con *console) error {
 	return nil
 }
 
-// doctorParts is what an audit needs beside the probing flags.
+// doctorParts is what an audit needs in addition to the probing flags.
 type doctorParts struct {
 	folder  string   // of the store
 	lists   []string // blocklists; nil for the usual ones, "none" for none

@@ -203,7 +203,7 @@ func (c *explainReplyCmd) asker() (engine.Asker, error) {
 	return id.Asker(c.MailFrom), nil
 }
 
-// stranger is the provider of a line that nobody is known by, unless it may be a host: hosts of nobody's are many.
+// stranger is a line's provider that the table does not know, unless it may be a host: many hosts belong to no provider.
 func stranger(table *engine.Table, line string) string {
 	_, rest, _ := strings.Cut(line, "\t")
 	who, _, _ := strings.Cut(rest, "\t")

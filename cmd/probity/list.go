@@ -216,7 +216,7 @@ func sumOf(file string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// writeFile makes a file whole or not at all: written beside its place, synced, renamed, and its name synced, so that what it
+// writeFile makes a file whole or not at all: written next to its place, synced, renamed, and its name synced, so that what it
 // was made from may be removed.
 func writeFile(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")

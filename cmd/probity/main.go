@@ -131,7 +131,7 @@ func exitCode(err error, con *console) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, syscall.EPIPE):
-		return 1 // whoever read went away, and knows
+		return 1 // the reader went away, and knows
 	case errors.Is(err, errUsage):
 		fmt.Fprintln(con.err, "probity:", inWords(err))
 		return 2

@@ -53,8 +53,8 @@ func followMemory(ctx context.Context, least int64) {
 	}()
 }
 
-// memoryLimit is the collector's limit while so many bytes of the heap are alive, and so many are in use beside it: stacks above all,
-// which count in the limit and cannot be collected. A most of 0 is not known.
+// memoryLimit is the collector's limit while so many bytes of the heap are alive, and so many are in use outside it: stacks above
+// all, which count in the limit and cannot be collected. A most of 0 is not known.
 func memoryLimit(least, live, beside, most int64) int64 {
 	limit := max(least, live/100*memoryShare+beside)
 	if most > 0 {

@@ -132,7 +132,7 @@ func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, e
 	return n.prober, err
 }
 
-// finish gives what the end of a job means beside the job itself: its settlement, and its callback.
+// finish gives what the end of a job commits with the job: its settlement, and its callback.
 func finish() func(*store.Job) []store.Part {
 	return func(j *store.Job) []store.Part {
 		return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), coordinator.CallbackPart(j)}

@@ -34,7 +34,7 @@ func (s *service) reload() error {
 	return nil
 }
 
-// sayTable logs which provider table was in force and which is now, so that whoever reloads sees that his file was read.
+// sayTable logs which provider table was in force and which is now, so that the operator sees that a reload read the file.
 func sayTable(log *slog.Logger, was, now *engine.Table) {
 	if was.Hash() == now.Hash() {
 		log.Info("the provider table is as it was", "table", tableName(now))

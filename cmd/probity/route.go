@@ -108,7 +108,7 @@ func (f *routeFacts) asked() string {
 	return "no: " + f.WhyNot
 }
 
-// from is how the owner is told: of a route that nobody is asked over, it would be.
+// from introduces the owner of a route: it is asked from there, or would be if it were asked.
 func (f *routeFacts) from() string {
 	if f.Asked {
 		return "asked from"

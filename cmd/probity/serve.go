@@ -104,7 +104,7 @@ func (c *serveCmd) Run(ctx context.Context, con *console, root *cli) (err error)
 }
 
 // serveMemory is where the garbage collector begins to work harder; a GOMEMLIMIT in the environment is obeyed instead. What is alive
-// beside one long list is half of it, the cache's sieve among that: with a limit that was 64 MiB lower the collector ran twice as often.
+// with one long list is half of it, including the cache's sieve; with a limit 64 MiB lower the collector ran twice as often.
 const serveMemory = 272 << 20
 
 // serve opens everything, and serves until ctx ends.
@@ -289,7 +289,7 @@ func parseSource(s string) (local netip.Addr, published []string, err error) {
 	return spec.local, []string{spec.public.String()}, nil
 }
 
-// scratch is where uploads are kept until their last part is read. What a crash left there is nobody's.
+// scratch is where uploads are kept until their last part is read. What a crash left there belongs to no upload.
 func (s *service) scratch() string { return filepath.Join(s.cmd.Data, "scratch") }
 
 func (s *service) newServer() (*api.Server, error) {

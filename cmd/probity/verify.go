@@ -168,7 +168,7 @@ func warnLog(con *console) *slog.Logger {
 	return slog.New(slog.NewTextHandler(con.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// withNode runs do beside a running node, then ends the node and gives what either of them failed with.
+// withNode runs do while the node runs, then ends the node and gives what either of them failed with.
 func withNode(ctx context.Context, n *node, do func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -8,7 +8,7 @@ import (
 )
 
 // inWords is an error as it is shown: what the system said of a file, "stat nofile: no such file or directory", gives way to
-// words that tell what to do. The rest stands as whoever failed has put it.
+// words that tell what to do. The rest stays as the failing code has put it.
 func inWords(err error) string {
 	text := err.Error()
 	var file *fs.PathError

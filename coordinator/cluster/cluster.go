@@ -166,7 +166,7 @@ func (c *Cluster) joinAll(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// noteJoin says once why this member hears nobody. A member of another key or label is hung up on without a word.
+// noteJoin logs once why this member hears no other. A member of another key or label is disconnected without a reply.
 func (c *Cluster) noteJoin(err error) {
 	words := ""
 	if err != nil {
@@ -230,7 +230,7 @@ func (c *Cluster) refuse(who, words string) {
 	c.cfg.Log.Warn(words)
 }
 
-// SetKeys makes keys the keyring, the first to encrypt. Who lacks that key no longer hears us: see the package's words on
+// SetKeys makes keys the keyring, the first to encrypt. A node without that key no longer hears us: see the package's words on
 // rotation.
 func (c *Cluster) SetKeys(keys [][]byte) error {
 	if len(keys) == 0 {

@@ -26,7 +26,7 @@ var (
 // NodeMeta gives our metadata, which New has measured.
 func (d delegate) NodeMeta(int) []byte { return d.c.meta }
 
-// NotifyMsg, GetBroadcasts, LocalState and MergeRemoteState: gossip carries nothing but who is there.
+// NotifyMsg, GetBroadcasts, LocalState and MergeRemoteState: gossip carries nothing but which members there are.
 func (delegate) NotifyMsg([]byte)                {}
 func (delegate) GetBroadcasts(int, int) [][]byte { return nil }
 func (delegate) LocalState(bool) []byte          { return nil }
@@ -75,7 +75,7 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	return err
 }
 
-// NotifyMerge refuses to join those who have such a member among them, so that the one that comes learns it too.
+// NotifyMerge refuses to join members when NotifyAlive refuses one of them, so that the one that comes learns it too.
 func (d delegate) NotifyMerge(peers []*memberlist.Node) error {
 	for _, n := range peers {
 		if n.State == memberlist.StateAlive {

@@ -51,7 +51,7 @@ type View struct {
 	Nodes  []Node  // by name
 	Shares []Share // by identity name
 	Rivals []string
-	// Problem says, while no seed could be joined and nobody else is heard, why.
+	// Problem says why no seed could be joined, while no other node is heard.
 	Problem string
 }
 

@@ -83,7 +83,7 @@ type Row struct {
 	end           uint8
 }
 
-// Block is a run of whole rows. Its memory belongs to whoever made it, and is reused by the next call that fills it.
+// Block is a run of whole rows. Its memory belongs to the caller that made it, and is reused by the next call that fills it.
 type Block struct {
 	Buf   []byte
 	Rows  []Row

@@ -16,7 +16,7 @@ type Budget struct {
 	Until time.Time
 }
 
-// Budget reads the state kept under name; false when there is none. An error means that nobody knows what was there.
+// Budget reads the state kept under name; false when there is none. An error means that it is not known what was there.
 func (c *Cache) Budget(name string) ([]byte, bool, error) {
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)

@@ -43,7 +43,7 @@ func (c *Cache) Keyer() *Keyer {
 	return &Keyer{seed: c.seed, mac: hmac.New(sha256.New, c.secret)}
 }
 
-// Key is the key of an address, for whoever needs but one.
+// Key is the key of an address, for a caller that needs only one.
 func (c *Cache) Key(a engine.Address) Key {
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)

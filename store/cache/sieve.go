@@ -95,7 +95,7 @@ func (s *sieves) end(next *sieve, whole bool) {
 	}
 }
 
-// sieveNothing gives a database without verdicts, as on the first start, its sieve at once. Nobody writes yet.
+// sieveNothing gives a database without verdicts, as on the first start, its sieve at once. Nothing writes yet.
 func (c *Cache) sieveNothing() error {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableResult}, UpperBound: []byte{tableResult + 1}})
 	if err != nil {

@@ -154,7 +154,7 @@ func (x *exchange) refuseCustomer() error {
 		return nil
 	}
 	if x.visit != nil {
-		return refuse(forbidden, "Only an admin may do this: ask whoever runs the service.")
+		return refuse(forbidden, "Only an admin may do this: ask the operator of the service.")
 	}
 	return refuse(forbidden, "This key may not do this: use a live key of an account with the role admin.")
 }

@@ -155,7 +155,7 @@ func refusalOfLogin(err error, now time.Time) error {
 	case errors.Is(err, store.ErrBadCode):
 		return refusalFor(err, codeChallenge, badCodeDetail)
 	case errors.Is(err, store.ErrDisabled):
-		return refuse(forbidden, "This account is disabled: ask whoever runs the service.")
+		return refuse(forbidden, "This account is disabled: ask the operator of the service.")
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func (x *exchange) admitOrigin() error {
 		return nil
 	}
 	if !x.ownOrigin(origin) && !slices.Contains(x.srv.cfg.CORSOrigins, origin) {
-		return refuse(forbidden, "This page's origin may not use the public endpoint: whoever runs the service allows it with --cors-origin.")
+		return refuse(forbidden, "This page's origin may not use the public endpoint: the operator of the service allows it with --cors-origin.")
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers", "Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id")

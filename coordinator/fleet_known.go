@@ -99,7 +99,7 @@ func (f *Fleet) recall(now time.Time) bool {
 	}
 	nodes, err := readKnown(f.cfg.Disk, f.cfg.Dir)
 	if err != nil {
-		f.cfg.Log.Error("who was in the cluster cannot be read; nobody waits for nodes that are slow to attach", "error", err)
+		f.cfg.Log.Error("the nodes of the cluster before this start cannot be read; no job waits for nodes that are slow to attach", "error", err)
 		return true
 	}
 	f.known = nodes

@@ -129,7 +129,7 @@ func (n *node) ownerOf(ctx context.Context, what string) (string, error) {
 	}
 	identity, node := n.fleet.Owner(&route, address)
 	if identity == "" {
-		return "nobody: no prober is connected", nil
+		return "none: no prober is connected", nil
 	}
 	return identity + " at " + node, nil
 }

@@ -172,7 +172,7 @@ func (c explainReplyCmd) Run(con *console) error {
 		}
 		if who := stranger(table, line); who != "" && len(strangers) < maxBadLines && !strangers[who] {
 			strangers[who] = true
-			fmt.Fprintf(con.err, "line %d: nobody is known as %.40q: judged by the rules for everybody\n", n, who)
+			fmt.Fprintf(con.err, "line %d: no provider is known as %.40q: judged by the rules for all providers\n", n, who)
 		}
 		return out.encode(facts)
 	})
@@ -225,7 +225,7 @@ func explainReply(table *engine.Table, asker engine.Asker, line string) (replyFa
 	provider := table.ProviderOfHint(fields[1])
 	if provider == table.Unknown && len(fields[1]) > 3 {
 		if near := nearNames(table, fields[1], 1); len(near) > 0 {
-			return replyFacts{}, fmt.Errorf("nobody is known as %.40q%s", fields[1], orNear(near))
+			return replyFacts{}, fmt.Errorf("no provider is known as %.40q%s", fields[1], orNear(near))
 		}
 	}
 	finding := engine.Finding{Meaning: engine.ProtocolFault, Blame: engine.BlameSite, Rule: "generic/not-a-reply"}

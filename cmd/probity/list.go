@@ -54,7 +54,7 @@ func (c *verifyCmd) verifyList(ctx context.Context, con *console, log *slog.Logg
 	}
 	dir := c.Output + progressFolder
 	if err := ownFolder(dir); err != nil {
-		return fmt.Errorf("what is known so far is kept beside the result: %w; name another --output", err)
+		return fmt.Errorf("what is known so far is kept next to the result: %w; name another --output", err)
 	}
 	l := listRun{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
 	return l.verify(ctx, func(n *node, job string) error {

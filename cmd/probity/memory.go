@@ -55,8 +55,8 @@ func followMemory(ctx context.Context, least int64) {
 
 // memoryLimit is the collector's limit while so many bytes of the heap are alive, and so many are in use outside it: stacks above
 // all, which count in the limit and cannot be collected. A most of 0 is not known.
-func memoryLimit(least, live, beside, most int64) int64 {
-	limit := max(least, live/100*memoryShare+beside)
+func memoryLimit(least, live, others, most int64) int64 {
+	limit := max(least, live/100*memoryShare+others)
 	if most > 0 {
 		limit = min(limit, most)
 	}

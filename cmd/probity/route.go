@@ -90,7 +90,7 @@ func factsOf(domain string, r engine.Route) routeFacts {
 func (c *explainRouteCmd) whyNotAsked(r *engine.Route) string {
 	switch p := r.Provider; {
 	case !r.Fact.Routable():
-		return "DNS says " + r.Fact.String() + ": there is nobody to ask"
+		return "DNS says " + r.Fact.String() + ": there is no host to ask"
 	case !p.Probe:
 		return "the provider table says probe = off"
 	case p.AcceptAll:

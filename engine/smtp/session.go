@@ -132,7 +132,7 @@ func (s *Session) inStep(stage engine.Stage) Fault {
 	if r, detail, err := s.in.reply(stage, time.Millisecond); err == nil && detail == "" && r.Code == 421 {
 		return closing(r)
 	}
-	return outOfStep(stage, "a reply that nobody asked for")
+	return outOfStep(stage, "a reply to no command")
 }
 
 // command sends s.out and reads its one reply. A failed write is told by the read: the server may have said why.

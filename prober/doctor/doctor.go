@@ -122,7 +122,7 @@ func (a *audit) all(ctx context.Context, d *Doctor) []Finding {
 	parts := []func(context.Context) []Finding{a.sender, a.reach, a.terms, a.resolvers}
 	parts = append(parts, func(context.Context) []Finding { return d.machine(time.Now()) })
 	if len(a.Identities) == 0 {
-		parts = append(parts, a.nobody)
+		parts = append(parts, a.noSource)
 	}
 	for _, id := range a.Identities {
 		parts = append(parts, func(ctx context.Context) []Finding { return a.identity(ctx, id) })
@@ -130,11 +130,11 @@ func (a *audit) all(ctx context.Context, d *Doctor) []Finding {
 			parts = append(parts, func(ctx context.Context) []Finding { return a.blocklist(ctx, id, zone) })
 		}
 	}
-	return inOrder(beside(ctx, parts))
+	return inOrder(runTogether(ctx, parts))
 }
 
-// beside runs parts, maxAtOnce at a time, and waits for all of them.
-func beside(ctx context.Context, parts []func(context.Context) []Finding) [][]Finding {
+// runTogether runs parts, maxAtOnce at a time, and waits for all of them.
+func runTogether(ctx context.Context, parts []func(context.Context) []Finding) [][]Finding {
 	results := make([][]Finding, len(parts))
 	slots := make(chan struct{}, maxAtOnce)
 	var wg sync.WaitGroup

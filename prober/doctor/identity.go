@@ -12,8 +12,8 @@ import (
 	"probity/engine/smtp"
 )
 
-// nobody is the finding of a node without an egress identity.
-func (a *audit) nobody(context.Context) []Finding {
+// noSource is the finding of a node without an egress identity.
+func (a *audit) noSource(context.Context) []Finding {
 	return []Finding{subject{"identity", "-"}.fail("give --egress LOCAL[/PUBLIC]=EHLO-NAME for each address to probe from",
 		"no egress identity: public mail servers are not asked")}
 }

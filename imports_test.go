@@ -29,7 +29,8 @@ var law = map[string][]string{
 	"prober/wire/press":    {},
 	"prober":               {"engine/...", "store/cache", "prober/wire/..."},
 	"prober/doctor":        {"engine/..."},
-	"coordinator/sheet":    {"engine"},
+	"coordinator/csvfile":  {"engine"},
+	"internal/memnet":      {},
 	"coordinator/shard":    {},
 	"coordinator/cluster":  {"prober/wire/timing"},
 	"coordinator/plan":     {"engine"},
@@ -41,9 +42,9 @@ var law = map[string][]string{
 	"cmd/probity":          {"..."},
 }
 
-// inTests lists what test files of any room may import beyond the law: the pretend internet, and the shape of a prober, so
-// that one can be played.
-var inTests = []string{"bench/sim", "prober/wire"}
+// inTests lists what test files of any package may import beyond the law: the simulated internet, the network in memory, and the shape
+// of a prober, so that one can be played.
+var inTests = []string{"bench/sim", "internal/memnet", "prober/wire"}
 
 func TestImportLaw(t *testing.T) {
 	seen := map[string]bool{}

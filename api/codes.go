@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator"
-	"probity/coordinator/sheet"
+	"probity/coordinator/csvfile"
 	"probity/store"
 )
 
@@ -107,12 +107,12 @@ func refusalOf(err error) *refusal {
 }
 
 func refusalOfFile(err error) *refusal {
-	e, ok := errors.AsType[*sheet.Error](err)
+	e, ok := errors.AsType[*csvfile.Error](err)
 	if !ok {
 		return nil
 	}
 	kind := unacceptable
-	if e.Kind == sheet.TooLarge {
+	if e.Kind == csvfile.TooLarge {
 		kind = tooLarge
 	}
 	if e.Line > 0 {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/coordinator/sheet"
+	"probity/coordinator/csvfile"
 	"probity/store"
 )
 
@@ -82,7 +82,7 @@ func TestSpecification(t *testing.T) {
 			require.Len(t, r.json(t), 15)
 		}
 	})
-	t.Run("1 a list of up to 5,000,000 addresses is one job", func(t *testing.T) { require.Equal(t, 5_000_000, sheet.MaxAddresses) })
+	t.Run("1 a list of up to 5,000,000 addresses is one job", func(t *testing.T) { require.Equal(t, 5_000_000, csvfile.MaxAddresses) })
 	t.Run("1 cached results are told from fresh ones", func(t *testing.T) {
 		require.Equal(t, false, w.single(`{"email":"ann@shop.test"}`).json(t)["from_cache"])
 		require.Equal(t, true, w.single(`{"email":"cached@shop.test"}`).json(t)["from_cache"])

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"probity/coordinator"
-	"probity/coordinator/sheet"
+	"probity/coordinator/csvfile"
 	"probity/engine"
 	"probity/store"
 )
@@ -128,7 +128,7 @@ func (s *Server) lookUp(id string) (*record, error) {
 }
 
 func newRecord(base string, kept time.Duration, s coordinator.Snapshot, c *store.Callback) (*record, error) {
-	var d sheet.Dialect
+	var d csvfile.Dialect
 	if err := json.Unmarshal(s.Sheet, &d); err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func newRecord(base string, kept time.Duration, s coordinator.Snapshot, c *store
 }
 
 // columnOf names the e-mail column as a client would.
-func columnOf(d sheet.Dialect) string {
+func columnOf(d csvfile.Dialect) string {
 	if d.HasHeader && d.Name != "" {
 		return d.Name
 	}

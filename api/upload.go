@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator"
-	"probity/coordinator/sheet"
+	"probity/coordinator/csvfile"
 	"probity/store"
 )
 
@@ -114,7 +114,7 @@ func (u *upload) receiveTwice(file *multipart.Part) (err error) {
 	defer func() { err = errors.Join(err, scratch.Close(), fs.Remove(path)) }()
 	copied := io.TeeReader(file, io.MultiWriter(u.sum, &quietWriter{f: scratch}))
 	err = u.accept(copied, file.FileName())
-	if e, ok := errors.AsType[*sheet.Error](err); ok && e.Kind == sheet.Unacceptable {
+	if e, ok := errors.AsType[*csvfile.Error](err); ok && e.Kind == csvfile.Unacceptable {
 		again, later := u.readOn(copied)
 		if later != nil {
 			return later

@@ -13,11 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/internal/memnet"
 )
 
 // memory starts a pretend internet in memory.
-func memory(t *testing.T, c sim.Config) (*sim.Server, *sim.MemNet) {
-	network := sim.NewMemNet()
+func memory(t *testing.T, c sim.Config) (*sim.Server, *memnet.Network) {
+	network := memnet.New()
 	server, err := sim.Start(t.Context(), c, network)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })

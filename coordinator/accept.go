@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
-	"probity/coordinator/sheet"
 	"probity/store"
 )
 
@@ -29,7 +29,7 @@ type Upload struct {
 type Options struct {
 	Account, Name, Filename string
 	Key                     string // id of the API key, for the account's own reckoning
-	Column                  string // see sheet.Options
+	Column                  string // see csvfile.Options
 	NoHeader                bool
 	MaxAge                  time.Duration // 0 forces fresh probes
 	MaxHours                int           // 1 to 720; 0: 24, or 1.5 times what the budgets take at least where that is more
@@ -43,7 +43,7 @@ type Options struct {
 }
 
 // Accept receives a list, checks it whole, counts it, and makes it a job, all in flat memory. A refusal of the file is a
-// *sheet.Error. When it returns a job, the job survives a crash; when it returns an error, nothing is left, but for a
+// *csvfile.Error. When it returns a job, the job survives a crash; when it returns an error, nothing is left, but for a
 // commit whose fate is unknown, which the next start settles.
 func (c *Coordinator) Accept(ctx context.Context, u Upload) (*store.Job, error) {
 	if err := acquire(ctx, c.uploads); err != nil {
@@ -94,7 +94,7 @@ func (c *Coordinator) receive(ctx context.Context, j *store.Job, u Upload) error
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	r, err := sheet.NewReader(readerUntil{ctx, u.Body}, sheet.Options{Column: u.Column, NoHeader: u.NoHeader, Limits: c.cfg.Limits})
+	r, err := csvfile.NewReader(readerUntil{ctx, u.Body}, csvfile.Options{Column: u.Column, NoHeader: u.NoHeader, Limits: c.cfg.Limits})
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (c *Coordinator) receive(ctx context.Context, j *store.Job, u Upload) error
 	w := jobfiles.NewUploadWriter(p)
 	err = c.writeFrames(r, w, count)
 	d := r.Dialect()
-	if err == nil && d.Encoding == sheet.Windows1252 {
+	if err == nil && d.Encoding == csvfile.Windows1252 {
 		count, err = c.recount(d, dir, count, w.Written(p, c.unpacker))
 	}
 	if err == nil {
@@ -132,7 +132,7 @@ func (c *Coordinator) receive(ctx context.Context, j *store.Job, u Upload) error
 
 // received is a block on its way into the upload.
 type received struct {
-	block          sheet.Block
+	block          csvfile.Block
 	packed, hashes []byte
 	domains        []string // of its addresses
 }
@@ -143,7 +143,7 @@ func (x *received) clean() bool {
 }
 
 // writeFrames reads the file to its end; packing and hashing run side by side.
-func (c *Coordinator) writeFrames(r *sheet.Reader, w *jobfiles.UploadWriter, count *counter) error {
+func (c *Coordinator) writeFrames(r *csvfile.Reader, w *jobfiles.UploadWriter, count *counter) error {
 	fill := func(x *received) error { return r.Next(&x.block) }
 	work := func(x *received) error {
 		x.packed = c.packer.EncodeAll(x.block.Buf, x.packed[:0])
@@ -161,7 +161,7 @@ func (c *Coordinator) writeFrames(r *sheet.Reader, w *jobfiles.UploadWriter, cou
 }
 
 // recount counts again from the frames: that the file is not UTF-8 is known only at its end.
-func (c *Coordinator) recount(d sheet.Dialect, dir string, was *counter, u *jobfiles.Upload) (*counter, error) {
+func (c *Coordinator) recount(d csvfile.Dialect, dir string, was *counter, u *jobfiles.Upload) (*counter, error) {
 	if err := was.remove(); err != nil {
 		return was, err
 	}
@@ -183,7 +183,7 @@ func (c *Coordinator) recount(d sheet.Dialect, dir string, was *counter, u *jobf
 }
 
 // setCounts finishes the count; the duplicates go into the upload.
-func (c *Coordinator) setCounts(j *store.Job, d sheet.Dialect, count *counter, w *jobfiles.UploadWriter) error {
+func (c *Coordinator) setCounts(j *store.Job, d csvfile.Dialect, count *counter, w *jobfiles.UploadWriter) error {
 	t, err := count.finish(w)
 	if err != nil {
 		return err

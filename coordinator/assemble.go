@@ -10,8 +10,8 @@ import (
 	"math"
 	"slices"
 
+	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
-	"probity/coordinator/sheet"
 	"probity/engine"
 	"probity/prober/wire/press"
 	"probity/store"
@@ -26,7 +26,7 @@ type assembly struct {
 	c       *Coordinator
 	job     *store.Job
 	filter  Filter
-	dialect sheet.Dialect
+	dialect csvfile.Dialect
 	upload  *jobfiles.Upload
 	log     answers
 	inputs  []string       // what stands before each cell in input, empty for the e-mail column; nil: no input is written

@@ -18,7 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/internal/memnet"
 	"probity/store"
 )
 
@@ -27,7 +27,7 @@ type hookWorld struct {
 	t       *testing.T
 	fs      *vfs.MemFS
 	store   *store.Store
-	net     *sim.MemNet
+	net     *memnet.Network
 	rows    *fakeRows
 	account string
 	c       *Callbacks
@@ -46,7 +46,7 @@ const hookAddr = "198.41.0.4" // public, and nobody's in this network but ours
 func inHookWorld(t *testing.T, set func(*CallbackConfig), test func(t *testing.T, w *hookWorld)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &hookWorld{
-			t: t, fs: vfs.NewMem(), net: sim.NewMemNet(), rows: &fakeRows{}, set: set, lookups: map[string]int{},
+			t: t, fs: vfs.NewMem(), net: memnet.New(), rows: &fakeRows{}, set: set, lookups: map[string]int{},
 			names: map[string][]netip.Addr{"hook.example": {netip.MustParseAddr(hookAddr)}},
 		}
 		w.open()

@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"probity/coordinator/sheet"
+	"probity/coordinator/csvfile"
 	"probity/engine"
 )
 
 // TestCellsAreThoseOfTheSheet holds the short way to write our columns against the sheet's own, which looks at each.
 func TestCellsAreThoseOfTheSheet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := &sheet.Dialect{Delimiter: rapid.SampledFrom([]byte(",;\t|")).Draw(t, "delimiter")}
+		d := &csvfile.Dialect{Delimiter: rapid.SampledFrom([]byte(",;\t|")).Draw(t, "delimiter")}
 		names := nameReader{dialect: d}
 		text := rapid.SampledFrom([]string{"", "google", "mx1.example mx2.example", "=1+1", "a,b", "a;b|c", "say \"x\"@example.com", "-x@example.com", "two\nlines"})
 		reason := engine.Reason(rapid.IntRange(0, int(engine.ReasonInternalError)).Draw(t, "reason"))
@@ -37,7 +37,7 @@ func TestCellsAreThoseOfTheSheet(t *testing.T) {
 }
 
 func BenchmarkCells(b *testing.B) {
-	d := &sheet.Dialect{Delimiter: ','}
+	d := &csvfile.Dialect{Delimiter: ','}
 	names := nameReader{dialect: d}
 	ans := answer{v: engine.Sure(engine.ReasonMailboxNotFound, "rule", 0, time.Unix(1.7e9, 0)), provider: names.name("google"), mx: names.name("mx1.example mx2.example")}
 	written := cells{delimiter: d.Delimiter}

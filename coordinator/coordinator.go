@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/klauspost/compress/zstd"
 
+	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
-	"probity/coordinator/sheet"
 	"probity/engine"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
@@ -43,11 +43,11 @@ type Config struct {
 	Lists    Lists
 	Log      *slog.Logger // default: none
 
-	Limits   sheet.Limits  // of an upload
-	Hold     time.Duration // how long a prober may keep a chunk: 60 s
-	Lookups  int           // domains resolved at one time, for each job that is split: 512
-	Lately   int           // rows not answered that went out in the last 2 to 4 s, at most; default: 65,536, as many as may be asked in all
-	Stored   Form          // of the result file that is made at the end: CSV, zstd
+	Limits   csvfile.Limits // of an upload
+	Hold     time.Duration  // how long a prober may keep a chunk: 60 s
+	Lookups  int            // domains resolved at one time, for each job that is split: 512
+	Lately   int            // rows not answered that went out in the last 2 to 4 s, at most; default: 65,536, as many as may be asked in all
+	Stored   Form           // of the result file that is made at the end: CSV, zstd
 	Suppress func(engine.Address) bool
 
 	RetainResults time.Duration // how long a job's files are kept after its end: DefaultRetained

@@ -7,8 +7,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/zeebo/xxh3"
 
+	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
-	"probity/coordinator/sheet"
 	"probity/engine"
 	"probity/prober/wire/press"
 )
@@ -19,7 +19,7 @@ const (
 	dupRecord       = 8  // row, first row
 	dupWindowBits   = 20
 	dupWindow       = 1 << dupWindowBits
-	dupWindows      = sheet.MaxRows>>dupWindowBits + 1
+	dupWindows      = csvfile.MaxRows>>dupWindowBits + 1
 )
 
 // tally is what counting a sheet found.
@@ -48,7 +48,7 @@ func newCounter(c *Coordinator, dir string, seed uint64) (*counter, error) {
 
 // appendHashes appends a record for each row of a block that has an address, and the domain of each that parses. It touches nothing
 // shared.
-func (c *counter) appendHashes(dst []byte, domains []string, b *sheet.Block) ([]byte, []string) {
+func (c *counter) appendHashes(dst []byte, domains []string, b *csvfile.Block) ([]byte, []string) {
 	for i := range b.Rows {
 		press.Yield(i)
 		if b.Rows[i].Blank {

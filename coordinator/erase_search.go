@@ -9,8 +9,8 @@ import (
 	"io"
 	"strings"
 
+	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
-	"probity/coordinator/sheet"
 	"probity/engine"
 	"probity/store"
 )
@@ -20,7 +20,7 @@ type erasure struct {
 	c      *Coordinator
 	folded string
 
-	dialect  sheet.Dialect
+	dialect  csvfile.Dialect
 	frames   []bool          // that name it
 	row      int64           // the first row of the address, -1 for none
 	rows     int64           // of the address
@@ -111,7 +111,7 @@ func (e *erasure) searchSheet(ctx context.Context, u *jobfiles.Upload) error {
 // read reads a frame in the bytes it was sent in, and finds the address there.
 func (e *erasure) read(u *jobfiles.Upload, index int, fr *frameReader, m *mention) error {
 	asSent := e.dialect
-	asSent.Encoding = sheet.UTF8 // ASCII delimits, and the text of a cell is turned when it is looked at
+	asSent.Encoding = csvfile.UTF8 // ASCII delimits, and the text of a cell is turned when it is looked at
 	if err := fr.read(u, &asSent, index); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (e *erasure) read(u *jobfiles.Upload, index int, fr *frameReader, m *mentio
 
 // searchBlock finds the address in a block. The e-mail cell counts by its folded form, other text by the addresses in it;
 // an e-mail cell that is another address is left alone, whatever it contains.
-func (e *erasure) searchBlock(b *sheet.Block, m *mention) {
+func (e *erasure) searchBlock(b *csvfile.Block, m *mention) {
 	m.spans, m.rows, m.hints = m.spans[:0], m.rows[:0], m.hints[:0]
 	for i := range b.Rows {
 		r := &b.Rows[i]
@@ -153,7 +153,7 @@ func (e *erasure) hint(dst []string, a engine.Address) []string {
 }
 
 func (e *erasure) text(b []byte) string {
-	if e.dialect.Encoding == sheet.Windows1252 {
+	if e.dialect.Encoding == csvfile.Windows1252 {
 		b = e.dialect.AppendUTF8(nil, b)
 	}
 	return string(b)

@@ -18,7 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
-	"probity/coordinator/sheet"
+	"probity/coordinator/csvfile"
 	"probity/prober/wire"
 	"probity/store"
 )
@@ -368,14 +368,14 @@ func FuzzMentions(f *testing.F) {
 	var c Coordinator
 	c.SetLists(nil)
 	f.Fuzz(func(t *testing.T, text []byte, folded string) {
-		e := &erasure{c: &c, folded: folded, dialect: sheet.Dialect{Delimiter: ',', Encoding: sheet.UTF8, Widest: 1 << 10, Header: 1 << 10}}
-		b := sheet.Block{Buf: text}
+		e := &erasure{c: &c, folded: folded, dialect: csvfile.Dialect{Delimiter: ',', Encoding: csvfile.UTF8, Widest: 1 << 10, Header: 1 << 10}}
+		b := csvfile.Block{Buf: text}
 		if e.dialect.Parse(&b) != nil {
 			return
 		}
 		var m mention
 		e.searchBlock(&b, &m)
-		after := sheet.Block{Buf: cut(nil, text, m.spans)}
+		after := csvfile.Block{Buf: cut(nil, text, m.spans)}
 		require.NoError(t, e.dialect.Parse(&after))
 		require.Len(t, after.Rows, len(b.Rows))
 		for i := range b.Rows {

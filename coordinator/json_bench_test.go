@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/coordinator/sheet"
+	"probity/coordinator/csvfile"
 	"probity/engine"
 )
 
@@ -27,7 +27,7 @@ func BenchmarkAnswer(b *testing.B) {
 func BenchmarkPageOfObjects(b *testing.B) {
 	v := engine.Sure(engine.ReasonTimeout, "rule", engine.FlagRole, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
 	ans := answer{v: v, provider: name{text: "other"}, mx: name{text: "mx1.shop.test mx2.shop.test"}}
-	d := sheet.Dialect{Delimiter: ',', Column: 1, Widest: 4}
+	d := csvfile.Dialect{Delimiter: ',', Column: 1, Widest: 4}
 	p := page{a: &assembly{dialect: d, inputs: inputKeys(&d, nil)}, mail: []byte("cached@shop.test")}
 	p.fr.block.Buf = []byte("1017,cached@shop.test,Ann Example,\"likes \"\"tea\"\"\"\n")
 	require.NoError(b, d.Parse(&p.fr.block))

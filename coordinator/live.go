@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
-	"probity/coordinator/sheet"
 	"probity/store"
 )
 
@@ -19,7 +19,7 @@ type live struct {
 	c       *Coordinator
 	job     *store.Job // as it was when work on it was begun
 	dir     string
-	dialect sheet.Dialect
+	dialect csvfile.Dialect
 	ctx     context.Context
 
 	upload  *jobfiles.Upload

@@ -3,15 +3,15 @@ package coordinator
 import (
 	"io"
 
+	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
-	"probity/coordinator/sheet"
 )
 
 // nameReader reads the names that answers refer to, for one page after another of the results of one job. It remembers many: most rows
 // repeat what those before them said.
 type nameReader struct {
 	f       io.ReaderAt // the log of the rows
-	dialect *sheet.Dialect
+	dialect *csvfile.Dialect
 	seen    map[uint32]string
 	bytes   int
 	cell    []byte

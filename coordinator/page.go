@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
-	"probity/coordinator/sheet"
 	"probity/engine"
 	"probity/prober/wire/press"
 )
@@ -200,7 +200,7 @@ func (p *page) appendInput(dst []byte, i int) []byte {
 }
 
 // inputKeys are the keys of input, each with what stands before its value; empty for the column of the address.
-func inputKeys(d *sheet.Dialect, preamble []byte) []string {
+func inputKeys(d *csvfile.Dialect, preamble []byte) []string {
 	keys := d.ColumnNames(preamble)
 	comma := ""
 	for i, name := range keys {

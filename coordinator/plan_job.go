@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"probity/coordinator/csvfile"
 	"probity/coordinator/plan"
-	"probity/coordinator/sheet"
 	"probity/engine"
 	"probity/prober/wire/press"
 	"probity/store"
@@ -99,7 +99,7 @@ type plannedFrame struct {
 
 // countDomains counts the addresses of each domain that have no answer yet.
 func (p *planner) countDomains(ctx context.Context) error {
-	var dialect sheet.Dialect
+	var dialect csvfile.Dialect
 	if err := json.Unmarshal(p.job.Sheet, &dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
 	}

@@ -3,7 +3,7 @@ package coordinator
 import (
 	"sync"
 
-	"probity/coordinator/sheet"
+	"probity/coordinator/csvfile"
 )
 
 // spare is values of which the next user wants only the memory, whatever list it is of (BenchmarkJob with JOB_BEFORE). A nil one has none.
@@ -47,7 +47,7 @@ func (s *spares) init() {
 }
 
 // keptBytes bounds a buffer that is kept: a block of usual rows has room in it twice, one of rows of megabytes has not.
-const keptBytes = 2 * sheet.BlockBytes
+const keptBytes = 2 * csvfile.BlockBytes
 
 // buffer is bytes that one goroutine needs for a moment.
 type buffer struct{ b []byte }

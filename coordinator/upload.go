@@ -9,8 +9,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
-	"probity/coordinator/sheet"
 	"probity/store"
 )
 
@@ -134,7 +134,7 @@ func (c *Coordinator) sweepObjectsAtRest(id string) error {
 
 // frameReader reads frames of an upload into memory of its own; one goroutine each.
 type frameReader struct {
-	block       sheet.Block // valid until the next read
+	block       csvfile.Block // valid until the next read
 	packed, raw []byte
 }
 
@@ -144,16 +144,16 @@ func (r *frameReader) small() bool {
 }
 
 // read reads frame i as rows in UTF-8.
-func (r *frameReader) read(u *jobfiles.Upload, d *sheet.Dialect, i int) (err error) {
+func (r *frameReader) read(u *jobfiles.Upload, d *csvfile.Dialect, i int) (err error) {
 	f := u.Frames[i]
 	if r.packed, r.raw, err = u.Unpack(i, r.packed, r.raw); err != nil {
 		return err
 	}
 	r.block.Buf, r.block.First, r.block.Line = r.raw, f.First, f.Line
-	if d.Encoding == sheet.Windows1252 {
+	if d.Encoding == csvfile.Windows1252 {
 		r.block.Buf = d.AppendUTF8(nil, r.raw)
 	}
-	r.block.Rows = slices.Grow(r.block.Rows[:0], int(min(f.Rows, sheet.MaxBlockRows))) // a short list has no time to reuse what grew
+	r.block.Rows = slices.Grow(r.block.Rows[:0], int(min(f.Rows, csvfile.MaxBlockRows))) // a short list has no time to reuse what grew
 	if err := d.Parse(&r.block); err != nil {
 		return fmt.Errorf("upload frame %d: %w: %w", i, errDamaged, err)
 	}

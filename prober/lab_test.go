@@ -17,9 +17,9 @@ import (
 	mdns "github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
 	"probity/engine"
 	"probity/engine/dns"
+	"probity/internal/memnet"
 	"probity/prober/wire"
 	"probity/store/cache"
 )
@@ -27,7 +27,7 @@ import (
 // lab is a prober and the mail hosts that a test scripts, in one bubble.
 type lab struct {
 	t      testing.TB
-	net    *sim.MemNet
+	net    *memnet.Network
 	table  *engine.Table
 	cache  *cache.Cache
 	prober *Prober
@@ -114,7 +114,7 @@ func inLab(t *testing.T, table string, change func(*Config), hosts map[string]*h
 }
 
 func newLab(t testing.TB, table string, hosts map[string]*host) *lab {
-	b := &lab{t: t, net: sim.NewMemNet(), hosts: hosts}
+	b := &lab{t: t, net: memnet.New(), hosts: hosts}
 	var err error
 	if b.table, err = engine.DefaultTable().Override([]byte(table)); err != nil {
 		t.Fatal(err)

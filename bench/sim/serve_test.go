@@ -17,13 +17,15 @@ import (
 
 	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
+
+	"probity/internal/memnet"
 )
 
 // stranger is a patient stranger who knows SMTP and DNS and nothing of the
 // world: what it meets must bear out the truth.
 type stranger struct {
 	server *Server
-	net    *MemNet
+	net    *memnet.Network
 }
 
 // route resolves a domain to the addresses of its MX hosts, best first.
@@ -127,7 +129,7 @@ func heard(text *textproto.Conn, line string) bool {
 // Every persona that tells the truth at once is asked for each kind of mailbox.
 func TestServersBearOutTheTruth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := NewMemNet()
+		network := memnet.New()
 		s, err := Start(t.Context(), Config{Seed: 4}, network)
 		require.NoError(t, err)
 		c := &stranger{server: s, net: network}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net"
 	"testing"
+
+	"probity/internal/memnet"
 )
 
 // BenchmarkRcpt measures one pipelined recipient, both sides of the
@@ -52,7 +54,7 @@ func benchmarkRcpt(b *testing.B, network string, m Mailbox) {
 func wire(b *testing.B, network string, host *Host) (near, far net.Conn) {
 	if network == "memory" {
 		at := net.TCPAddr{IP: host.Addrs[0].AsSlice(), Port: 25}
-		return newMemPair(there, at.AddrPort())
+		return memnet.Pair(clientAt, at.AddrPort())
 	}
 	ln, err := net.Listen("tcp", host.Addrs[0].String()+":0")
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"testing"
+
+	"probity/internal/memnet"
 )
 
 // FuzzSession sends anything at all: the server must answer with reply lines
@@ -29,7 +31,7 @@ func FuzzSession(f *testing.F) {
 		if bytes.Contains(bytes.ToUpper(input), []byte("STARTTLS")) {
 			return // what follows is no text
 		}
-		near, far := newMemPair(there, at.AddrPort())
+		near, far := memnet.Pair(clientAt, at.AddrPort())
 		go server.handle(t.Context(), far)
 		go func() {
 			near.Write(input)

@@ -11,7 +11,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"probity/internal/memnet"
 )
+
+// clientAt is where a client connects from.
+var clientAt = netip.MustParseAddrPort("127.16.0.9:25")
 
 // harness is a pretend internet in memory with every host listening, to be made
 // inside a bubble.
@@ -19,7 +24,7 @@ type harness struct {
 	t       *testing.T
 	world   *World
 	referee *Referee
-	net     *MemNet
+	net     *memnet.Network
 	port    uint16
 }
 
@@ -27,7 +32,7 @@ type harness struct {
 func inBubble(t *testing.T, c Config, f func(*harness)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := NewWorld(c)
-		h := &harness{t: t, world: w, referee: NewReferee(c.Speedup), net: NewMemNet(), port: uint16(w.config.SMTPPort)}
+		h := &harness{t: t, world: w, referee: NewReferee(c.Speedup), net: memnet.New(), port: uint16(w.config.SMTPPort)}
 		server, err := newSMTP(w, h.referee)
 		if err != nil {
 			t.Fatal(err)

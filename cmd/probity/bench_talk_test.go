@@ -12,11 +12,12 @@ import (
 	"probity/bench/sim"
 	"probity/engine"
 	"probity/engine/lists"
+	"probity/internal/memnet"
 )
 
 // The conversation that bench measures ends in verdicts, and they are true.
 func TestBenchTalkJudgesTruly(t *testing.T) {
-	network := sim.NewMemNet()
+	network := memnet.New()
 	internet, err := sim.Start(t.Context(), sim.Config{Seed: 3}, network)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, internet.Close()) }()

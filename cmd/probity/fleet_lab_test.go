@@ -24,6 +24,7 @@ import (
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/engine/lists"
+	"probity/internal/memnet"
 	"probity/prober"
 	"probity/prober/wire"
 	"probity/store"
@@ -34,7 +35,7 @@ import (
 // the clock.
 type fleetLab struct {
 	t        *testing.T
-	network  *sim.MemNet
+	network  *memnet.Network
 	lan      *lan
 	internet *sim.Server
 	table    *engine.Table
@@ -67,7 +68,7 @@ func (l *labLog) logger(who string) *slog.Logger {
 const fleetSeed = 12
 
 func newFleetLab(t *testing.T, ctx context.Context, speedup float64, latency string) *fleetLab {
-	f := &fleetLab{t: t, network: sim.NewMemNet(), log: &labLog{}}
+	f := &fleetLab{t: t, network: memnet.New(), log: &labLog{}}
 	f.lan = newLAN(f.network)
 	var err error
 	f.internet, err = sim.Start(ctx, sim.Config{Seed: fleetSeed, Speedup: speedup, Latency: latency, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, f.network)

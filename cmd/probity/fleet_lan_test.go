@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/memberlist"
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/internal/memnet"
 )
 
 const gossipPort = 7946
@@ -24,7 +24,7 @@ const gossipPort = 7946
 // lan joins the machines of a cluster in memory: packets and streams of gossip, and the coordinator's streams. Each of the
 // two can be cut for one machine, as a cable: nothing passes, nobody is told, and what was sent arrives when it heals.
 type lan struct {
-	network *sim.MemNet
+	network *memnet.Network
 
 	mu      sync.Mutex // guards what follows, and who stands in line at a machine
 	hosts   map[string]*lanHost
@@ -32,7 +32,7 @@ type lan struct {
 	severed map[string]chan struct{} // address -> its streams are cut, until the channel is closed
 }
 
-func newLAN(network *sim.MemNet) *lan {
+func newLAN(network *memnet.Network) *lan {
 	return &lan{network: network, hosts: map[string]*lanHost{}, deaf: map[string]bool{}, severed: map[string]chan struct{}{}}
 }
 

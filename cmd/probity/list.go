@@ -16,7 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator"
-	"probity/coordinator/sheet"
+	"probity/coordinator/csvfile"
 	"probity/store"
 )
 
@@ -180,7 +180,7 @@ func (c *verifyCmd) accept(ctx context.Context, con *console, n *node, file stri
 			j.Name = hex.EncodeToString(hash.Sum(nil))
 			return nil
 		}}})
-	var bad *sheet.Error
+	var bad *csvfile.Error
 	if errors.As(err, &bad) {
 		return nil, &refusedList{file: file, cause: bad}
 	}
@@ -190,7 +190,7 @@ func (c *verifyCmd) accept(ctx context.Context, con *console, n *node, file stri
 // refusedList is a list that cannot be verified as it is; it leaves nothing behind.
 type refusedList struct {
 	file  string
-	cause *sheet.Error
+	cause *csvfile.Error
 }
 
 // Error names options as the command line does: the API's email_column and has_header are flags here.

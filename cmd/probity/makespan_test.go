@@ -21,6 +21,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/plan"
 	"probity/engine"
+	"probity/internal/memnet"
 	"probity/prober"
 	"probity/store"
 )
@@ -88,7 +89,7 @@ func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		network := sim.NewMemNet()
+		network := memnet.New()
 		internet, err := sim.Start(ctx, sim.Config{Seed: makespanSeed, Speedup: 1, Latency: "realistic", SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 		require.NoError(t, err)
 		var list, result bytes.Buffer

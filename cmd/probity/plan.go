@@ -16,7 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator"
-	"probity/coordinator/sheet"
+	"probity/coordinator/csvfile"
 	"probity/engine/dns"
 	"probity/store"
 )
@@ -121,7 +121,7 @@ func (c *planCmd) plan(ctx context.Context, con *console, dir string, sources in
 	received := coordinator.New(coordinator.Config{Store: state, FS: vfs.Default, Dir: dir, Resolver: resolver, Table: table})
 	u := coordinator.Upload{Body: in, Options: coordinator.Options{Column: c.Column, NoHeader: c.NoHead}}
 	p, err = planList(ctx, received, resolver, u, coordinator.PlanOptions{Sources: sources, Refused: float64(c.Refused)})
-	if bad, ok := errors.AsType[*sheet.Error](err); ok {
+	if bad, ok := errors.AsType[*csvfile.Error](err); ok {
 		err = &refusedList{file: c.List, cause: bad}
 	}
 	return p, errors.Join(err, state.Close())

@@ -18,6 +18,7 @@ import (
 	"probity/bench/sim"
 	"probity/coordinator"
 	"probity/engine"
+	"probity/internal/memnet"
 )
 
 const (
@@ -35,7 +36,7 @@ func TestScoresVaryInsideTheirBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		network := sim.NewMemNet()
+		network := memnet.New()
 		server, err := sim.Start(ctx, sim.Config{Seed: bubbleSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 		require.NoError(t, err)
 		var list bytes.Buffer

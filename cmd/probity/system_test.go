@@ -26,6 +26,7 @@ import (
 	"probity/engine/dns"
 	"probity/engine/lists"
 	"probity/engine/smtp"
+	"probity/internal/memnet"
 	"probity/prober"
 	"probity/store"
 	"probity/store/cache"
@@ -61,7 +62,7 @@ func TestSystemInABubble(t *testing.T) {
 func inBubble(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	network := sim.NewMemNet()
+	network := memnet.New()
 	server, err := sim.Start(ctx, sim.Config{Seed: bubbleSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 	require.NoError(t, err)
 	list := patientList(t, server.World)
@@ -146,7 +147,7 @@ func personaOf(w *sim.World, email string) string {
 }
 
 // memNode is what openNode makes, on a network, a disk and a clock in memory.
-func memNode(t *testing.T, network *sim.MemNet, server netip.AddrPort) *node {
+func memNode(t *testing.T, network *memnet.Network, server netip.AddrPort) *node {
 	return memNodeOf(t, network, server, bothIdentities())
 }
 
@@ -155,7 +156,7 @@ func bothIdentities() []prober.Identity {
 	return []prober.Identity{{EHLO: "mx.prober.example"}, {Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"}}
 }
 
-func memNodeOf(t *testing.T, network *sim.MemNet, server netip.AddrPort, ids []prober.Identity) *node {
+func memNodeOf(t *testing.T, network *memnet.Network, server netip.AddrPort, ids []prober.Identity) *node {
 	return memParts{table: engine.DefaultTable(), fs: vfs.NewMem(), network: network, servers: []netip.AddrPort{server}, ids: ids,
 		dial: func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
 			return network.DialFrom(local)(ctx, kind, address)
@@ -166,7 +167,7 @@ func memNodeOf(t *testing.T, network *sim.MemNet, server netip.AddrPort, ids []p
 type memParts struct {
 	table   *engine.Table
 	fs      vfs.FS
-	network *sim.MemNet
+	network *memnet.Network
 	servers []netip.AddrPort
 	ids     []prober.Identity
 	dial    smtp.DialFunc

@@ -15,6 +15,7 @@ import (
 
 	"probity/bench/sim"
 	"probity/coordinator"
+	"probity/internal/memnet"
 	"probity/store"
 )
 
@@ -48,7 +49,7 @@ func verifyTenants(t *testing.T, rows, sources int) (took time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		network := sim.NewMemNet()
+		network := memnet.New()
 		internet, err := sim.Start(ctx, sim.Config{Seed: tenantsSeed, Tenants: rows, Speedup: 1, Latency: "realistic", SMTPPort: 25,
 			DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 		require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"probity/bench/sim"
 	"probity/coordinator"
 	"probity/engine"
+	"probity/internal/memnet"
 )
 
 // TestRespectTermsIsAFlag of every command that asks mail servers, and a variable and a key of the configuration file.
@@ -43,7 +44,7 @@ func TestRespectedTermsLeaveAReceiverAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		network := sim.NewMemNet()
+		network := memnet.New()
 		internet, err := sim.Start(ctx, sim.Config{Seed: tenantsSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 		require.NoError(t, err)
 		asked, left := internet.World.Addresses("postfix", 5), internet.World.Addresses("outlook", 5)

@@ -22,6 +22,7 @@ import (
 	"probity/bench/sim"
 	"probity/coordinator"
 	"probity/engine"
+	"probity/internal/memnet"
 	"probity/store"
 )
 
@@ -207,7 +208,7 @@ type bubbleWorld struct {
 }
 
 func (o *ordeal) begin(t *testing.T, ctx context.Context) *bubbleWorld {
-	network := sim.NewMemNet()
+	network := memnet.New()
 	b := &bubbleWorld{conns: map[*bubbleConn]bool{}, disk: &tornDisk{FS: o.disk, only: "jobs"}}
 	var err error
 	b.internet, err = sim.Start(ctx, sim.Config{Seed: 1, Speedup: ordealSpeedup, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
@@ -230,7 +231,7 @@ func (b *bubbleWorld) end(t *testing.T) {
 }
 
 // dial gives connections that can be hurt.
-func (b *bubbleWorld) dial(network *sim.MemNet) func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
+func (b *bubbleWorld) dial(network *memnet.Network) func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
 	return func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
 		conn, err := network.DialFrom(local)(ctx, kind, address)
 		if err != nil {

@@ -203,7 +203,7 @@ export async function beginning(file: Blob): Promise<Uint8Array | null> {
 /** Dialect is what a count has to know of a file. */
 export type Dialect = Pick<Preview, "delimiter" | "sep" | "encoding">;
 
-/** Counter counts records without keeping them, by the server's rules (coordinator/sheet): a quote opens only at a field's
+/** Counter counts records without keeping them, by the server's rules (coordinator/csvfile): a quote opens only at a field's
  * start, what follows a closing quote is plain, and a record ends at a line feed outside of quotes. CSV libraries read stray
  * quotes in other ways, so their counts differ. The text is UTF-8 or another superset of ASCII. */
 export class Counter {

@@ -1,4 +1,4 @@
-package sim
+package memnet
 
 import (
 	"context"
@@ -12,36 +12,36 @@ import (
 	"time"
 )
 
-// Bounds of the in-memory network.
+// The bounds of a network.
 const (
-	memBacklog   = 512      // connections waiting to be accepted, a listener
-	memBuffer    = 64 << 10 // bytes under way, a direction of a connection
-	memDatagrams = 4096     // datagrams waiting to be read, a socket; the rest are lost
+	maxBacklog   = 512      // connections waiting to be accepted, a listener
+	maxBuffer    = 64 << 10 // bytes under way, a direction of a connection
+	maxDatagrams = 4096     // datagrams waiting to be read, a socket; the rest are lost
 	firstPort    = 1 << 15  // ephemeral ports are firstPort to lastPort
 	lastPort     = 1<<16 - 1
 )
 
-// MemNet is a network in memory: TCP-like connections, buffered both ways, and
+// Network is a network in memory: TCP-like connections, buffered both ways, and
 // UDP-like sockets. It takes no time of its own, and all its waiting is of the
 // kind that a synctest bubble understands. Any address can be bound, once.
-type MemNet struct {
+type Network struct {
 	mu        sync.Mutex // guards what follows
-	listeners map[netip.AddrPort]*memListener
-	sockets   map[netip.AddrPort]*memSocket
+	listeners map[netip.AddrPort]*listener
+	sockets   map[netip.AddrPort]*socket
 	port      uint16 // the last ephemeral port given out
 }
 
-// NewMemNet makes an empty network.
-func NewMemNet() *MemNet {
-	return &MemNet{
-		listeners: map[netip.AddrPort]*memListener{},
-		sockets:   map[netip.AddrPort]*memSocket{},
+// New makes an empty network.
+func New() *Network {
+	return &Network{
+		listeners: map[netip.AddrPort]*listener{},
+		sockets:   map[netip.AddrPort]*socket{},
 		port:      lastPort,
 	}
 }
 
 // Listen binds a stream address. Port 0 takes an ephemeral port.
-func (n *MemNet) Listen(addr netip.AddrPort) (net.Listener, error) {
+func (n *Network) Listen(addr netip.AddrPort) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if addr.Port() == 0 {
@@ -50,13 +50,13 @@ func (n *MemNet) Listen(addr netip.AddrPort) (net.Listener, error) {
 	if n.listeners[addr] != nil {
 		return nil, opError("listen", "tcp", addr, syscall.EADDRINUSE)
 	}
-	ln := &memListener{network: n, addr: addr, backlog: make(chan *memConn, memBacklog), closed: make(chan struct{})}
+	ln := &listener{network: n, addr: addr, backlog: make(chan *Conn, maxBacklog), closed: make(chan struct{})}
 	n.listeners[addr] = ln
 	return ln, nil
 }
 
 // ListenPacket binds a datagram address. Port 0 takes an ephemeral port.
-func (n *MemNet) ListenPacket(addr netip.AddrPort) (net.PacketConn, error) {
+func (n *Network) ListenPacket(addr netip.AddrPort) (net.PacketConn, error) {
 	s, err := n.bind(addr, netip.AddrPort{})
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (n *MemNet) ListenPacket(addr netip.AddrPort) (net.PacketConn, error) {
 	return s, nil
 }
 
-func (n *MemNet) bind(addr, peer netip.AddrPort) (*memSocket, error) {
+func (n *Network) bind(addr, peer netip.AddrPort) (*socket, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if addr.Port() == 0 {
@@ -73,13 +73,13 @@ func (n *MemNet) bind(addr, peer netip.AddrPort) (*memSocket, error) {
 	if n.sockets[addr] != nil {
 		return nil, opError("listen", "udp", addr, syscall.EADDRINUSE)
 	}
-	s := newMemSocket(n, addr, peer)
+	s := newSocket(n, addr, peer)
 	n.sockets[addr] = s
 	return s, nil
 }
 
 // freePort finds a port that neither a listener nor a socket has. Holds n.mu.
-func (n *MemNet) freePort(addr netip.Addr) netip.AddrPort {
+func (n *Network) freePort(addr netip.Addr) netip.AddrPort {
 	for {
 		if n.port == lastPort {
 			n.port = firstPort - 1
@@ -94,18 +94,18 @@ func (n *MemNet) freePort(addr netip.Addr) netip.AddrPort {
 
 // Dial connects from 127.0.0.1, or from ::1 to an IPv6 address. Its shape is
 // that of net.Dialer.DialContext.
-func (n *MemNet) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return n.dial(ctx, netip.Addr{}, network, address)
 }
 
 // DialFrom is Dial from another source address.
-func (n *MemNet) DialFrom(source netip.Addr) func(ctx context.Context, network, address string) (net.Conn, error) {
+func (n *Network) DialFrom(source netip.Addr) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		return n.dial(ctx, source, network, address)
 	}
 }
 
-func (n *MemNet) dial(ctx context.Context, source netip.Addr, network, address string) (net.Conn, error) {
+func (n *Network) dial(ctx context.Context, source netip.Addr, network, address string) (net.Conn, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", network, err)
@@ -132,7 +132,7 @@ func (n *MemNet) dial(ctx context.Context, source netip.Addr, network, address s
 
 // dialStream hands one end of a new connection to the listener. As in a kernel
 // it does not wait for Accept, only for room in the backlog.
-func (n *MemNet) dialStream(ctx context.Context, source netip.Addr, to netip.AddrPort) (net.Conn, error) {
+func (n *Network) dialStream(ctx context.Context, source netip.Addr, to netip.AddrPort) (net.Conn, error) {
 	n.mu.Lock()
 	ln := n.listeners[to]
 	from := n.freePort(source)
@@ -140,7 +140,7 @@ func (n *MemNet) dialStream(ctx context.Context, source netip.Addr, to netip.Add
 	if ln == nil {
 		return nil, opError("dial", "tcp", to, syscall.ECONNREFUSED)
 	}
-	near, far := newMemPair(from, to)
+	near, far := Pair(from, to)
 	select {
 	case ln.backlog <- far:
 		if ln.gone() {
@@ -166,16 +166,16 @@ func opError(op, network string, addr netip.AddrPort, err error) error {
 	return &net.OpError{Op: op, Net: network, Addr: net.TCPAddrFromAddrPort(addr), Err: err}
 }
 
-// memListener is a bound stream address.
-type memListener struct {
-	network *MemNet
+// listener is a bound stream address.
+type listener struct {
+	network *Network
 	addr    netip.AddrPort
-	backlog chan *memConn
+	backlog chan *Conn
 	once    sync.Once
 	closed  chan struct{}
 }
 
-func (l *memListener) Accept() (net.Conn, error) {
+func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case <-l.closed:
 		return nil, opError("accept", "tcp", l.addr, net.ErrClosed)
@@ -189,9 +189,9 @@ func (l *memListener) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *memListener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.addr) }
+func (l *listener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.addr) }
 
-func (l *memListener) Close() error {
+func (l *listener) Close() error {
 	l.once.Do(func() {
 		l.network.mu.Lock()
 		delete(l.network.listeners, l.addr)
@@ -202,7 +202,7 @@ func (l *memListener) Close() error {
 	return nil
 }
 
-func (l *memListener) gone() bool {
+func (l *listener) gone() bool {
 	select {
 	case <-l.closed:
 		return true
@@ -212,7 +212,7 @@ func (l *memListener) gone() bool {
 }
 
 // clear resets the connections that will not be accepted.
-func (l *memListener) clear() {
+func (l *listener) clear() {
 	for {
 		select {
 		case conn := <-l.backlog:

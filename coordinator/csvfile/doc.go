@@ -1,4 +1,4 @@
-// Package sheet turns an uploaded CSV file into blocks of rows, and rows back into CSV with cells appended.
+// Package csvfile turns an uploaded CSV file into blocks of rows, and rows back into CSV with cells appended.
 //
 // It knows packing (plain, gzip, zstd, zip with one file), encodings (UTF-8, UTF-16 with a byte order mark,
 // Windows-1252), delimiters, quotes and line ends. It refuses to know what an e-mail address proves: of a row it says
@@ -14,4 +14,4 @@
 //
 // An empty line is a row with one empty cell. A quote opens a quoted cell only at the cell's start; text after the closing
 // quote belongs to the cell. A line ends with LF or CRLF, and each row is written back with its own line end.
-package sheet
+package csvfile

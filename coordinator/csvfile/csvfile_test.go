@@ -1,4 +1,4 @@
-package sheet
+package csvfile
 
 import (
 	"archive/zip"
@@ -203,8 +203,8 @@ func packZip(t testing.TB, how string, texts []string) string {
 	return b.String()
 }
 
-// FuzzSheet: no file makes the sheet panic, and the cells that go in come out, as another reader of CSV sees them.
-func FuzzSheet(f *testing.F) {
+// FuzzFile: no file makes the package panic, and the cells that go in come out, as another reader of CSV sees them.
+func FuzzFile(f *testing.F) {
 	f.Add([]byte("email,n\na@x.org,\"1\n2\"\n\nb\r\n"), "", false)
 	f.Add([]byte("sep=;\nemail;n\na;b;c\n"), "1", true)
 	f.Add([]byte(pack(f, "zip", "email\na@x.org\n")), "", false)

@@ -1,4 +1,4 @@
-package sim
+package memnet
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ var there = netip.MustParseAddrPort("127.16.0.9:25")
 // memPair connects a client to a listener and accepts it.
 func memPair(t *testing.T) (near, far net.Conn) {
 	t.Helper()
-	n := NewMemNet()
+	n := New()
 	ln, err := n.Listen(there)
 	if err != nil {
 		t.Fatal(err)
@@ -35,9 +35,9 @@ func memPair(t *testing.T) (near, far net.Conn) {
 	return near, far
 }
 
-func TestMemNetTellsTheSource(t *testing.T) {
+func TestTellsTheSource(t *testing.T) {
 	near, far := memPair(t)
-	if got := addrOf(far.RemoteAddr()).String(); got != "127.0.0.7" {
+	if got := far.RemoteAddr().(*net.TCPAddr).IP.String(); got != "127.0.0.7" {
 		t.Error(got)
 	}
 	if got := far.LocalAddr().String(); got != there.String() || near.RemoteAddr().String() != got {
@@ -45,8 +45,8 @@ func TestMemNetTellsTheSource(t *testing.T) {
 	}
 }
 
-func TestMemNetRefuses(t *testing.T) {
-	n := NewMemNet()
+func TestRefuses(t *testing.T) {
+	n := New()
 	if _, err := n.Dial(t.Context(), "tcp", there.String()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Error(err)
 	}
@@ -67,7 +67,7 @@ func TestMemNetRefuses(t *testing.T) {
 	}
 }
 
-func TestMemConnDeliversWhatWasWrittenBeforeClose(t *testing.T) {
+func TestConnDeliversWhatWasWrittenBeforeClose(t *testing.T) {
 	near, far := memPair(t)
 	near.Write([]byte("last words"))
 	near.Close()
@@ -82,10 +82,10 @@ func TestMemConnDeliversWhatWasWrittenBeforeClose(t *testing.T) {
 	}
 }
 
-func TestMemConnReset(t *testing.T) {
+func TestConnReset(t *testing.T) {
 	near, far := memPair(t)
 	near.Write([]byte("lost words"))
-	near.(*memConn).SetLinger(0)
+	near.(*Conn).SetLinger(0)
 	near.Close()
 	if _, err := far.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Error(err)
@@ -95,10 +95,10 @@ func TestMemConnReset(t *testing.T) {
 	}
 }
 
-func TestMemConnCarriesMoreThanItHolds(t *testing.T) {
+func TestConnCarriesMoreThanItHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := memPair(t)
-		sent := bytes.Repeat([]byte("0123456789abcdef"), memBuffer/4)
+		sent := bytes.Repeat([]byte("0123456789abcdef"), maxBuffer/4)
 		go func() {
 			near.Write(sent)
 			near.Close()
@@ -110,7 +110,7 @@ func TestMemConnCarriesMoreThanItHolds(t *testing.T) {
 	})
 }
 
-func TestMemConnDeadlines(t *testing.T) {
+func TestConnDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := memPair(t)
 		start := time.Now()
@@ -130,7 +130,7 @@ func TestMemConnDeadlines(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		near.SetWriteDeadline(time.Now().Add(time.Second))
-		if n, err := near.Write(make([]byte, memBuffer+1)); n != memBuffer || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if n, err := near.Write(make([]byte, maxBuffer+1)); n != maxBuffer || !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%d, %v", n, err)
 		}
 		near.SetReadDeadline(time.Now().Add(time.Minute))
@@ -141,12 +141,12 @@ func TestMemConnDeadlines(t *testing.T) {
 	})
 }
 
-func TestMemNetDialWaitsForRoomOnly(t *testing.T) {
+func TestDialWaitsForRoomOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := NewMemNet()
+		n := New()
 		ln, _ := n.Listen(there)
 		defer ln.Close()
-		for range memBacklog {
+		for range maxBacklog {
 			if _, err := n.Dial(t.Context(), "tcp", there.String()); err != nil {
 				t.Fatal(err)
 			}
@@ -159,8 +159,8 @@ func TestMemNetDialWaitsForRoomOnly(t *testing.T) {
 	})
 }
 
-func TestMemSocketExchange(t *testing.T) {
-	n := NewMemNet()
+func TestSocketExchange(t *testing.T) {
+	n := New()
 	server, err := n.ListenPacket(there)
 	if err != nil {
 		t.Fatal(err)
@@ -190,19 +190,19 @@ func TestMemSocketExchange(t *testing.T) {
 	}
 }
 
-func TestMemSocketDeadlineAndLoss(t *testing.T) {
+func TestSocketDeadlineAndLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := NewMemNet()
+		n := New()
 		s, _ := n.ListenPacket(there)
 		s.SetReadDeadline(time.Now().Add(time.Second))
 		if _, _, err := s.ReadFrom(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error(err)
 		}
 		s.SetReadDeadline(time.Time{})
-		for range memDatagrams + 10 {
+		for range maxDatagrams + 10 {
 			s.WriteTo([]byte("x"), s.LocalAddr())
 		}
-		if got := len(s.(*memSocket).queue); got != memDatagrams {
+		if got := len(s.(*socket).queue); got != maxDatagrams {
 			t.Error(got)
 		}
 	})

@@ -1,4 +1,4 @@
-package sim
+package memnet
 
 import (
 	"io"
@@ -78,7 +78,7 @@ func (p *pipe) write(b []byte) (int, error) {
 		case written == len(b):
 			return written, nil
 		}
-		if room := memBuffer - (len(p.buf) - p.head); room > 0 {
+		if room := maxBuffer - (len(p.buf) - p.head); room > 0 {
 			written += p.put(b[written:min(len(b), written+room)])
 			continue
 		}
@@ -107,8 +107,8 @@ func (p *pipe) change(f func()) {
 	p.writers.cond.Broadcast()
 }
 
-// memConn is one end of a connection in memory.
-type memConn struct {
+// Conn is one end of a connection in memory.
+type Conn struct {
 	in, out       *pipe
 	local, remote netip.AddrPort
 
@@ -116,34 +116,34 @@ type memConn struct {
 	abort bool       // Close is a reset
 }
 
-// newMemPair makes both ends of a connection.
-func newMemPair(from, to netip.AddrPort) (near, far *memConn) {
+// Pair makes both ends of a connection.
+func Pair(from, to netip.AddrPort) (near, far *Conn) {
 	up, down := newPipe(), newPipe()
-	near = &memConn{in: down, out: up, local: from, remote: to}
-	far = &memConn{in: up, out: down, local: to, remote: from}
+	near = &Conn{in: down, out: up, local: from, remote: to}
+	far = &Conn{in: up, out: down, local: to, remote: from}
 	return near, far
 }
 
-func (c *memConn) wrap(op string, n int, err error) (int, error) {
+func (c *Conn) wrap(op string, n int, err error) (int, error) {
 	if err == nil || err == io.EOF {
 		return n, err
 	}
 	return n, &net.OpError{Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 }
 
-func (c *memConn) Read(b []byte) (int, error) {
+func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.in.read(b)
 	return c.wrap("read", n, err)
 }
 
-func (c *memConn) Write(b []byte) (int, error) {
+func (c *Conn) Write(b []byte) (int, error) {
 	n, err := c.out.write(b)
 	return c.wrap("write", n, err)
 }
 
 // Close ends both directions. What was written before is still read by the
 // other side, unless SetLinger(0) made it a reset.
-func (c *memConn) Close() error {
+func (c *Conn) Close() error {
 	c.mu.Lock()
 	abort := c.abort
 	c.mu.Unlock()
@@ -161,35 +161,35 @@ func (c *memConn) Close() error {
 }
 
 // CloseWrite ends the outgoing direction only.
-func (c *memConn) CloseWrite() error {
+func (c *Conn) CloseWrite() error {
 	c.out.change(func() { c.out.ended = true })
 	return nil
 }
 
 // SetLinger is that of net.TCPConn as far as 0 goes: Close becomes a reset.
-func (c *memConn) SetLinger(sec int) error {
+func (c *Conn) SetLinger(sec int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.abort = sec == 0
 	return nil
 }
 
-func (c *memConn) LocalAddr() net.Addr  { return net.TCPAddrFromAddrPort(c.local) }
-func (c *memConn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.remote) }
+func (c *Conn) LocalAddr() net.Addr  { return net.TCPAddrFromAddrPort(c.local) }
+func (c *Conn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.remote) }
 
-func (c *memConn) SetDeadline(t time.Time) error {
+func (c *Conn) SetDeadline(t time.Time) error {
 	c.SetReadDeadline(t)
 	return c.SetWriteDeadline(t)
 }
 
-func (c *memConn) SetReadDeadline(t time.Time) error {
+func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.in.mu.Lock()
 	defer c.in.mu.Unlock()
 	c.in.readers.set(t)
 	return nil
 }
 
-func (c *memConn) SetWriteDeadline(t time.Time) error {
+func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
 	c.out.writers.set(t)

@@ -1,4 +1,4 @@
-package sim
+package memnet
 
 import (
 	"net"
@@ -15,10 +15,10 @@ type datagram struct {
 	data []byte
 }
 
-// memSocket is a bound datagram address; with a peer it is a connected one. It
+// socket is a bound datagram address; with a peer it is a connected one. It
 // is both net.PacketConn and net.Conn, as net.UDPConn is.
-type memSocket struct {
-	network *MemNet
+type socket struct {
+	network *Network
 	local   netip.AddrPort
 	peer    netip.AddrPort // zero when not connected
 
@@ -28,14 +28,14 @@ type memSocket struct {
 	readers waker
 }
 
-func newMemSocket(n *MemNet, local, peer netip.AddrPort) *memSocket {
-	s := &memSocket{network: n, local: local, peer: peer}
+func newSocket(n *Network, local, peer netip.AddrPort) *socket {
+	s := &socket{network: n, local: local, peer: peer}
 	s.readers = newWaker(&s.mu)
 	return s
 }
 
 // receive reads one datagram; what does not fit into b is lost.
-func (s *memSocket) receive(b []byte) (int, netip.AddrPort, error) {
+func (s *socket) receive(b []byte) (int, netip.AddrPort, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
@@ -55,10 +55,10 @@ func (s *memSocket) receive(b []byte) (int, netip.AddrPort, error) {
 
 // deliver queues one datagram, or loses it when the queue is full or the
 // socket is connected to somebody else.
-func (s *memSocket) deliver(d datagram) {
+func (s *socket) deliver(d datagram) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.queue) >= memDatagrams || s.peer.IsValid() && s.peer != d.from {
+	if s.closed || len(s.queue) >= maxDatagrams || s.peer.IsValid() && s.peer != d.from {
 		return
 	}
 	s.queue = append(s.queue, d)
@@ -67,7 +67,7 @@ func (s *memSocket) deliver(d datagram) {
 
 // send delivers a copy of b. A connected socket learns that no socket is there,
 // as it would from ICMP on a loopback; others do not.
-func (s *memSocket) send(b []byte, to netip.AddrPort) (int, error) {
+func (s *socket) send(b []byte, to netip.AddrPort) (int, error) {
 	s.mu.Lock()
 	closed := s.closed
 	s.mu.Unlock()
@@ -86,11 +86,11 @@ func (s *memSocket) send(b []byte, to netip.AddrPort) (int, error) {
 	return len(b), nil
 }
 
-func (s *memSocket) error(op string, err error) error {
+func (s *socket) error(op string, err error) error {
 	return &net.OpError{Op: op, Net: "udp", Source: s.LocalAddr(), Addr: s.RemoteAddr(), Err: err}
 }
 
-func (s *memSocket) ReadFrom(b []byte) (int, net.Addr, error) {
+func (s *socket) ReadFrom(b []byte) (int, net.Addr, error) {
 	n, from, err := s.receive(b)
 	if err != nil {
 		return 0, nil, err
@@ -98,7 +98,7 @@ func (s *memSocket) ReadFrom(b []byte) (int, net.Addr, error) {
 	return n, net.UDPAddrFromAddrPort(from), nil
 }
 
-func (s *memSocket) WriteTo(b []byte, addr net.Addr) (int, error) {
+func (s *socket) WriteTo(b []byte, addr net.Addr) (int, error) {
 	if udp, ok := addr.(*net.UDPAddr); ok {
 		to := udp.AddrPort()
 		return s.send(b, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
@@ -110,19 +110,19 @@ func (s *memSocket) WriteTo(b []byte, addr net.Addr) (int, error) {
 	return s.send(b, to)
 }
 
-func (s *memSocket) Read(b []byte) (int, error) {
+func (s *socket) Read(b []byte) (int, error) {
 	n, _, err := s.receive(b)
 	return n, err
 }
 
-func (s *memSocket) Write(b []byte) (int, error) {
+func (s *socket) Write(b []byte) (int, error) {
 	if !s.peer.IsValid() {
 		return 0, s.error("write", syscall.EDESTADDRREQ)
 	}
 	return s.send(b, s.peer)
 }
 
-func (s *memSocket) Close() error {
+func (s *socket) Close() error {
 	s.network.mu.Lock()
 	if s.network.sockets[s.local] == s {
 		delete(s.network.sockets, s.local)
@@ -135,19 +135,19 @@ func (s *memSocket) Close() error {
 	return nil
 }
 
-func (s *memSocket) LocalAddr() net.Addr { return net.UDPAddrFromAddrPort(s.local) }
+func (s *socket) LocalAddr() net.Addr { return net.UDPAddrFromAddrPort(s.local) }
 
 // RemoteAddr is nil for a socket without a peer, as it is for a net.UDPConn.
-func (s *memSocket) RemoteAddr() net.Addr {
+func (s *socket) RemoteAddr() net.Addr {
 	if !s.peer.IsValid() {
 		return nil
 	}
 	return net.UDPAddrFromAddrPort(s.peer)
 }
 
-func (s *memSocket) SetDeadline(t time.Time) error { return s.SetReadDeadline(t) }
+func (s *socket) SetDeadline(t time.Time) error { return s.SetReadDeadline(t) }
 
-func (s *memSocket) SetReadDeadline(t time.Time) error {
+func (s *socket) SetReadDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.readers.set(t)
@@ -155,4 +155,4 @@ func (s *memSocket) SetReadDeadline(t time.Time) error {
 }
 
 // SetWriteDeadline does nothing: sending never waits.
-func (s *memSocket) SetWriteDeadline(time.Time) error { return nil }
+func (s *socket) SetWriteDeadline(time.Time) error { return nil }

@@ -36,7 +36,7 @@ var antique = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|as it 
 var above = map[string]int{
 	"api.Server: methods":              33,
 	"api.exchange: methods":            147,
-	"api: lines":                       7506,
+	"api: lines":                       7508,
 	"bench.Trial: methods":             69,
 	"bench/sim.session: methods":       31,
 	"bench/sim: lines":                 5909,
@@ -46,8 +46,8 @@ var above = map[string]int{
 	"cmd/probity: lines":               8496,
 	"coordinator.Callbacks: methods":   29,
 	"coordinator.Coordinator: methods": 116,
-	"coordinator.Fleet: methods":       34,
-	"coordinator: lines":               12022,
+	"coordinator/fleet.Fleet: methods": 34,
+	"coordinator: lines":               10258,
 	"engine/smtp.Session: methods":     40,
 	"engine: lines":                    5254,
 	"prober.Prober: methods":           69,
@@ -62,7 +62,7 @@ var above = map[string]int{
 	"prober: lines":                    8992,
 	"store.Store: methods":             126,
 	"store/cache.Cache: methods":       37,
-	"store: lines":                     6133,
+	"store: lines":                     6127,
 }
 
 // house is a package as it is measured.

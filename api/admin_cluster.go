@@ -1,6 +1,6 @@
 package api
 
-import "probity/coordinator"
+import "probity/coordinator/fleet"
 
 // getCluster serves the nodes of the cluster, their identities and how they fare, as probity cluster shows them. A server
 // that was not told of a cluster has no nodes.
@@ -8,5 +8,5 @@ func (x *exchange) getCluster() error {
 	if tell := x.srv.rooms.Operator.Cluster; tell != nil {
 		return x.sendAs(statusOK, tell())
 	}
-	return x.sendAs(statusOK, coordinator.ClusterReport{Nodes: []coordinator.NodeReport{}})
+	return x.sendAs(statusOK, fleet.ClusterReport{Nodes: []fleet.NodeReport{}})
 }

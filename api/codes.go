@@ -15,6 +15,7 @@ import (
 
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
+	"probity/coordinator/fleet"
 	"probity/store"
 )
 
@@ -136,7 +137,7 @@ func refusalOfWork(err error) *refusal {
 		return &refusal{kind: failed, cause: err, detail: "A file of this job is damaged on the server's disk, so no results are given: restore a backup, or upload the list again."}
 	case errors.Is(err, coordinator.ErrLinkWrong), errors.Is(err, coordinator.ErrLinkDead):
 		return refuse(forbidden, "%s.", capital(err.Error()))
-	case errors.Is(err, coordinator.ErrNoProber):
+	case errors.Is(err, fleet.ErrNoProber):
 		return busy("No prober is connected, so no mail server can be asked")
 	case errors.Is(err, coordinator.ErrCallbackURL):
 		return refuse(unacceptable, "%s.", err)

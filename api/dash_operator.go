@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/coordinator"
+	"probity/coordinator/fleet"
 	"probity/engine"
 	"probity/store"
 )
@@ -26,7 +27,7 @@ type Operator struct {
 	Cluster  func() any           // as "probity cluster --json"
 	Findings func() any           // the newest report of the doctor
 	Metrics  prometheus.Gatherer  // what the node counts
-	Sights   coordinator.Sights   // what nodes let operators see and do
+	Sights   fleet.Sights         // what nodes let operators see and do
 }
 
 // dashboard is what the pages' part of the server remembers.

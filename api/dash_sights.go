@@ -3,7 +3,7 @@ package api
 import (
 	"errors"
 
-	"probity/coordinator"
+	"probity/coordinator/fleet"
 	"probity/store"
 )
 
@@ -41,7 +41,7 @@ func (x *exchange) listTraces() error {
 	return x.sendAs(statusOK, map[string]any{"traces": traces, "mute": orEmpty(mute)})
 }
 
-func readTraceQuery(d *document) (q coordinator.TraceQuery, err error) {
+func readTraceQuery(d *document) (q fleet.TraceQuery, err error) {
 	if q.Email, _, err = d.text("email"); err != nil {
 		return q, err
 	}
@@ -51,7 +51,7 @@ func readTraceQuery(d *document) (q coordinator.TraceQuery, err error) {
 	if q.Provider, _, err = d.text("provider"); err != nil {
 		return q, err
 	}
-	limit, err := d.number("limit", maxPage, 1, coordinator.MaxTraces)
+	limit, err := d.number("limit", maxPage, 1, fleet.MaxTraces)
 	q.Limit = int(limit)
 	return q, err
 }
@@ -80,7 +80,7 @@ func (x *exchange) releaseLane() error {
 	}
 	was, err := sights.Release(x.srv.ending, node, egress, route)
 	switch {
-	case errors.Is(err, coordinator.ErrNoSuchNode), err == nil && !was:
+	case errors.Is(err, fleet.ErrNoSuchNode), err == nil && !was:
 		return refuse(notFound, "There is no such quarantine: it may be over already.")
 	case err != nil:
 		r := busy("The node cannot be reached")

@@ -7,26 +7,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/coordinator"
+	"probity/coordinator/fleet"
 	"probity/store"
 )
 
 // sights is one node with a quarantine.
 type sights struct{ resting, gone bool }
 
-func (s *sights) Lanes(context.Context) ([]coordinator.LaneReport, []string) {
-	l := coordinator.LaneReport{Node: "n1"}
+func (s *sights) Lanes(context.Context) ([]fleet.LaneReport, []string) {
+	l := fleet.LaneReport{Node: "n1"}
 	l.Route, l.Egress, l.State = "mx.shop.test", "192.0.2.1", "quarantined"
-	return []coordinator.LaneReport{l}, []string{"n2"}
+	return []fleet.LaneReport{l}, []string{"n2"}
 }
 
-func (s *sights) Traces(_ context.Context, q coordinator.TraceQuery) ([]coordinator.TraceReport, []string, error) {
+func (s *sights) Traces(_ context.Context, q fleet.TraceQuery) ([]fleet.TraceReport, []string, error) {
 	if q.Email == "x" {
 		return nil, nil, errors.New("email is no address")
 	}
-	r := coordinator.TraceReport{Node: "n1"}
+	r := fleet.TraceReport{Node: "n1"}
 	r.Status, r.Attempts = q.Status, q.Limit
-	return []coordinator.TraceReport{r}, nil, nil
+	return []fleet.TraceReport{r}, nil, nil
 }
 
 func (s *sights) Release(_ context.Context, node, _, route string) (bool, error) {
@@ -34,7 +34,7 @@ func (s *sights) Release(_ context.Context, node, _, route string) (bool, error)
 		return false, errors.New("it does not answer")
 	}
 	if node != "n1" {
-		return false, coordinator.ErrNoSuchNode
+		return false, fleet.ErrNoSuchNode
 	}
 	was := s.resting && route == "mx.shop.test"
 	s.resting = s.resting && !was

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"probity/internal/wholefile"
 )
 
 // Backup makes a folder that is a data folder of one moment: state, which checkpoint makes at the path it is given, and
@@ -66,7 +68,7 @@ func (c *Coordinator) linkJob(id, to string) error {
 		if err != nil {
 			return err
 		}
-		if name == fileSpill || name == fileChunks || name == fileCallback || strings.HasSuffix(name, fileNew) {
+		if name == fileSpill || name == fileChunks || name == fileCallback || strings.HasSuffix(name, wholefile.New) {
 			continue // not whole, or made anew when it is missed
 		}
 		err = disk.Link(disk.PathJoin(c.dir(id), name), disk.PathJoin(to, name))

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 
 	"github.com/klauspost/compress/zstd"
+
+	"probity/internal/wholefile"
 )
 
 // fileCallback is the rows of a callback's body, one JSON object a line, packed. It is made at the first attempt and
@@ -64,7 +66,7 @@ func (c *Coordinator) renderCallback(ctx context.Context, job, path string) erro
 		return err
 	}
 	defer give()
-	f, err := c.cfg.FS.Create(path+fileNew, writeCategory)
+	f, err := c.cfg.FS.Create(path+wholefile.New, writeCategory)
 	if err != nil {
 		return err
 	}
@@ -77,9 +79,9 @@ func (c *Coordinator) renderCallback(ctx context.Context, job, path string) erro
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		return c.cfg.FS.Rename(path+fileNew, path)
+		return c.cfg.FS.Rename(path+wholefile.New, path)
 	}
-	return errors.Join(err, removeAny(c.cfg.FS, path+fileNew))
+	return errors.Join(err, removeAny(c.cfg.FS, path+wholefile.New))
 }
 
 // DropResults deletes what WriteResults keeps between attempts; it can be made again.

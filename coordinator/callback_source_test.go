@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/internal/wholefile"
 	"probity/store"
 )
 
@@ -95,7 +96,7 @@ func TestCallbackRowsAreKept(t *testing.T) {
 	j := w.finish(t, w.accept(t, list(500, 3)).ID)
 	want := w.results(t, j.ID, Filter{Form: Form{JSONL, None}, NoInput: true})
 	path := w.fs.PathJoin(w.c.dir(j.ID), fileCallback)
-	half, err := w.fs.Create(path+fileNew, writeCategory)
+	half, err := w.fs.Create(path+wholefile.New, writeCategory)
 	require.NoError(t, err)
 	_, err = half.Write([]byte("half"))
 	require.NoError(t, err)
@@ -113,7 +114,7 @@ func TestCallbackRowsAreKept(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	require.ErrorIs(t, w.c.WriteResults(stopped, j.ID, io.Discard), context.Canceled)
-	_, err = w.fs.Stat(path + fileNew)
+	_, err = w.fs.Stat(path + wholefile.New)
 	require.Error(t, err, "a broken rendering leaves nothing")
 	require.NoError(t, w.c.Expire(j.ID))
 	require.Error(t, w.c.WriteResults(t.Context(), j.ID, io.Discard))

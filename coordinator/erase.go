@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/internal/wholefile"
 	"probity/store"
 )
 
@@ -139,7 +140,7 @@ func (c *Coordinator) dropFailed(j *store.Job) error {
 	for _, name := range left {
 		err = errors.Join(err, removeAny(c.cfg.FS, c.cfg.FS.PathJoin(dir, name)))
 	}
-	return errors.Join(err, syncDir(c.cfg.FS, dir))
+	return errors.Join(err, wholefile.SyncDir(c.cfg.FS, dir))
 }
 
 // turn lets one at a time work on the files of a job: its runner for a step, an erasure, its expiry.

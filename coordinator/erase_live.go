@@ -6,6 +6,7 @@ import (
 
 	"probity/coordinator/jobfiles"
 	"probity/engine"
+	"probity/internal/wholefile"
 	"probity/store"
 )
 
@@ -62,7 +63,7 @@ func (e *erasure) rewriteLog(j *store.Job) error {
 func (c *Coordinator) replaceLog(dir string, write func(*jobfiles.RowsWriter) error) error {
 	disk := c.cfg.FS
 	path := disk.PathJoin(dir, fileRows)
-	f, err := disk.Create(path+fileNew, writeCategory)
+	f, err := disk.Create(path+wholefile.New, writeCategory)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (c *Coordinator) replaceLog(dir string, write func(*jobfiles.RowsWriter) er
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return errors.Join(disk.Rename(path+fileNew, path), syncDir(disk, dir))
+	return errors.Join(disk.Rename(path+wholefile.New, path), wholefile.SyncDir(disk, dir))
 }
 
 // copyAnswers writes the answers file of a finished job without the names that have to go.

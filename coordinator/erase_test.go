@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/csvfile"
+	"probity/internal/wholefile"
 	"probity/prober/wire"
 	"probity/store"
 )
@@ -76,7 +77,7 @@ func requireNowhere(t testing.TB, w *world, text string) {
 		files, err := w.fs.List(dir)
 		require.NoError(t, err)
 		for _, name := range files {
-			require.NotContains(t, name, fileNew, "left over")
+			require.NotContains(t, name, wholefile.New, "left over")
 			b, err := readWhole(w.fs, dir+"/"+name)
 			require.NoError(t, err)
 			if strings.HasPrefix(name, kindUpload) {
@@ -341,7 +342,7 @@ func TestEraseGoesOnPastADamagedJob(t *testing.T) {
 	w := openWorld(t, vfs.NewMem())
 	w.run()
 	a, b := w.finish(t, w.accept(t, spelled).ID), w.finish(t, w.accept(t, spelled).ID)
-	require.NoError(t, writeWhole(w.fs, w.uploadOf(t, a.ID), []byte("nonsense")))
+	require.NoError(t, wholefile.Write(w.fs, w.uploadOf(t, a.ID), []byte("nonsense")))
 	n, err := w.erase(t.Context(), wanted)
 	require.ErrorIs(t, err, errDamaged)
 	require.ErrorContains(t, err, a.ID)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"probity/coordinator/jobfiles"
+	"probity/internal/wholefile"
 	"probity/store"
 )
 
@@ -46,7 +47,7 @@ func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
 		return err
 	}
 	disk, callback := e.c.cfg.FS, e.c.cfg.FS.PathJoin(e.c.dir(j.ID), fileCallback)
-	if err := errors.Join(removeAny(disk, callback), removeAny(disk, callback+fileNew)); err != nil { // it is made again
+	if err := errors.Join(removeAny(disk, callback), removeAny(disk, callback+wholefile.New)); err != nil { // it is made again
 		return err
 	}
 	_, err = e.c.change(j.ID, func(j *store.Job) error {

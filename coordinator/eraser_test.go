@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/internal/wholefile"
 	"probity/prober/wire"
 	"probity/store"
 )
@@ -289,7 +290,7 @@ func TestADamagedJobLeavesTheWishOpenUntilItExpires(t *testing.T) {
 		w.prober.how = func(*wire.Batch, *wire.Row) (wire.Outcome, time.Duration) { return wire.Settled, 0 }
 		w.run()
 		bad, good := w.finish(t, w.accept(t, spelled).ID), w.finish(t, w.accept(t, spelled).ID)
-		require.NoError(t, writeWhole(w.fs, w.uploadOf(t, bad.ID), []byte("nonsense")))
+		require.NoError(t, wholefile.Write(w.fs, w.uploadOf(t, bad.ID), []byte("nonsense")))
 		r := w.eraser(&someNodes{})
 		e, err := askErasure(t.Context(), t, r)
 		require.NoError(t, err)

@@ -16,7 +16,6 @@ const (
 	fileRows       = "rows"
 	oldFileResults = "results" // the result file of an older program
 	fileSpill      = "spill"   // while an upload is counted
-	fileNew        = ".new"    // ending of a file that is not whole yet
 )
 
 const jobsFolder = "jobs"
@@ -49,28 +48,6 @@ func (t *tail) add(b []byte) (int64, error) {
 }
 
 func (t *tail) Close() error { return t.f.Close() }
-
-// syncDir makes the names in a folder durable.
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-// writeWhole makes a small file durable under its name, or not at all.
-func writeWhole(fs vfs.FS, path string, b []byte) error {
-	f, err := fs.Create(path, writeCategory)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
 
 // errDamaged ends a job and no other.
 var errDamaged = jobfiles.ErrDamaged

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"probity/engine"
+	"probity/internal/wholefile"
 	"probity/store"
 )
 
@@ -20,8 +21,8 @@ func FuzzOldLog(f *testing.F) {
 	f.Add([]byte(oldLogMagic+"\x01\x00\x00\x00"), []byte("prbnam01\x03abc"))
 	f.Fuzz(func(t *testing.T, log, names []byte) {
 		fs := vfs.NewMem()
-		require.NoError(t, writeWhole(fs, oldFileLog, log))
-		require.NoError(t, writeWhole(fs, oldFileNames, names))
+		require.NoError(t, wholefile.Write(fs, oldFileLog, log))
+		require.NoError(t, wholefile.Write(fs, oldFileNames, names))
 		if err := New(Config{FS: fs}).takeOverLog(""); err != nil {
 			require.ErrorIs(t, err, errDamaged)
 		}
@@ -38,9 +39,9 @@ func FuzzOldUpload(f *testing.F) {
 	c := New(Config{FS: fs})
 	f.Fuzz(func(t *testing.T, spool, index, dups []byte) {
 		require.NoError(t, fs.MkdirAll("jobs/j", 0o700))
-		require.NoError(t, writeWhole(fs, "jobs/j/"+oldFileSpool, spool))
-		require.NoError(t, writeWhole(fs, "jobs/j/"+oldFileIndex, binary.LittleEndian.AppendUint64(index, xxh3.Hash(index))))
-		require.NoError(t, writeWhole(fs, "jobs/j/"+oldFileDups, dups))
+		require.NoError(t, wholefile.Write(fs, "jobs/j/"+oldFileSpool, spool))
+		require.NoError(t, wholefile.Write(fs, "jobs/j/"+oldFileIndex, binary.LittleEndian.AppendUint64(index, xxh3.Hash(index))))
+		require.NoError(t, wholefile.Write(fs, "jobs/j/"+oldFileDups, dups))
 		if _, err := c.rewriteOldUpload(&store.Job{ID: "j", Rows: 3, Duplicates: 1}, "jobs/j"); err != nil {
 			require.ErrorIs(t, err, errDamaged)
 		}

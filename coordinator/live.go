@@ -11,6 +11,7 @@ import (
 
 	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
+	"probity/internal/wholefile"
 	"probity/store"
 )
 
@@ -76,7 +77,7 @@ func (l *live) open() (err error) {
 	if l.chunks, err = openChunkFile(fs, fs.PathJoin(l.dir, fileChunks)); err != nil {
 		return err
 	}
-	return syncDir(fs, l.dir)
+	return wholefile.SyncDir(fs, l.dir)
 }
 
 // work splits, sends and collects until nothing is left to ask or ctx ends. Nothing of it is left when it returns.

@@ -11,6 +11,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"probity/coordinator/jobfiles"
+	"probity/internal/wholefile"
 )
 
 // The files of a job's answers until format 4 of the state store: a log of (row, record) in checksummed groups, each chained to the
@@ -48,7 +49,7 @@ func (c *Coordinator) takeOverLog(dir string) error {
 			return err
 		}
 	}
-	return syncDir(disk, dir)
+	return wholefile.SyncDir(disk, dir)
 }
 
 func (c *Coordinator) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, dir string) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"probity/coordinator/jobfiles"
+	"probity/internal/wholefile"
 	"probity/store"
 )
 
@@ -65,12 +66,12 @@ func (c *Coordinator) removeOldUpload(dir string) error {
 	if _, err := disk.Stat(disk.PathJoin(dir, oldFileSpool)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	for _, name := range [...]string{oldFileErasing, oldFileSpool + fileNew, oldFileIndex + fileNew, oldFileDups, oldFileIndex, oldFileSpool} {
+	for _, name := range [...]string{oldFileErasing, oldFileSpool + wholefile.New, oldFileIndex + wholefile.New, oldFileDups, oldFileIndex, oldFileSpool} {
 		if err := removeAny(disk, disk.PathJoin(dir, name)); err != nil {
 			return err
 		}
 	}
-	return syncDir(disk, dir)
+	return wholefile.SyncDir(disk, dir)
 }
 
 // endOldErasure ends an erasure that broke off, if its marker is there: new files get their names, and what was made from the old ones
@@ -82,19 +83,19 @@ func (c *Coordinator) endOldErasure(dir string) error {
 	}
 	for _, name := range [...]string{oldFileSpool, oldFileIndex, oldFileNames} {
 		path := disk.PathJoin(dir, name)
-		if _, err := disk.Stat(path + fileNew); errors.Is(err, fs.ErrNotExist) {
+		if _, err := disk.Stat(path + wholefile.New); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err := disk.Rename(path+fileNew, path); err != nil {
+		if err := disk.Rename(path+wholefile.New, path); err != nil {
 			return err
 		}
 	}
-	for _, name := range [...]string{oldFileResults, fileCallback, fileCallback + fileNew} {
+	for _, name := range [...]string{oldFileResults, fileCallback, fileCallback + wholefile.New} {
 		if err := removeAny(disk, disk.PathJoin(dir, name)); err != nil {
 			return err
 		}
 	}
-	return syncDir(disk, dir)
+	return wholefile.SyncDir(disk, dir)
 }
 
 // endOldErasures ends, at a start, the erasures that an older program left undone.

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"time"
 
+	"probity/coordinator/fleet"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
 )
@@ -58,12 +59,10 @@ func (s *splitter) settleUnrouted(r splitRow) error {
 		v = s.l.c.cfg.Pretend(r.addr)
 		a.Flags |= v.Flags
 	default:
-		v = engine.Sure(engine.ReasonSMTPNotChecked, ruleSuppressed, r.flags, now)
+		v = engine.Sure(engine.ReasonSMTPNotChecked, fleet.RuleSuppressed, r.flags, now)
 	}
 	return s.settle(&a, &v, now)
 }
-
-const ruleSuppressed = "coordinator/suppressed"
 
 // settle answers a row.
 func (s *splitter) settle(a *ask, v *engine.Verdict, now time.Time) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/internal/wholefile"
 	"probity/prober/wire"
 	"probity/store"
 )
@@ -119,7 +120,7 @@ func TestFullDiskIsWaitedForADamagedFileFails(t *testing.T) {
 	}, 5*time.Second, time.Millisecond)
 	_, err := w.c.Pause(j.ID)
 	require.NoError(t, err)
-	require.NoError(t, writeWhole(disk, w.uploadOf(t, j.ID), []byte("junk")))
+	require.NoError(t, wholefile.Write(disk, w.uploadOf(t, j.ID), []byte("junk")))
 	_, err = w.c.Resume(j.ID)
 	require.NoError(t, err)
 	j = w.finish(t, j.ID)

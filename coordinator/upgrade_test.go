@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/jobfiles"
+	"probity/internal/wholefile"
 	"probity/prober/wire"
 	"probity/store"
 )
@@ -102,7 +103,7 @@ func TestWriteFixture(t *testing.T) {
 		u, _, err := w.store.AddUser(context.Background(), store.NewUser{Email: "ann@example.com", Credits: fixtureGranted}, "test", time.Now())
 		require.NoError(t, err)
 		broken := w.acceptFor(t, u.ID, "failed")
-		require.NoError(t, writeWhole(disk, "data/jobs/"+broken.ID+"/spool", []byte("no frame")))
+		require.NoError(t, wholefile.Write(disk, "data/jobs/"+broken.ID+"/spool", []byte("no frame")))
 		w.run()
 		require.Equal(t, store.JobFailed, w.finish(t, broken.ID).State)
 		require.Equal(t, store.JobCompleted, w.finish(t, w.acceptFor(t, u.ID, "done").ID).State)
@@ -186,7 +187,7 @@ func unpackFixture(t *testing.T, file string) vfs.FS {
 		require.NoError(t, disk.MkdirAll(filepath.Dir(h.Name), 0o700))
 		b, err := io.ReadAll(files)
 		require.NoError(t, err)
-		require.NoError(t, writeWhole(disk, h.Name, b))
+		require.NoError(t, wholefile.Write(disk, h.Name, b))
 	}
 }
 
@@ -298,7 +299,7 @@ func requireAsAnew(t *testing.T, name string, got *store.Job) {
 // TestAnOldLogThatDoesNotBeginAsOneIsDamaged: to take it for empty would be to ask all its rows again, or to lose their answers.
 func TestAnOldLogThatDoesNotBeginAsOneIsDamaged(t *testing.T) {
 	disk := vfs.NewMem()
-	require.NoError(t, writeWhole(disk, oldFileLog, []byte("prblog11 and more")))
+	require.NoError(t, wholefile.Write(disk, oldFileLog, []byte("prblog11 and more")))
 	require.ErrorIs(t, New(Config{FS: disk}).takeOverLog(""), errDamaged)
 	b, err := readWhole(disk, oldFileLog)
 	require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"probity/coordinator/jobfiles"
+	"probity/internal/wholefile"
 	"probity/store"
 )
 
@@ -57,13 +58,13 @@ func makeOld(t testing.TB, w *world, id string) {
 	index := oldIndexOf(string(u.Preamble), frames...)
 	require.NoError(t, u.Close())
 	for name, b := range map[string][]byte{oldFileSpool: spool, oldFileIndex: binary.LittleEndian.AppendUint64(index, xxh3.Hash(index)), oldFileDups: dups} {
-		require.NoError(t, writeWhole(w.fs, w.c.dir(id)+"/"+name, b))
+		require.NoError(t, wholefile.Write(w.fs, w.c.dir(id)+"/"+name, b))
 	}
 	if j.Answers != nil {
 		require.NoError(t, w.fs.Rename(w.c.dir(id)+"/"+j.Answers.Name, w.c.dir(id)+"/"+fileRows))
 		require.NoError(t, w.fs.Rename(w.c.dir(id)+"/"+j.Result, w.c.dir(id)+"/"+oldFileResults))
 	}
-	require.NoError(t, syncDir(w.fs, w.c.dir(id)))
+	require.NoError(t, wholefile.SyncDir(w.fs, w.c.dir(id)))
 	_, err = w.store.UpdateJob(id, func(j *store.Job) error {
 		j.Upload, j.Answers, j.Result = "", nil, ""
 		return nil
@@ -81,7 +82,7 @@ func requireOnlyUpload(t testing.TB, w *world, id string) {
 	require.NoError(t, err)
 	for _, name := range found {
 		require.NotContains(t, []string{oldFileSpool, oldFileIndex, oldFileDups, oldFileErasing}, name)
-		require.False(t, strings.HasSuffix(name, fileNew), name)
+		require.False(t, strings.HasSuffix(name, wholefile.New), name)
 		require.True(t, name == j.Upload || !strings.HasPrefix(name, kindUpload), "%s, and the job names %s", name, j.Upload)
 	}
 	require.Contains(t, found, j.Upload)
@@ -159,13 +160,13 @@ func TestAnErasureOfAnOlderProgramEnds(t *testing.T) {
 		makeOld(t, w, id)
 		for name, b := range was {
 			if name != oldFileResults && (name != oldFileSpool || !renamed) {
-				require.NoError(t, w.fs.Rename(dir+name, dir+name+fileNew))
+				require.NoError(t, w.fs.Rename(dir+name, dir+name+wholefile.New))
 			}
 			if name != oldFileSpool || !renamed {
-				require.NoError(t, writeWhole(w.fs, dir+name, b))
+				require.NoError(t, wholefile.Write(w.fs, dir+name, b))
 			}
 		}
-		require.NoError(t, writeWhole(w.fs, dir+oldFileErasing, []byte("the files ending in .new are whole\n")))
+		require.NoError(t, wholefile.Write(w.fs, dir+oldFileErasing, []byte("the files ending in .new are whole\n")))
 		require.NoError(t, w.c.endOldErasures())
 		require.Equal(t, spelledErased, inputOf(w.results(t, id, Filter{})))
 		requireOnlyUpload(t, w, id)
@@ -190,7 +191,7 @@ func TestAFlippedBitOfOldFilesEndsThatJobAlone(t *testing.T) {
 		for range 300 {
 			b, bit := slices.Clone(whole), rng.IntN(8*len(whole))
 			b[bit/8] ^= 1 << (bit % 8)
-			require.NoError(t, writeWhole(w.fs, dir+name, b))
+			require.NoError(t, wholefile.Write(w.fs, dir+name, b))
 			object, err := w.c.rewriteOldUpload(j, w.c.dir(id))
 			if err != nil {
 				require.ErrorIs(t, err, errDamaged, "%s, bit %d", name, bit)
@@ -200,7 +201,7 @@ func TestAFlippedBitOfOldFilesEndsThatJobAlone(t *testing.T) {
 			require.Equal(t, want, unpackUpload(t, w.c, id, object), "%s, bit %d", name, bit)
 			require.NoError(t, w.c.objects.Delete(id, object))
 		}
-		require.NoError(t, writeWhole(w.fs, dir+name, whole))
+		require.NoError(t, wholefile.Write(w.fs, dir+name, whole))
 	}
 	require.Greater(t, damaged[oldFileDups], 250, "another earlier row passes for the first one")
 	writeAt(t, w.fs, dir+oldFileDups, []byte{0xff, 0xff, 0xff, 0xff}, 4*77)
@@ -225,7 +226,7 @@ func TestAFlippedBitOfAnUploadEndsItsJobAlone(t *testing.T) {
 		require.NoError(t, err)
 		bit := rng.IntN(8 * len(b))
 		b[bit/8] ^= 1 << (bit % 8)
-		require.NoError(t, writeWhole(w.fs, path, b))
+		require.NoError(t, wholefile.Write(w.fs, path, b))
 		ids = append(ids, id)
 	}
 	good := w.accept(t, in)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"probity/coordinator/fleet"
 	"probity/engine"
 	"probity/prober/wire"
 )
@@ -61,7 +62,7 @@ func (c *Coordinator) single(ctx context.Context, q Request) (Answer, error) {
 		out.Verdict.Flags |= flags
 		return out, nil
 	case c.cfg.Suppress != nil && c.cfg.Suppress(addr):
-		out.Verdict = engine.Sure(engine.ReasonSMTPNotChecked, ruleSuppressed, flags, time.Now())
+		out.Verdict = engine.Sure(engine.ReasonSMTPNotChecked, fleet.RuleSuppressed, flags, time.Now())
 		return out, nil
 	}
 	var route engine.Route

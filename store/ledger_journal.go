@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/internal/wholefile"
 )
 
 // journal has the ends of singles until they are in the ledger. Each is written to a file before its call returns, so that it
@@ -183,7 +185,7 @@ func (j *journal) begin(fs vfs.FS, dir string) error {
 	if err := j.file.Sync(); err != nil {
 		return err
 	}
-	return syncDir(fs, dir)
+	return wholefile.SyncDir(fs, dir)
 }
 
 // open makes the file this process's, and maps it.
@@ -209,14 +211,6 @@ func (j *journal) write(p []byte, at int) error {
 	}
 	_, err := j.file.WriteAt(p, int64(at))
 	return err
-}
-
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // enter writes an end, unless both halves are full of what is not yet synced in the ledger. first tells that no other call has

@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"probity/coordinator"
+	"probity/coordinator/fleet"
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/prober"
@@ -46,7 +46,7 @@ func (c clusterCmd) Run(ctx context.Context, con *console) error {
 		_, err := io.Copy(con.out, body)
 		return err
 	}
-	var r coordinator.ClusterReport
+	var r fleet.ClusterReport
 	if err := json.NewDecoder(body).Decode(&r); err != nil {
 		return fmt.Errorf("the answer of %s: %w", client.base, err)
 	}
@@ -54,7 +54,7 @@ func (c clusterCmd) Run(ctx context.Context, con *console) error {
 }
 
 // printCluster prints a line for each node, and one below it for each of its identities.
-func printCluster(out io.Writer, r *coordinator.ClusterReport, now time.Time) error {
+func printCluster(out io.Writer, r *fleet.ClusterReport, now time.Time) error {
 	fmt.Fprintf(out, "coordinator %s\n", r.Coordinator)
 	for _, words := range append(append([]string{}, r.Problem), r.Rivals...) {
 		if words != "" {
@@ -75,7 +75,7 @@ func printCluster(out io.Writer, r *coordinator.ClusterReport, now time.Time) er
 }
 
 // noteOf is what is wrong with a node, in words.
-func noteOf(n *coordinator.NodeReport) string {
+func noteOf(n *fleet.NodeReport) string {
 	if n.Problem == "" && n.Failing > 0 {
 		return "its audit has " + counted(n.Failing, "failure") + ": probity doctor there tells more"
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/credentials"
 
-	"probity/coordinator"
 	"probity/coordinator/cluster"
+	"probity/coordinator/fleet"
 	"probity/engine"
 	"probity/prober"
 	"probity/prober/wire"
@@ -44,14 +44,14 @@ func (c *coordinatorCmd) Run(ctx context.Context, con *console, root *cli) error
 }
 
 // fleet is the cluster's side of a coordinator: gossip finds nodes, streams make them one prober.
-type fleet struct {
-	*coordinator.Fleet
+type remoteProbers struct {
+	*fleet.Fleet
 	members *memberFlags
 	cluster *cluster.Cluster
 	abandon func() error // shuts the sockets of a cluster that never ran
 }
 
-func (f *memberFlags) fleet(n *node, cfg nodeConfig) (*fleet, error) {
+func (f *memberFlags) fleet(n *node, cfg nodeConfig) (*remoteProbers, error) {
 	own, authority, err := f.trust(x509.ExtKeyUsageClientAuth, "coordinator")
 	if err != nil {
 		return nil, err
@@ -64,8 +64,8 @@ func (f *memberFlags) fleet(n *node, cfg nodeConfig) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &fleet{members: f, cluster: gossip, abandon: transport.Shutdown}
-	out.Fleet, err = coordinator.NewFleet(coordinator.FleetConfig{Cluster: gossip, Coordinator: who, Version: version,
+	out := &remoteProbers{members: f, cluster: gossip, abandon: transport.Shutdown}
+	out.Fleet, err = fleet.New(fleet.Config{Cluster: gossip, Coordinator: who, Version: version,
 		Table: n.current.Load, Dial: dialStream, Log: cfg.log, Metrics: cfg.metrics, Disk: cfg.fs, Dir: cfg.dir,
 		Credentials: func(node string) credentials.TransportCredentials { return wire.ClientTLS(own, authority, node) },
 		Suppressed: func(domain string, hosts []string) bool {
@@ -80,29 +80,29 @@ func (f *memberFlags) fleet(n *node, cfg nodeConfig) (*fleet, error) {
 }
 
 // report is what probity cluster shows.
-func (n *node) report() coordinator.ClusterReport {
+func (n *node) report() fleet.ClusterReport {
 	if n.fleet != nil {
 		return n.fleet.Report()
 	}
 	self := selfReport(audited(n.prober.Status(), n.audit), n.prober, &n.pace)
 	self.Name, self.Since = hostName(), n.opened
-	return coordinator.ClusterReport{Coordinator: hostName(), Nodes: []coordinator.NodeReport{self}}
+	return fleet.ClusterReport{Coordinator: hostName(), Nodes: []fleet.NodeReport{self}}
 }
 
 // sights are what operators see of the nodes and may do to them.
-func (n *node) sights() coordinator.Sights {
+func (n *node) sights() fleet.Sights {
 	if n.fleet != nil {
 		return n.fleet
 	}
-	return coordinator.Alone{Node: hostName(), Sight: n.prober}
+	return fleet.Alone{Node: hostName(), Sight: n.prober}
 }
 
 // selfReport is a prober as its own process sees it.
-func selfReport(s wire.Status, p *prober.Prober, pace *pacer) coordinator.NodeReport {
+func selfReport(s wire.Status, p *prober.Prober, pace *pacer) fleet.NodeReport {
 	s.RowsPerSecond = pace.rate(s.Answered)
-	self := coordinator.NodeReport{Version: version, State: cluster.Alive.String(), Usable: true, Rows: s.Rows}
+	self := fleet.NodeReport{Version: version, State: cluster.Alive.String(), Usable: true, Rows: s.Rows}
 	for _, id := range identitiesOf(p) {
-		self.Identities = append(self.Identities, coordinator.IdentityReport{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO})
+		self.Identities = append(self.Identities, fleet.IdentityReport{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO})
 	}
 	self.Fare(s)
 	return self

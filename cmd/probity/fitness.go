@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/api"
-	"probity/coordinator"
+	"probity/coordinator/fleet"
 	"probity/prober/wire"
 )
 
@@ -26,7 +26,7 @@ type fitness struct {
 	disk   vfs.FS
 	dir    string // of data
 	floor  int64  // bytes; 0: none
-	report func() coordinator.ClusterReport
+	report func() fleet.ClusterReport
 	front  *front
 	papers map[string]time.Time      // ends of certificates by name, read at the start
 	backup func() (time.Time, error) // when the last one was made

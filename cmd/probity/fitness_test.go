@@ -7,15 +7,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"probity/coordinator"
+	"probity/coordinator/fleet"
 	"probity/prober/wire"
 )
 
 // TestRestingSourceIsAnAlert: the figure that wakes somebody stays up while a source rests, its canary's time included.
 func TestRestingSourceIsAnAlert(t *testing.T) {
 	for state, resting := range map[string]float64{"ok": 0, wire.StateResting: 1, wire.StateCanary: 1, "sick": 0} {
-		f := &fitness{disk: vfs.NewMem(), report: func() coordinator.ClusterReport {
-			return coordinator.ClusterReport{Nodes: []coordinator.NodeReport{{Name: "p1", Identities: []coordinator.IdentityReport{{Name: "a", State: state}}}}}
+		f := &fitness{disk: vfs.NewMem(), report: func() fleet.ClusterReport {
+			return fleet.ClusterReport{Nodes: []fleet.NodeReport{{Name: "p1", Identities: []fleet.IdentityReport{{Name: "a", State: state}}}}}
 		}}
 		registry := prometheus.NewRegistry()
 		require.NoError(t, registry.Register(f))

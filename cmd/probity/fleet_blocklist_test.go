@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
-	"probity/coordinator"
+	"probity/coordinator/fleet"
 )
 
 // TestFleetAvoidsListedSources has one source listed at a provider and another one everywhere, while lists come one after the
@@ -98,7 +98,7 @@ func (s *spoke) dialsOf(source netip.Addr) int {
 }
 
 // identity is what the cluster says of a source.
-func (f *fleetLab) identity(local netip.Addr) coordinator.IdentityReport {
+func (f *fleetLab) identity(local netip.Addr) fleet.IdentityReport {
 	for _, n := range f.hub.fleet.Report().Nodes {
 		for _, id := range n.Identities {
 			if id.Name == local.String() {
@@ -106,7 +106,7 @@ func (f *fleetLab) identity(local netip.Addr) coordinator.IdentityReport {
 			}
 		}
 	}
-	return coordinator.IdentityReport{}
+	return fleet.IdentityReport{}
 }
 
 func scoreOf(t *testing.T, w *sim.World, list, result []byte) sim.Scores {

@@ -21,6 +21,7 @@ import (
 	"probity/bench/sim"
 	"probity/coordinator"
 	"probity/coordinator/cluster"
+	"probity/coordinator/fleet"
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/engine/lists"
@@ -95,7 +96,7 @@ type hub struct {
 	term        uint64
 	store       *store.Store
 	coordinator *coordinator.Coordinator
-	fleet       *coordinator.Fleet
+	fleet       *fleet.Fleet
 	resolver    *dns.Resolver
 	table       atomic.Pointer[engine.Table]
 	eraser      *coordinator.Eraser
@@ -125,7 +126,7 @@ func (f *fleetLab) resumeHub(ip, id string, was *hub) *hub {
 	h.store, err = store.Open(fs, "hub/state")
 	require.NoError(f.t, err)
 	gossip := f.gossip(cluster.RoleCoordinator, "hub-"+ip, ip, "")
-	h.fleet, err = coordinator.NewFleet(coordinator.FleetConfig{Cluster: gossip, Coordinator: wire.Coordinator{ID: id, Term: h.term}, Version: "1",
+	h.fleet, err = fleet.New(fleet.Config{Cluster: gossip, Coordinator: wire.Coordinator{ID: id, Term: h.term}, Version: "1",
 		Table: h.table.Load, Dial: f.lan.dial, Log: f.log.logger("hub"), Disk: fs, Dir: "hub",
 		Credentials: func(string) credentials.TransportCredentials { return insecure.NewCredentials() }})
 	require.NoError(f.t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
-	"probity/coordinator"
+	"probity/coordinator/fleet"
 	"probity/engine"
 	"probity/store"
 )
@@ -188,7 +188,7 @@ func (y *yard) recipients(n int) uint64 {
 	if err != nil {
 		y.t.Errorf("node %d: %v", n, err)
 	}
-	var r coordinator.ClusterReport
+	var r fleet.ClusterReport
 	if err := json.Unmarshal(out, &r); err != nil || len(r.Nodes) != 1 {
 		y.t.Errorf("node %d: %v: %s", n, err, out)
 		return 0
@@ -254,7 +254,7 @@ func (c *yardCluster) requireShown() {
 	body, err := c.api.call(y.ctx, http.MethodGet, "/v1/admin/cluster", "", nil)
 	require.NoError(t, err)
 	defer body.Close()
-	var r coordinator.ClusterReport
+	var r fleet.ClusterReport
 	require.NoError(t, json.NewDecoder(body).Decode(&r))
 	require.Len(t, r.Nodes, 4)
 	for _, n := range r.Nodes {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator"
+	"probity/coordinator/fleet"
 )
 
 // keepRows keeps the header of a list and the rows whose address f wants.
@@ -114,13 +115,13 @@ func TestFleetSaysGoodbye(t *testing.T) {
 	})
 }
 
-func nodeOf(f *fleetLab, name string) coordinator.NodeReport {
+func nodeOf(f *fleetLab, name string) fleet.NodeReport {
 	for _, n := range f.hub.fleet.Report().Nodes {
 		if n.Name == name {
 			return n
 		}
 	}
-	return coordinator.NodeReport{}
+	return fleet.NodeReport{}
 }
 
 // TestSecondCoordinatorIsRefused starts one more while a job runs.
@@ -155,7 +156,7 @@ func TestSingleWithoutProbers(t *testing.T) {
 		spokes[0].stop()
 		time.Sleep(time.Minute)
 		_, err = ask()
-		require.ErrorIs(t, err, coordinator.ErrNoProber)
+		require.ErrorIs(t, err, fleet.ErrNoProber)
 		spokes[0].start()
 		f.waitUsable(1)
 		a, err = ask()

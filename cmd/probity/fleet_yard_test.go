@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
-	"probity/coordinator"
+	"probity/coordinator/fleet"
 )
 
 // yard is machines as network namespaces of this kernel, joined by a bridge. The test itself runs in one of them, so that
@@ -249,7 +249,7 @@ func (y *yard) prober(n int, flags ...string) *started {
 func proberAddress(n int) string { return fmt.Sprintf("10.77.0.%d", 10+n) }
 
 // cluster is what the coordinator shows; empty while it is not there.
-func (y *yard) cluster() (r coordinator.ClusterReport) {
+func (y *yard) cluster() (r fleet.ClusterReport) {
 	_ = y.get("http://"+hubAddress+":9090/debug/cluster", &r)
 	return r
 }

@@ -45,7 +45,7 @@ type node struct {
 	resolver    *dns.Resolver
 	prober      *prober.Prober // nil where there is a fleet
 	audit       *doctor.Doctor // nil where there is nothing to audit
-	fleet       *fleet         // nil where there is a prober
+	fleet       *remoteProbers // nil where there is a prober
 	coordinator *coordinator.Coordinator
 	press       press.Meter // of singles, for all rooms of this process
 }

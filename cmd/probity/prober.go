@@ -19,8 +19,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"probity/api"
-	"probity/coordinator"
 	"probity/coordinator/cluster"
+	"probity/coordinator/fleet"
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/prober"
@@ -234,10 +234,10 @@ func (w *worker) reload() error {
 }
 
 // report is what probity cluster shows when it asks a prober: that one alone, and what it hears in gossip.
-func (w *worker) report() coordinator.ClusterReport {
+func (w *worker) report() fleet.ClusterReport {
 	self, view := selfReport(w.status(), w.prober, &w.pace), w.cluster.View()
 	self.Name, self.Address, self.Since = w.cmd.Name, w.streams.Addr().String(), w.opened
-	return coordinator.ClusterReport{Coordinator: strings.Join(view.Rivals, ", "), Problem: view.Problem, Nodes: []coordinator.NodeReport{self}}
+	return fleet.ClusterReport{Coordinator: strings.Join(view.Rivals, ", "), Problem: view.Problem, Nodes: []fleet.NodeReport{self}}
 }
 
 func (w *worker) close() error {

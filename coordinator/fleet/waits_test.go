@@ -1,4 +1,4 @@
-package coordinator
+package fleet
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 // TestAQuietMinuteIsExplained: the log says once whom lists wait for, that they do no more, and which routes rest.
 func TestAQuietMinuteIsExplained(t *testing.T) {
 	var log bytes.Buffer
-	f := &Fleet{cfg: FleetConfig{Log: slog.New(slog.NewTextHandler(&log, nil))}, members: membersOf("p1", "p2")}
+	f := &Fleet{cfg: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, members: membersOf("p1", "p2")}
 	f.roster.Store(newRoster(&cluster.View{}, nil, nil, time.Time{}))
 	told := func(view *cluster.View, now time.Time) string {
 		log.Reset()
@@ -41,7 +41,7 @@ func TestAQuietMinuteIsExplained(t *testing.T) {
 // does not say so.
 func TestNodesThatOwnNothingAreNotWaitedFor(t *testing.T) {
 	var log bytes.Buffer
-	f := &Fleet{cfg: FleetConfig{Log: slog.New(slog.NewTextHandler(&log, nil))}, members: membersOf("p1", "p2")}
+	f := &Fleet{cfg: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, members: membersOf("p1", "p2")}
 	f.roster.Store(newRoster(&cluster.View{}, nil, nil, time.Time{}))
 	view := viewOf(true, "p2")
 	view.Nodes = []cluster.Node{{Name: "p1", State: cluster.Suspect, Since: rosterNow}, {Name: "p2", State: cluster.Alive, Usable: true}}

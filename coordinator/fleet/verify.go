@@ -1,4 +1,4 @@
-package coordinator
+package fleet
 
 import (
 	"context"
@@ -244,7 +244,7 @@ func (s *spreading) add(row *wire.Row) {
 
 // unprobed is the verdict of a row that no node may ask about.
 func unprobed(row *wire.Row, now time.Time) engine.Verdict {
-	v := engine.Sure(engine.ReasonSMTPNotChecked, ruleSuppressed, row.Flags, now)
+	v := engine.Sure(engine.ReasonSMTPNotChecked, RuleSuppressed, row.Flags, now)
 	v.ProviderID, v.ProviderName, v.MX = row.Route.Provider.ID, row.Route.Provider.Name, row.Route.MX
 	return v
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"probity/internal/wholefile"
 )
 
 // TestErasuresOfAnEarlierVersionAreAdopted: what nodes had yet to forget is a wish of the store, and the file is gone.
@@ -16,7 +18,7 @@ func TestErasuresOfAnEarlierVersionAreAdopted(t *testing.T) {
 	require.NoError(t, AdoptErasures(w.store, w.fs, "data", now), "nothing to adopt")
 	text := "1799999000 p1 a@x.example\n1799999000 p2 a@x.example\n1799999000 p2 \"b c\"@x.example\n1 p1 old@x.example\nnonsense\n"
 	require.NoError(t, w.fs.MkdirAll("data", 0o700))
-	require.NoError(t, writeWhole(w.fs, "data/"+owedFile, []byte(text)))
+	require.NoError(t, wholefile.Write(w.fs, "data/"+owedFile, []byte(text)))
 	for range 2 {
 		require.NoError(t, AdoptErasures(w.store, w.fs, "data", now))
 		list, err := w.store.Erasures("", 10)

@@ -2,9 +2,7 @@ package coordinator
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -14,48 +12,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/internal/wholefile"
 	"probity/store"
 )
-
-// An erasure reaches the caches of all nodes that are known: those that can be reached at once, the others when they are back; the
-// Eraser keeps who was not told. A node that the cluster had forgotten before the erasure, after an hour's absence, is not known: erase
-// again when it is back.
-
-// errNewFleet is returned while it is not known which nodes there are.
-var errNewFleet = fmt.Errorf("the coordinator has run for less than %s and does not know its nodes yet", settling)
-
-// Forget implements Caches.
-func (f *Fleet) Forget(ctx context.Context, folded string, done func(node string) bool) (reached map[string]int, away []string, err error) {
-	f.mu.Lock()
-	begun := f.begun
-	f.mu.Unlock()
-	if begun.IsZero() || time.Since(begun) < settling {
-		return nil, nil, errNewFleet
-	}
-	reached = map[string]int{}
-	away = f.each(ctx, func(ctx context.Context, m *member, put func(func())) error {
-		if done(m.name) {
-			return nil
-		}
-		was, err := m.client.Forget(ctx, folded)
-		if err == nil {
-			put(func() { reached[m.name] = map[bool]int{true: 1}[was] })
-		}
-		return err
-	})
-	for _, n := range f.roster.Load().view.Nodes {
-		if f.member(n.Name) == nil && !slices.Contains(away, n.Name) && !done(n.Name) {
-			away = append(away, n.Name)
-		}
-	}
-	return reached, away, nil
-}
-
-// Reachable implements Caches.
-func (f *Fleet) Reachable(node string) bool {
-	m := f.member(node)
-	return m != nil && m.client.State().Live
-}
 
 // owedFile is where what nodes that are away have yet to forget was kept before the state store did.
 const (
@@ -96,7 +55,7 @@ func AdoptErasures(s *store.Store, disk vfs.FS, dir string, now time.Time) error
 			return err
 		}
 	}
-	return errors.Join(disk.Remove(path), syncDir(disk, dir))
+	return errors.Join(disk.Remove(path), wholefile.SyncDir(disk, dir))
 }
 
 // readOwed reads lines of time, node and address; those that are over, or no such lines, are passed over.

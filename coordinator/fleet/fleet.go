@@ -1,4 +1,4 @@
-package coordinator
+package fleet
 
 import (
 	"context"
@@ -26,6 +26,9 @@ import (
 // ErrNoProber is returned for a single that must be asked while no prober is there to ask it.
 var ErrNoProber = errors.New("no prober is there to ask")
 
+// RuleSuppressed is the rule of a verdict on an address that is not asked because its owner wants so.
+const RuleSuppressed = "coordinator/suppressed"
+
 // The times of a fleet.
 const (
 	awayWait = 5 * time.Second // before rows whose owner cannot be used go out again
@@ -34,8 +37,8 @@ const (
 	tryAgain = 250 * time.Millisecond
 )
 
-// FleetConfig is what a Fleet is made of. All but Suppressed, SuppressedAddress, Log and Metrics are needed.
-type FleetConfig struct {
+// Config is what a Fleet is made of. All but Suppressed, SuppressedAddress, Log and Metrics are needed.
+type Config struct {
 	Cluster     *cluster.Cluster
 	Coordinator wire.Coordinator // what we are to the nodes
 	Version     string
@@ -61,13 +64,13 @@ type FleetConfig struct {
 //     changes, what is under way comes home, and the key rests until its former owner has closed its connections, and the
 //     minute is over of which that may have used the budget.
 //  2. The owner of a key is read from one immutable roster; nothing is asked under a lock.
-//  3. A source that a wide provider wants no more of has no share of it until its node says otherwise (fleet_rests.go).
-//  4. A narrow route's hour moves with it: its owner is told what others have used (fleet_spent.go).
-//  5. All nodes are told to forget an address; the Eraser keeps those that were not reached, and asks again (fleet_forget.go).
+//  3. A source that a wide provider wants no more of has no share of it until its node says otherwise (rests.go).
+//  4. A narrow route's hour moves with it: its owner is told what others have used (spent.go).
+//  5. All nodes are told to forget an address; the Eraser keeps those that were not reached, and asks again (forget.go).
 //  6. The nodes with a share are on disk: a coordinator that starts again waits for each of them as for any node that is missing.
 //  7. A node that goes gives its rows back at once; each row of a batch has exactly one result.
 type Fleet struct {
-	cfg    FleetConfig
+	cfg    Config
 	roster atomic.Pointer[roster]
 	known  []knownNode // as on disk: Run's own
 	spent  spents
@@ -96,8 +99,8 @@ func (m *member) neverAsked() bool { return m.fresh.Load() && !m.given.Load() }
 
 var _ wire.Prober = (*Fleet)(nil)
 
-// NewFleet makes a Fleet. It starts nothing.
-func NewFleet(cfg FleetConfig) (*Fleet, error) {
+// New makes a Fleet. It starts nothing.
+func New(cfg Config) (*Fleet, error) {
 	if cfg.Cluster == nil || cfg.Coordinator.ID == "" || cfg.Table == nil || cfg.Dial == nil || cfg.Credentials == nil {
 		return nil, errors.New("fleet: Cluster, Coordinator, Table, Dial and Credentials are needed")
 	}

@@ -1,4 +1,4 @@
-package coordinator
+package fleet
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"probity/coordinator/cluster"
 	"probity/engine"
+	"probity/internal/wholefile"
 	"probity/prober/wire"
 )
 
@@ -34,7 +35,7 @@ func TestWhoHadAShareIsOnDisk(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	for _, text := range []string{"", "{", `{"format":2,"nodes":[]}`} {
-		require.NoError(t, writeWhole(disk, "hub/"+knownFile, []byte(text)))
+		require.NoError(t, wholefile.Write(disk, "hub/"+knownFile, []byte(text)))
 		_, err := readKnown(disk, "hub")
 		require.Error(t, err, text)
 	}
@@ -45,7 +46,7 @@ func TestWhoHadAShareWasAtWork(t *testing.T) {
 	gossip, err := cluster.New(cluster.Config{Name: "hub", Role: cluster.RoleCoordinator, Keys: [][]byte{make([]byte, 16)},
 		Transport: new(memberlist.MockNetwork).NewTransport("hub")})
 	require.NoError(t, err)
-	f := &Fleet{members: map[string]*member{}, known: []knownNode{{Name: "old"}}, cfg: FleetConfig{Cluster: gossip, Coordinator: wire.Coordinator{ID: "hub", Term: 2},
+	f := &Fleet{members: map[string]*member{}, known: []knownNode{{Name: "old"}}, cfg: Config{Cluster: gossip, Coordinator: wire.Coordinator{ID: "hub", Term: 2},
 		Table: func() *engine.Table { return nil }, Log: slog.New(slog.DiscardHandler),
 		Dial:        func(ctx context.Context, _ string) (net.Conn, error) { return nil, ctx.Err() },
 		Credentials: func(string) credentials.TransportCredentials { return insecure.NewCredentials() }}}

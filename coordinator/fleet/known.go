@@ -1,4 +1,4 @@
-package coordinator
+package fleet
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"probity/coordinator/cluster"
 	"probity/coordinator/shard"
+	"probity/internal/wholefile"
 )
 
 // The nodes with a share are on disk: a coordinator that starts again waits for each as long as for any node that is missing. Else
@@ -82,13 +83,13 @@ func writeKnown(disk vfs.FS, dir string, nodes []knownNode) error {
 		return err
 	}
 	path := disk.PathJoin(dir, knownFile)
-	if err := writeWhole(disk, path+fileNew, append(bytes.TrimSpace(text), '\n')); err != nil {
+	if err := wholefile.Write(disk, path+wholefile.New, append(bytes.TrimSpace(text), '\n')); err != nil {
 		return err
 	}
-	if err := disk.Rename(path+fileNew, path); err != nil {
+	if err := disk.Rename(path+wholefile.New, path); err != nil {
 		return err
 	}
-	return syncDir(disk, dir)
+	return wholefile.SyncDir(disk, dir)
 }
 
 // recall has the cluster wait for nodes that had a share when the process before this one ended. It reports that there may have

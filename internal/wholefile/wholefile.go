@@ -1,0 +1,37 @@
+// Package wholefile writes small files that are whole or not there.
+//
+// Invariants:
+//  1. When Write returns nil, the bytes of the file are durable. Its name is durable after SyncDir of its folder.
+//  2. A file is replaced by Write of its name with New, Rename, and SyncDir; a crash leaves the old file or the new one.
+package wholefile
+
+import (
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// New is the ending of a file that is not whole yet.
+const New = ".new"
+
+// Write creates a file with these bytes and makes them durable.
+func Write(fs vfs.FS, path string, b []byte) error {
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// SyncDir makes the names in a folder durable.
+func SyncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -153,7 +153,7 @@ func (t *Trial) reportTurns(name string, s *turn) {
 var withJobRates = []struct {
 	perSecond int
 	name      string
-}{{50, "beside_50"}, {500, "beside_500"}, {5000, "beside"}}
+}{{50, "with_job_50"}, {500, "with_job_500"}, {5000, "beside"}}
 
 // measureWithJob sends cached addresses at fixed rates, one after another, while a job runs.
 func (t *Trial) measureWithJob(ctx context.Context, s *service, l load, bodies [][]byte, list string) error {

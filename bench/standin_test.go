@@ -263,7 +263,7 @@ func TestSingleRunsAgainstTheStandIn(t *testing.T) {
 	o.Load = 300 * time.Millisecond
 	rep := Run(t.Context(), chosen[0], o)
 	require.Empty(t, rep.Error)
-	for _, name := range []string{"fresh", "cached", "floor", "beside_50", "beside_500", "beside"} {
+	for _, name := range []string{"fresh", "cached", "floor", "with_job_50", "with_job_500", "beside"} {
 		require.Positive(t, rep.Metrics[name+"_per_second"].Value, name)
 		require.Zero(t, rep.Metrics[name+"_errors"].Value, name)
 	}

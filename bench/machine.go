@@ -1,12 +1,12 @@
 package bench
 
 import (
-	"bufio"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // Machine is where a report was made: numbers of different machines are not to be compared.
@@ -22,35 +22,21 @@ type Machine struct {
 
 // thisMachine reads what the system tells of itself.
 func thisMachine() Machine {
-	return Machine{
-		OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version(),
-		CPU:      firstField("/proc/cpuinfo", "model name"),
-		MemoryMB: int(parseKB(firstField("/proc/meminfo", "MemTotal")) >> 20),
-		Kernel:   strings.TrimSpace(readShort("/proc/sys/kernel/osrelease")),
+	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
+	if kernel, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.Kernel = strings.TrimSpace(string(kernel))
 	}
-}
-
-// firstField is the value of the first "key : value" line of a file under /proc; "" without one.
-func firstField(file, key string) string {
-	f, err := os.Open(file)
+	fs, err := procfs.NewDefaultFS()
 	if err != nil {
-		return ""
+		return m
 	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if name, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(name) == key {
-			return strings.TrimSpace(value)
-		}
+	if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 {
+		m.CPU = cpus[0].ModelName
 	}
-	return ""
-}
-
-func readShort(file string) string {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return ""
+	if mem, err := fs.Meminfo(); err == nil && mem.MemTotalBytes != nil {
+		m.MemoryMB = int(*mem.MemTotalBytes >> 20)
 	}
-	return string(data)
+	return m
 }
 
 // effort is how much CPU time went where, up to a moment.
@@ -63,31 +49,22 @@ type effort struct {
 }
 
 func effortSoFar() effort {
-	busy, stolen := parseBusy(readShort("/proc/stat"))
+	busy, stolen := busySoFar()
 	return effort{at: time.Now(), busy: busy, stolen: stolen, ours: ownCPU() + childrenCPU()}
 }
 
-// parseBusy adds up the first line of /proc/stat but for what is idle: user, nice, system, then irq, softirq and steal. The last
-// is told apart, too.
-func parseBusy(text string) (busy, stolen time.Duration) {
-	line, _, _ := strings.Cut(text, "\n")
-	fields := strings.Fields(line)
-	if len(fields) < 9 || fields[0] != "cpu" {
+// busySoFar is what all cores have done but for what is idle; what the host has stolen is part of it.
+func busySoFar() (busy, stolen time.Duration) {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
 		return 0, 0
 	}
-	const steal = 8
-	for _, i := range [...]int{1, 2, 3, 6, 7, steal} {
-		ticks, err := strconv.ParseInt(fields[i], 10, 64)
-		if err != nil {
-			return 0, 0
-		}
-		spent := time.Duration(ticks) * (time.Second / ticksPerSecond)
-		busy += spent
-		if i == steal {
-			stolen = spent
-		}
+	stat, err := fs.Stat()
+	if err != nil {
+		return 0, 0
 	}
-	return busy, stolen
+	c := stat.CPUTotal
+	return seconds(c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal), seconds(c.Steal)
 }
 
 // muchElse is how many cores others may use before a reader should know.

@@ -29,12 +29,5 @@ func FuzzRead(f *testing.F) {
 		if m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError {
 			require.NotContains(t, []outcome{found, noData, noDomain}, a.outcome)
 		}
-		for _, one := range a.records {
-			if txt, ok := one.(*dns.TXT); ok {
-				for _, s := range txt.Txt {
-					_, _ = parseSPF(s) // any text is a record or an error
-				}
-			}
-		}
 	})
 }

@@ -14,7 +14,7 @@
 //     connection an identity and audit that gets as far as a banner, at most one recipient an audit (the mailbox of MAIL FROM itself).
 //  3. A DNS failure (SERVFAIL, REFUSED, silence) is never read as "no such record", and a blocklist counts as asked only where
 //     its test entry can be seen (RFC 5782 section 5).
-//  4. SPF is evaluated as RFC 7208 says, its limits included: 10 lookup terms, 2 void lookups, 10 names of an mx or ptr term.
+//  4. SPF is evaluated as RFC 7208 says, up to the first term that matches, its limits included: 10 lookup terms, 2 void lookups.
 //  5. Bounds: 512 identities, 8 resolvers, 32 blocklists; 8,000 DNS questions, 8 at a time, and 2 minutes an audit.
 //  6. Text that a peer sent is cut to 160 printable ASCII characters before it is shown.
 //  7. A Report is immutable once Latest gives it; the metrics are read from that one Report.

@@ -70,7 +70,7 @@ var misconfigurations = []struct {
 	{"SPF forbids", func(w *world) { w.set(`sender.org. TXT "v=spf1 ip4:25.0.0.7 -all"`) }, "spf", Fail, "forbids", "add ip4:25.0.0.1"},
 	{"SPF disowns", func(w *world) { w.set(`sender.org. TXT "v=spf1 ~all"`) }, "spf", Warn, "softfail", "add ip4:25.0.0.1"},
 	{"SPF permits the world", func(w *world) { w.set(`sender.org. TXT "v=spf1 +all"`) }, "spf", Warn, "whole world", "-all"},
-	{"two SPF records", func(w *world) { w.add(`sender.org. TXT "v=spf1 -all"`) }, "spf", Fail, "more than one", "correct the SPF record"},
+	{"two SPF records", func(w *world) { w.add(`sender.org. TXT "v=spf1 -all"`) }, "spf", Fail, "multiple matching", "correct the SPF record"},
 	{"SPF fails to resolve", func(w *world) {
 		w.set(`sender.org. TXT "v=spf1 include:gone.org -all"`)
 		w.rcode["gone.org."] = dns.RcodeServerFailure

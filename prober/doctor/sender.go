@@ -2,10 +2,12 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
 
+	"blitiri.com.ar/go/spf"
 	"github.com/miekg/dns"
 
 	"probity/engine"
@@ -141,25 +143,29 @@ func (a *audit) permitted(ctx context.Context, public netip.Addr, ehlo string) F
 		mechanism = "ip6:"
 	}
 	add := "add " + mechanism + public.String() + " to the SPF record of " + a.domain
-	r := a.spf(ctx, public, a.addr, ehlo)
-	switch r.verdict {
-	case spfPass:
-		if r.everyone {
-			return s.warn("end the SPF record of "+a.domain+" with -all or ~all, and name the addresses", "permitted, but so is the whole world: %s", r.why)
-		}
-		return s.ok("permitted by %s", r.why)
-	case spfNone:
-		return s.warn("publish TXT \"v=spf1 "+mechanism+public.String()+" -all\" at "+a.domain, "%s has no SPF record", a.domain)
-	case spfFail:
-		return s.fail(add, "SPF of %s forbids this address: %s", a.domain, r.why)
-	case spfSoftFail:
-		return s.warn(add, "SPF of %s disowns this address (softfail): %s", a.domain, r.why)
-	case spfNeutral:
-		return s.warn(add, "SPF of %s says nothing of this address (neutral): %s", a.domain, r.why)
-	case spfPermError:
-		return s.fail("correct the SPF record of "+a.domain, "SPF of %s is invalid, so it counts for nothing: %s", a.domain, r.why)
+	result, err := a.spf(ctx, public, a.addr, ehlo)
+	why := "no mechanism matches"
+	if err != nil {
+		why = printable(err.Error())
 	}
-	return s.unknown("check the name servers that its SPF record leads to", "SPF cannot be evaluated now: %s", r.why)
+	switch result {
+	case spf.Pass:
+		if errors.Is(err, spf.ErrMatchedAll) {
+			return s.warn("end the SPF record of "+a.domain+" with -all or ~all, and name the addresses", "permitted, but so is the whole world: %s", why)
+		}
+		return s.ok("permitted by the SPF record of %s: %s", a.domain, why)
+	case spf.None:
+		return s.warn("publish TXT \"v=spf1 "+mechanism+public.String()+" -all\" at "+a.domain, "%s has no SPF record", a.domain)
+	case spf.Fail:
+		return s.fail(add, "SPF of %s forbids this address: %s", a.domain, why)
+	case spf.SoftFail:
+		return s.warn(add, "SPF of %s disowns this address (softfail): %s", a.domain, why)
+	case spf.Neutral:
+		return s.warn(add, "SPF of %s says nothing of this address (neutral): %s", a.domain, why)
+	case spf.PermError:
+		return s.fail("correct the SPF record of "+a.domain, "SPF of %s is invalid, so it counts for nothing: %s", a.domain, why)
+	}
+	return s.unknown("check the name servers that its SPF record leads to", "SPF cannot be evaluated now: %s", why)
 }
 
 // recipientOf is an address as RCPT carries it.

@@ -1,7 +1,7 @@
 // Package dns finds where a domain takes its mail, and where a mail host can be reached.
 //
-// It knows the wire format of DNS (RFC 1035) as far as MX, A, AAAA, CNAME and SOA go, and how a stub resolver treats
-// the recursive servers it was given: who is asked first, who is asked again, what is remembered and for how long.
+// It knows how a stub resolver treats the recursive servers it was given: which is asked first, which is asked again, what is
+// remembered and for how long. Messages are packed and parsed by miekg/dns.
 //
 // It refuses to judge. NXDOMAIN, NODATA, SERVFAIL and silence are four facts, told as they are; whether a host's address
 // may be dialled is not asked here. It opens no socket but through Config, and keeps no goroutine outside of Run.
@@ -16,7 +16,7 @@
 //     configured; where one is, its word is all there is. One that denies the root itself is believed in nothing it denies.
 //  3. A failure to answer (SERVFAIL, REFUSED, lame, malformed, silent) is never told as NXDOMAIN or NODATA; the next server is asked.
 //  4. The domain itself is the mail host only where MX is NODATA and an address record exists (RFC 5321 section 5.1).
-//  5. What a server sends is bounded: 16 MX records (the best), 16 addresses, 8 aliases in a row, 4,096 records a message, 64 KiB.
+//  5. What a server sends is bounded: 16 MX records (the best), 16 addresses, 8 aliases in a row, 64 KiB a message.
 //     A host name that is not made of letters, digits, hyphens and underscores is dropped, never repaired.
 //  6. One name is asked once at a time; who comes later waits for the same answer. A caller whose time is up does not spoil it for the others.
 //  7. Memory is bounded: CacheSize routes, CacheSize hosts, MaxInFlight queries. So is a burst: 240 queries find room in a server's

@@ -1,8 +1,13 @@
 package dns
 
 import (
+	"cmp"
 	"encoding/binary"
+	"math"
+	"net"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/miekg/dns"
 
@@ -19,7 +24,6 @@ const (
 	maxMX      = 16
 	maxAddrs   = 16
 	maxAliases = 8
-	maxRecords = 4096
 )
 
 // question is a name and the type of record wanted of it. The name is lower-case, without a final dot.
@@ -76,154 +80,215 @@ func (a *answer) fact() engine.Fact {
 	return engine.FactServFail
 }
 
-// appendQuery appends a recursive query, with EDNS0 where asked. q.name is valid.
-func appendQuery(dst []byte, id uint16, q question, edns bool) []byte {
-	var extra byte
+// query makes a recursive query, with EDNS0 where asked. q.name is valid.
+func query(id uint16, q question, edns bool) *dns.Msg {
+	m := &dns.Msg{
+		MsgHdr:   dns.MsgHdr{Id: id, RecursionDesired: true},
+		Question: []dns.Question{{Name: dns.Fqdn(q.name), Qtype: q.kind, Qclass: dns.ClassINET}},
+	}
 	if edns {
-		extra = 1
+		m.SetEdns0(udpSize, false)
 	}
-	dst = binary.BigEndian.AppendUint16(dst, id)
-	dst = append(dst, 1 /* RD */, 0, 0, 1, 0, 0, 0, 0, 0, extra)
-	dst = appendName(dst, q.name)
-	dst = binary.BigEndian.AppendUint16(dst, q.kind)
-	dst = append(dst, 0, dns.ClassINET)
-	if edns { // root name, OPT, size, extended rcode, version, flags, length (RFC 6891 section 6.1.2)
-		dst = append(dst, 0, 0, byte(dns.TypeOPT), udpSize>>8, udpSize&0xff, 0, 0, 0, 0, 0, 0)
-	}
-	return dst
+	return m
 }
 
-// answers reports that msg is a reply to q, whatever it says (RFC 5452 section 9.1). The id has been looked at.
+// packQuery packs a query into the room of a buffer where it has enough. It panics for a name that is not valid.
+func packQuery(buf []byte, id uint16, q question, edns bool) []byte {
+	packed, err := query(id, q, edns).PackBuffer(buf)
+	if err != nil {
+		panic("BUG: dns: a query for " + q.name + ": " + err.Error())
+	}
+	return packed
+}
+
+// reply is a message that was read.
+type reply struct {
+	dns.Msg
+	whole bool // its answer and authority sections are as long as its header says
+}
+
+// readReply reads any bytes; false where they have no header and question. What is wrong with the additional section does not matter.
+func readReply(msg []byte) (m reply, ok bool) {
+	err := m.Unpack(msg)
+	if len(msg) < headerLen || err != nil && m.Question == nil {
+		return m, false
+	}
+	m.whole = len(m.Answer) == int(binary.BigEndian.Uint16(msg[6:])) && len(m.Ns) == int(binary.BigEndian.Uint16(msg[8:]))
+	return m, true
+}
+
+// answers reports a reply to q, whatever it says (RFC 5452 section 9.1). The id has been looked at.
 // A server that could not read the query may leave the question out.
-func answers(msg []byte, q question) bool {
-	if len(msg) < headerLen || msg[2]&0x80 == 0 || msg[2]>>3&0xf != dns.OpcodeQuery {
+func (m *reply) answers(q question) bool {
+	if !m.Response || m.Opcode != dns.OpcodeQuery {
 		return false
 	}
-	rcode := int(msg[3] & 0xf)
-	switch binary.BigEndian.Uint16(msg[4:]) {
+	switch len(m.Question) {
 	case 0:
-		return rcode == dns.RcodeFormatError || rcode == dns.RcodeNotImplemented
+		return m.Rcode == dns.RcodeFormatError || m.Rcode == dns.RcodeNotImplemented
 	case 1:
-		name, off, ok := nameAt(msg, headerLen)
-		return ok && name.is(q.name) && off+4 <= len(msg) &&
-			binary.BigEndian.Uint16(msg[off:]) == q.kind && binary.BigEndian.Uint16(msg[off+2:]) == dns.ClassINET
+		asked := m.Question[0]
+		return same(asked.Name, q.name) && asked.Qtype == q.kind && asked.Qclass == dns.ClassINET
 	}
 	return false
 }
 
-// parse reads a reply to q: any bytes give an answer, and nothing of msg is kept. answers(msg, q) holds.
-func parse(msg []byte, q question) answer {
-	switch rcode := int(msg[3] & 0xf); {
-	case rcode == dns.RcodeFormatError || rcode == dns.RcodeNotImplemented:
-		return answer{outcome: noEDNS}
-	case rcode == dns.RcodeServerFailure:
-		return answer{outcome: servFail}
-	case rcode != dns.RcodeSuccess && rcode != dns.RcodeNameError:
-		return answer{}
-	case msg[2]&2 != 0:
-		return answer{outcome: truncated}
-	case rcode == dns.RcodeNameError:
-		return parseNegative(msg, nxDomain)
-	}
-	return parseAnswer(msg, q)
+// same compares a name of a message, whose labels' own dots are escaped, with one of ours: lower-case, without a final dot.
+func same(name, plain string) bool {
+	return strings.EqualFold(strings.TrimSuffix(name, "."), strings.TrimSuffix(plain, "."))
 }
 
-// parseAnswer reads a reply without an error code.
-func parseAnswer(msg []byte, q question) answer {
-	end, ok := followAliases(msg, q)
-	if !ok {
+// parse reads what a reply says; answers(q) holds.
+func (m *reply) parse(q question) answer {
+	switch m.Rcode {
+	case dns.RcodeFormatError, dns.RcodeNotImplemented, dns.RcodeBadVers:
+		return answer{outcome: noEDNS}
+	case dns.RcodeServerFailure:
+		return answer{outcome: servFail}
+	case dns.RcodeSuccess, dns.RcodeNameError:
+	default:
 		return answer{}
 	}
-	a := answer{ttl: end.ttl}
-	rs := recordsOf(msg)
-	for rs.next() {
-		if rs.section == sectionAnswer && rs.kind == q.kind && rs.ownerIs(end.owner) && !a.take(msg, &rs.record) {
+	switch {
+	case m.Truncated:
+		return answer{outcome: truncated}
+	case !m.whole:
+		return answer{}
+	case m.Rcode == dns.RcodeNameError:
+		return m.negative(nxDomain)
+	}
+	return m.positive(q)
+}
+
+// positive reads a reply without an error code.
+func (m *reply) positive(q question) answer {
+	owner, a := q.name, answer{ttl: math.MaxUint32}
+	for hops := 0; ; hops++ {
+		alias := m.aliasOf(owner)
+		if alias == nil {
+			break
+		}
+		target := strings.ToLower(strings.TrimSuffix(alias.Target, "."))
+		if hops == maxAliases || !validName(target) { // too long, or a circle (RFC 1034 section 3.6.2)
+			return answer{}
+		}
+		owner, a.ttl = target, min(a.ttl, ttlOf(alias))
+	}
+	aliasTTL := a.ttl
+	for _, rr := range m.Answer {
+		if h := rr.Header(); h.Rrtype == q.kind && h.Class == dns.ClassINET && same(h.Name, owner) && !a.take(rr) {
 			return answer{}
 		}
 	}
-	switch {
-	case rs.bad:
-		return answer{}
-	case len(a.mx)+len(a.addrs)+a.badMX > 0:
+	if len(a.mx)+len(a.addrs)+a.badMX > 0 {
 		a.outcome = found
 		return a
 	}
-	negative := parseNegative(msg, noData)
-	if end.hops > 0 && negative.ttl == 0 && !negative.outcome.failed() {
-		return answer{outcome: found, alias: end.owner, ttl: end.ttl}
+	negative := m.negative(noData)
+	if owner != q.name && negative.ttl == 0 && !negative.outcome.failed() {
+		return answer{outcome: found, alias: owner, ttl: aliasTTL}
 	}
 	return negative
 }
 
-// take adds what a record of the wanted type says. It reports false for data that is no such record.
-func (a *answer) take(msg []byte, r *record) bool {
-	a.ttl = min(a.ttl, r.ttl)
-	switch data := msg[r.data:r.end]; {
-	case r.kind == typeMX && len(data) > 2:
-		host, end, ok := nameAt(msg, r.data+2)
-		if !ok || end != r.end || !host.isHost() {
-			a.badMX++
-			break
+func (m *reply) aliasOf(name string) *dns.CNAME {
+	for _, rr := range m.Answer {
+		if c, ok := rr.(*dns.CNAME); ok && c.Hdr.Class == dns.ClassINET && same(c.Hdr.Name, name) {
+			return c
 		}
-		a.addMX(binary.BigEndian.Uint16(data), &host)
-	case r.kind == typeA && len(data) == 4:
-		a.addAddr(netip.AddrFrom4([4]byte(data)))
-	case r.kind == typeAAAA && len(data) == 16:
-		a.addAddr(netip.AddrFrom16([16]byte(data)))
-	default:
-		return false
+	}
+	return nil
+}
+
+// ttlOf is a record's TTL in seconds; one with the highest bit set counts as 0 (RFC 2181 section 8).
+func ttlOf(rr dns.RR) uint32 {
+	if ttl := rr.Header().Ttl; ttl <= math.MaxInt32 {
+		return ttl
+	}
+	return 0
+}
+
+// take adds what a record of the wanted type says. It reports false for one without data.
+func (a *answer) take(rr dns.RR) bool {
+	a.ttl = min(a.ttl, ttlOf(rr))
+	switch rr := rr.(type) {
+	case *dns.MX:
+		if rr.Mx == "" {
+			return false
+		}
+		a.addMX(rr.Preference, rr.Mx)
+	case *dns.A:
+		return a.addAddr(rr.A.To4())
+	case *dns.AAAA:
+		return a.addAddr(rr.AAAA.To16())
 	}
 	return true
 }
 
-func (a *answer) addAddr(addr netip.Addr) {
-	if len(a.addrs) < maxAddrs {
+func (a *answer) addAddr(ip net.IP) bool {
+	addr, ok := netip.AddrFromSlice(ip)
+	if ok && len(a.addrs) < maxAddrs {
 		a.addrs = append(a.addrs, addr)
 	}
+	return ok
 }
 
 // addMX keeps the best maxMX records in order, so that a zone with thousands costs no more than one with sixteen.
-func (a *answer) addMX(preference uint16, host *wireName) {
-	at := len(a.mx)
-	for at > 0 && worse(&a.mx[at-1], preference, host) {
-		at--
-	}
-	if at > 0 && a.mx[at-1].Preference == preference && host.is(a.mx[at-1].Host) || at >= maxMX {
+func (a *answer) addMX(preference uint16, name string) {
+	host := strings.ToLower(strings.TrimSuffix(name, "."))
+	if name == "." { // the null MX (RFC 7505)
+		host = name
+	} else if !validName(host) {
+		a.badMX++
 		return
 	}
-	if a.mx == nil {
-		a.mx = make([]engine.MX, 0, 4) // few domains have more
+	at, twice := slices.BinarySearchFunc(a.mx, engine.MX{Preference: preference, Host: host}, func(x, y engine.MX) int {
+		return cmp.Or(cmp.Compare(x.Preference, y.Preference), cmp.Compare(x.Host, y.Host))
+	})
+	if twice || at >= maxMX {
+		return
 	}
-	a.mx = append(a.mx, engine.MX{})
-	copy(a.mx[at+1:], a.mx[at:])
-	a.mx[at] = engine.MX{Preference: preference, Host: host.String()}
+	a.mx = slices.Insert(a.mx, at, engine.MX{Preference: preference, Host: host})
 	a.mx = a.mx[:min(len(a.mx), maxMX)]
 }
 
-func worse(have *engine.MX, preference uint16, host *wireName) bool {
-	if have.Preference != preference {
-		return have.Preference > preference
-	}
-	return have.Host > string(host.bytes())
-}
-
-// parseNegative finds how long "no" may be believed: the lesser of the SOA's own TTL and its MINIMUM (RFC 2308 section 5).
+// negative finds how long "no" may be believed: the lesser of the SOA's own TTL and its MINIMUM (RFC 2308 section 5).
 // Without a SOA it is not kept. A NODATA that only names other servers is a lame server's referral (RFC 2308 section 2.2).
-func parseNegative(msg []byte, o outcome) answer {
+func (m *reply) negative(o outcome) answer {
 	referral := false
-	rs := recordsOf(msg)
-	for rs.next() {
-		if rs.section != sectionAuthority {
-			continue
-		}
-		referral = referral || rs.kind == dns.TypeNS
-		if rs.kind == dns.TypeSOA && rs.end-rs.data >= 22 {
-			return answer{outcome: o, ttl: min(rs.ttl, binary.BigEndian.Uint32(msg[rs.end-4:]))}
+	for _, rr := range m.Ns {
+		switch rr := rr.(type) {
+		case *dns.SOA:
+			return answer{outcome: o, ttl: min(ttlOf(rr), rr.Minttl)}
+		case *dns.NS:
+			referral = true
 		}
 	}
-	authoritative, recursive := msg[2]&4 != 0, msg[3]&0x80 != 0
-	if rs.bad || o == noData && referral && !authoritative && !recursive {
+	if o == noData && referral && !m.Authoritative && !m.RecursionAvailable {
 		return answer{}
 	}
 	return answer{outcome: o}
+}
+
+// maxName is the longest name in text without its final dot (RFC 1035 section 2.3.4).
+const maxName = 253
+
+// validName reports a name that can be asked for: lower-case labels of 1 to 63 bytes, 253 in all, of letters, digits, hyphens and
+// underscores.
+func validName(name string) bool {
+	if name == "" || len(name) > maxName {
+		return false
+	}
+	label := 0
+	for i := 0; i < len(name); i++ {
+		switch c := name[i]; {
+		case c == '.' && label > 0:
+			label = 0
+		case ('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_') && label < 63:
+			label++
+		default:
+			return false
+		}
+	}
+	return label > 0
 }

@@ -22,7 +22,7 @@ type outgoing struct {
 }
 
 func (o *outbox) add(p *pending) {
-	o.text = appendQuery(o.text, p.id, p.question, p.edns)
+	o.text = append(o.text, packQuery(o.text[len(o.text):cap(o.text)], p.id, p.question, p.edns)...)
 	o.ready = append(o.ready, outgoing{len(o.text), p.id, p, p.server})
 }
 

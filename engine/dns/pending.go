@@ -1,7 +1,6 @@
 package dns
 
 import (
-	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
 	"time"
@@ -100,13 +99,10 @@ func (q *queries) remove(p *pending) {
 	q.drop(p)
 }
 
-// answered is the query that msg answers: id, server and question must all be its own. nil for none.
-func (q *queries) answered(msg []byte, from netip.AddrPort) *pending {
-	if len(msg) < headerLen {
-		return nil
-	}
-	p := q.byID[binary.BigEndian.Uint16(msg)]
-	if p == nil || p.server.addr != from || !answers(msg, p.question) {
+// answered is the query that a reply answers: id, server and question must all be its own. nil for none.
+func (q *queries) answered(m *reply, from netip.AddrPort) *pending {
+	p := q.byID[m.Id]
+	if p == nil || p.server.addr != from || !m.answers(p.question) {
 		return nil
 	}
 	return p

@@ -182,11 +182,11 @@ func (s *socket) forget(p *pending) {
 	}
 }
 
-// claim takes the query that msg answers off the list. What matches nothing is dropped, and the true answer is waited for still.
-func (s *socket) claim(msg []byte, from netip.AddrPort) *pending {
+// claim takes the query that a reply answers off the list. What matches nothing is dropped, and the true answer is waited for still.
+func (s *socket) claim(m *reply, from netip.AddrPort) *pending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.waiting.answered(msg, from)
+	p := s.waiting.answered(m, from)
 	if p != nil {
 		s.waiting.remove(p)
 		s.heard = time.Now()
@@ -217,8 +217,12 @@ func (s *socket) read() error {
 }
 
 func (s *socket) deliver(msg []byte, from net.Addr) {
-	if p := s.claim(msg, addrPortOf(from)); p != nil {
-		p.done <- parse(msg, p.question)
+	m, ok := readReply(msg)
+	if !ok {
+		return
+	}
+	if p := s.claim(&m, addrPortOf(from)); p != nil {
+		p.done <- m.parse(p.question)
 	}
 }
 

@@ -45,8 +45,8 @@ func tcpFailure(ctx context.Context, err error) answer {
 // converse sends one query and reads one answer, each behind its length (RFC 1035 section 4.2.2).
 func converse(conn net.Conn, q question) (answer, error) {
 	id := uint16(rand.Uint32())
-	msg := appendQuery(make([]byte, 2, 2+headerLen+maxName+2+4+11), id, q, true)
-	binary.BigEndian.PutUint16(msg, uint16(len(msg)-2))
+	packed := packQuery(nil, id, q, true)
+	msg := append(binary.BigEndian.AppendUint16(nil, uint16(len(packed))), packed...)
 	if _, err := conn.Write(msg); err != nil {
 		return answer{}, err
 	}
@@ -58,8 +58,9 @@ func converse(conn net.Conn, q question) (answer, error) {
 	if _, err := io.ReadFull(conn, msg); err != nil {
 		return answer{}, err
 	}
-	if !answers(msg, q) || binary.BigEndian.Uint16(msg) != id {
+	m, ok := readReply(msg)
+	if !ok || m.Id != id || !m.answers(q) {
 		return answer{}, nil
 	}
-	return parse(msg, q), nil
+	return m.parse(q), nil
 }

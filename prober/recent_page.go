@@ -4,14 +4,12 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"html"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"probity/engine"
 	"probity/prober/wire"
@@ -19,7 +17,7 @@ import (
 )
 
 // Recent shows probes that were made lately: some of each second, the newest first, and those that ended UNKNOWN for longer.
-// It answers with a table to who accepts HTML, else with lines of JSON. ?email=ADDRESS finds those of one address, if they are
+// It answers with lines of JSON; the dashboard has a table of them. ?email=ADDRESS finds those of one address, if they are
 // remembered; status, provider and limit choose as in wire.Query. Other parameters are a mistake. No address is shown, and none is kept.
 func (p *Prober) Recent() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,11 +33,6 @@ func (p *Prober) Recent() http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		out := bufio.NewWriter(w)
 		defer out.Flush()
-		if strings.Contains(r.Header.Get("Accept"), "text/html") {
-			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			writeTable(out, list)
-			return
-		}
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		writeLines(out, list)
 	})
@@ -112,41 +105,6 @@ func writeLines(out *bufio.Writer, list []wire.Trace) {
 			return // who asked has gone
 		}
 	}
-}
-
-func writeTable(out *bufio.Writer, list []wire.Trace) {
-	_, _ = out.WriteString("<!DOCTYPE html><title>Recent probes</title><table border=1><tr>")
-	for _, name := range strings.Fields("time provider mx stage event code enhanced meaning rule source status reason message attempts egress decoy decoy-meaning decoy-rule decoy-source decoy-message") {
-		_, _ = out.WriteString("<th>" + name)
-	}
-	for i := range list {
-		t, d := &list[i], list[i].Decoy
-		if d == nil {
-			d = &wire.Decoy{}
-		}
-		_, _ = out.WriteString("\n<tr>")
-		for _, cell := range [...]string{t.At.UTC().Format(time.RFC3339Nano), t.Provider, t.Host, t.Stage, t.Event, numberText(t.Code), t.Enhanced,
-			t.Meaning, t.Rule, t.Source, t.Status, t.Reason, t.Message, strconv.Itoa(t.Attempts), t.Egress,
-			decoyText(d), d.Meaning, d.Rule, d.Source, d.Message} {
-			_, _ = out.WriteString("<td>" + html.EscapeString(cell))
-		}
-	}
-	_, _ = out.WriteString("\n</table>\n")
-}
-
-// decoyText is what a decoy showed, in short.
-func decoyText(d *wire.Decoy) string {
-	if d.Code == 0 {
-		return d.Event
-	}
-	return strings.TrimSpace(strconv.Itoa(d.Code) + " " + d.Enhanced)
-}
-
-func numberText(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
 }
 
 func enhancedText(e engine.Enhanced) string {

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hopForm is a hop of docs/architecture.md: the folder of a package, a dot, and a function or "(Type).Method", in backquotes;
+// stepPattern is a hop of docs/architecture.md: the folder of a package, a dot, and a function or "(Type).Method", in backquotes;
 // behind it, in parentheses, the file.
-var hopForm = regexp.MustCompile("`([a-z][a-z0-9/]*)\\.((?:\\([A-Za-z]\\w*\\)\\.)?[A-Za-z]\\w*)`(?:\\s+\\(([a-z0-9_]+\\.go)\\))?")
+var stepPattern = regexp.MustCompile("`([a-z][a-z0-9/]*)\\.((?:\\([A-Za-z]\\w*\\)\\.)?[A-Za-z]\\w*)`(?:\\s+\\(([a-z0-9_]+\\.go)\\))?")
 
 // TestArchitecturePage holds docs/architecture.md to the sources: each function on the way of an address is declared where the page
 // says.
@@ -24,9 +24,9 @@ func TestArchitecturePage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("docs", "architecture.md"))
 	require.NoError(t, err)
 	packages := map[string]map[string][]string{}
-	hops := hopForm.FindAllStringSubmatch(string(page), -1)
-	for _, hop := range hops {
-		folder, name, file := hop[1], hop[2], hop[3]
+	steps := stepPattern.FindAllStringSubmatch(string(page), -1)
+	for _, step := range steps {
+		folder, name, file := step[1], step[2], step[3]
 		declared, ok := packages[folder]
 		if !ok {
 			declared = filesOfFunctions(t, folder)
@@ -40,7 +40,7 @@ func TestArchitecturePage(t *testing.T) {
 			t.Errorf("docs/architecture.md: %s.%s is in %s, not in %s: correct the file's name in the page", folder, name, strings.Join(files, ", "), file)
 		}
 	}
-	require.Greater(t, len(hops), 100, "the page is not read as it is written: it says itself how a hop is written")
+	require.Greater(t, len(steps), 100, "the page is not read as it is written: it says itself how a hop is written")
 }
 
 // filesOfFunctions gives the functions and methods of a package, without its tests, and the files that declare each: one for each

@@ -11,11 +11,11 @@ import (
 )
 
 var (
-	namedRoom = regexp.MustCompile("`([a-z/]+)`")
-	namedTest = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`)
+	namedPackage = regexp.MustCompile("`([a-z/]+)`")
+	namedTest    = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`)
 )
 
-// TestHostilePage holds docs/hostile.md to the tests that it names: each is in the room that stands before it.
+// TestHostilePage holds docs/hostile.md to the tests that it names: each is in the package that stands before it.
 func TestHostilePage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("docs", "hostile.md"))
 	require.NoError(t, err)
@@ -36,11 +36,11 @@ func TestHostilePage(t *testing.T) {
 func requireNamedTests(t *testing.T, cell string) {
 	t.Helper()
 	found := 0
-	rooms := namedRoom.FindAllStringSubmatchIndex(cell, -1)
-	for i, at := range rooms {
+	packages := namedPackage.FindAllStringSubmatchIndex(cell, -1)
+	for i, at := range packages {
 		end := len(cell)
-		if i+1 < len(rooms) {
-			end = rooms[i+1][0]
+		if i+1 < len(packages) {
+			end = packages[i+1][0]
 		}
 		for _, name := range namedTest.FindAllString(cell[at[1]:end], -1) {
 			require.True(t, hasTest(t, cell[at[2]:at[3]], name), "%s has no %s", cell[at[2]:at[3]], name)
@@ -50,9 +50,9 @@ func requireNamedTests(t *testing.T, cell string) {
 	require.Positive(t, found, "no test: %s", cell)
 }
 
-// hasTest reports that a room has a test of that name.
-func hasTest(t *testing.T, room, name string) bool {
-	files, err := filepath.Glob(filepath.Join(filepath.FromSlash(room), "*_test.go"))
+// hasTest reports that a package has a test of that name.
+func hasTest(t *testing.T, pkg, name string) bool {
+	files, err := filepath.Glob(filepath.Join(filepath.FromSlash(pkg), "*_test.go"))
 	require.NoError(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -1,4 +1,4 @@
-// Package probity_test holds the law of who may import whom, as a test over the whole module.
+// Package probity_test holds the rules of which package may import which, as a test over the whole module.
 package probity_test
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// law says which of our packages each room may import. "x/..." means x and all below it. A room that is not listed
-// may import nothing of ours. The law holds for tests too, except that a test may use the pretend internet.
-var law = map[string][]string{
+// importRules says which of our packages each package may import. "x/..." means x and all below it. A package that is not listed
+// may import nothing of ours. The rules hold for tests too, except that a test may use the simulated internet.
+var importRules = map[string][]string{
 	"engine":               {},
 	"engine/dns":           {"engine"},
 	"engine/smtp":          {"engine"},
@@ -44,9 +44,9 @@ var law = map[string][]string{
 	"cmd/probity":          {"..."},
 }
 
-// inTests lists what test files of any package may import beyond the law: the simulated internet, the network in memory, and the shape
+// testImports lists what test files of any package may import beyond the rules: the simulated internet, the network in memory, and the shape
 // of a prober, so that one can be played.
-var inTests = []string{"bench/sim", "internal/memnet", "prober/wire"}
+var testImports = []string{"bench/sim", "internal/memnet", "prober/wire"}
 
 func TestImportLaw(t *testing.T) {
 	seen := map[string]bool{}
@@ -55,12 +55,12 @@ func TestImportLaw(t *testing.T) {
 			return err
 		}
 		if d.IsDir() {
-			return skipForeign(file)
+			return skipOtherModules(file)
 		}
 		if strings.HasSuffix(file, ".go") {
-			room := path.Dir(filepath.ToSlash(file))
-			seen[room] = true
-			checkFile(t, room, file)
+			pkg := path.Dir(filepath.ToSlash(file))
+			seen[pkg] = true
+			checkImports(t, pkg, file)
 		}
 		return nil
 	})
@@ -68,7 +68,7 @@ func TestImportLaw(t *testing.T) {
 	require.True(t, seen["engine"], "the law must be read from the project's root")
 }
 
-func skipForeign(dir string) error {
+func skipOtherModules(dir string) error {
 	switch base := filepath.Base(dir); {
 	case base == "node_modules", base == "testdata", dir == "tools", dir == filepath.Join("bench", "peers"), strings.HasPrefix(base, ".") && dir != ".":
 		return filepath.SkipDir
@@ -76,27 +76,27 @@ func skipForeign(dir string) error {
 	return nil
 }
 
-func checkFile(t *testing.T, room, file string) {
+func checkImports(t *testing.T, pkg, file string) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
 	require.NoError(t, err)
-	allowed := law[room]
+	allowed := importRules[pkg]
 	if strings.HasSuffix(file, "_test.go") {
-		allowed = append(append([]string{room}, allowed...), inTests...)
+		allowed = append(append([]string{pkg}, allowed...), testImports...)
 	}
 	for _, imp := range parsed.Imports {
 		name, err := strconv.Unquote(imp.Path.Value)
 		require.NoError(t, err)
-		if ours, ok := strings.CutPrefix(name, "probity/"); ok && !allows(allowed, ours) {
-			t.Errorf("%s: %s may not import %s", file, room, ours)
+		if own, ok := strings.CutPrefix(name, "probity/"); ok && !importAllowed(allowed, own) {
+			t.Errorf("%s: %s may not import %s", file, pkg, own)
 		}
 	}
 }
 
-func allows(allowed []string, pkg string) bool {
+func importAllowed(allowed []string, pkg string) bool {
 	for _, a := range allowed {
-		base, deep := strings.CutSuffix(a, "...")
+		base, recursive := strings.CutSuffix(a, "...")
 		base = strings.TrimSuffix(base, "/")
-		if a == pkg || deep && (base == "" || pkg == base || strings.HasPrefix(pkg, base+"/")) {
+		if a == pkg || recursive && (base == "" || pkg == base || strings.HasPrefix(pkg, base+"/")) {
 			return true
 		}
 	}

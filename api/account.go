@@ -7,14 +7,14 @@ import (
 	"probity/store"
 )
 
-func (x *exchange) getCredits() error { return x.sendCredits(x.who.User.ID) }
+func (c *call) getCredits() error { return c.sendCredits(c.identity.User.ID) }
 
-func (x *exchange) sendCredits(account string) error {
-	c, err := x.srv.rooms.Store.Credits(account)
+func (c *call) sendCredits(account string) error {
+	credits, err := c.srv.deps.Store.Credits(account)
 	if err != nil {
 		return err
 	}
-	return x.send(statusOK, creditsJSON(c))
+	return c.sendBytes(statusOK, creditsJSON(credits))
 }
 
 func creditsJSON(c store.Credits) []byte {
@@ -23,28 +23,28 @@ func creditsJSON(c store.Credits) []byte {
 	return append(b, '}')
 }
 
-func (x *exchange) getOrigins() error {
-	origins := x.srv.cfg.CallbackFrom
+func (c *call) getOrigins() error {
+	origins := c.srv.cfg.CallbackFrom
 	if origins == nil {
 		origins = []string{}
 	}
-	return x.sendAs(statusOK, map[string]any{"origins": origins})
+	return c.sendJSON(statusOK, map[string]any{"origins": origins})
 }
 
-// sendAs answers with a value as JSON.
-func (x *exchange) sendAs(status int, v any) error {
+// sendJSON answers with a value as JSON.
+func (c *call) sendJSON(status int, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return x.send(status, b)
+	return c.sendBytes(status, b)
 }
 
-func (x *exchange) getHealth() error { return x.send(statusOK, []byte(`{"status":"ok"}`)) }
+func (c *call) getHealth() error { return c.sendBytes(statusOK, []byte(`{"status":"ok"}`)) }
 
-func (x *exchange) getReadiness() error {
-	if err := x.srv.readiness(); err != nil {
+func (c *call) getReadiness() error {
+	if err := c.srv.readiness(); err != nil {
 		return err
 	}
-	return x.send(statusOK, []byte(`{"status":"ready"}`))
+	return c.sendBytes(statusOK, []byte(`{"status":"ready"}`))
 }

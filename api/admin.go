@@ -13,21 +13,21 @@ type userJSON struct {
 	Email    string       `json:"email"`
 	Role     store.Role   `json:"role"`
 	Disabled bool         `json:"disabled"`
-	Created  stamp        `json:"created_at"`
+	Created  timestamp    `json:"created_at"`
 	Limits   store.Limits `json:"limits"`
 	TOTP     bool         `json:"totp"`
 	Password string       `json:"password,omitempty"`
 }
 
 func showUser(u store.User, password string) userJSON {
-	return userJSON{u.ID, u.Email, u.Role, u.Disabled, stamp(u.Created), u.Limits, u.TOTP, password}
+	return userJSON{u.ID, u.Email, u.Role, u.Disabled, timestamp(u.Created), u.Limits, u.TOTP, password}
 }
 
 // user is the account of an e-mail address or an id.
-func (x *exchange) user(name string) (store.User, error) {
-	find := x.srv.rooms.Store.User
+func (c *call) user(name string) (store.User, error) {
+	find := c.srv.deps.Store.User
 	if strings.Contains(name, "@") {
-		find = x.srv.rooms.Store.UserByEmail
+		find = c.srv.deps.Store.UserByEmail
 	}
 	u, err := find(name)
 	if errors.Is(err, store.ErrNotFound) || name == "" {
@@ -37,36 +37,36 @@ func (x *exchange) user(name string) (store.User, error) {
 }
 
 // userOfQuery is the account that the parameter user names, which must have been sent.
-func (x *exchange) userOfQuery() (store.User, error) {
-	if x.query("user") == "" {
+func (c *call) userOfQuery() (store.User, error) {
+	if c.query("user") == "" {
 		return store.User{}, refuse(unacceptable, "user is missing: name the account by its e-mail address or its id.")
 	}
-	return x.user(x.query("user"))
+	return c.user(c.query("user"))
 }
 
-// by is who acts and from where, for the audit log.
-func (x *exchange) by() string {
-	return store.Actor(x.who.User.ID, x.clientText())
+// actor is who acts and from where, for the audit log.
+func (c *call) actor() string {
+	return store.AuditActor(c.identity.User.ID, c.clientIPText())
 }
 
-// clientText is the client's address, empty where it is not known.
-func (x *exchange) clientText() string {
-	if a := x.client(); a.IsValid() {
+// clientIPText is the client's address, empty where it is not known.
+func (c *call) clientIPText() string {
+	if a := c.clientIP(); a.IsValid() {
 		return a.String()
 	}
 	return ""
 }
 
-func (x *exchange) listUsers() error {
+func (c *call) listUsers() error {
 	users := []userJSON{}
-	for _, u := range x.srv.rooms.Store.Users() {
+	for _, u := range c.srv.deps.Store.Users() {
 		users = append(users, showUser(u, ""))
 	}
-	return x.sendAs(statusOK, map[string]any{"users": users})
+	return c.sendJSON(statusOK, map[string]any{"users": users})
 }
 
-func (x *exchange) addUser() error {
-	d, err := x.documentOf("email", "password", "role", "credits", "limits")
+func (c *call) addUser() error {
+	d, err := c.strictDocument("email", "password", "role", "credits", "limits")
 	if err != nil {
 		return err
 	}
@@ -74,15 +74,15 @@ func (x *exchange) addUser() error {
 	if err != nil {
 		return err
 	}
-	u, password, err := x.srv.rooms.Store.AddUser(x.ctx, n, x.by(), x.srv.now())
+	u, password, err := c.srv.deps.Store.AddUser(c.ctx, n, c.actor(), c.srv.now())
 	if err != nil {
 		return err
 	}
-	return x.sendAs(statusCreated, showUser(u, password))
+	return c.sendJSON(statusCreated, showUser(u, password))
 }
 
 func readUser(d *document) (n store.NewUser, err error) {
-	if n.Email, err = d.needText("email"); err != nil {
+	if n.Email, err = d.requiredText("email"); err != nil {
 		return n, err
 	}
 	if n.Password, _, err = d.text("password"); err != nil {
@@ -105,7 +105,7 @@ func readUser(d *document) (n store.NewUser, err error) {
 }
 
 func readLimits(d *document) (l store.Limits, err error) {
-	if err := d.only("single_per_minute", "bulk_per_hour"); err != nil {
+	if err := d.allowOnly("single_per_minute", "bulk_per_hour"); err != nil {
 		return l, err
 	}
 	single, err := d.number("single_per_minute", 0, 0, store.MaxLimit)
@@ -116,32 +116,32 @@ func readLimits(d *document) (l store.Limits, err error) {
 	return store.Limits{SinglePerMinute: int(single), BulkPerHour: int(bulk)}, err
 }
 
-func (x *exchange) disableUser() error {
-	return x.changeUser(func(id string) error { return x.srv.rooms.Store.DisableUser(id, x.by(), x.srv.now()) })
+func (c *call) disableUser() error {
+	return c.changeUser(func(id string) error { return c.srv.deps.Store.DisableUser(id, c.actor(), c.srv.now()) })
 }
 
-func (x *exchange) enableUser() error {
-	return x.changeUser(func(id string) error { return x.srv.rooms.Store.EnableUser(id, x.by(), x.srv.now()) })
+func (c *call) enableUser() error {
+	return c.changeUser(func(id string) error { return c.srv.deps.Store.EnableUser(id, c.actor(), c.srv.now()) })
 }
 
 // ResetPage is the dashboard's page that a reset link leads to. The token stands behind the #, which browsers do not send.
 const ResetPage = "/app/reset#"
 
-// makeReset makes a link that gives the account of the path a new password.
-func (x *exchange) makeReset() error {
-	u, err := x.user(x.param)
+// createResetLink makes a link that gives the account of the path a new password.
+func (c *call) createResetLink() error {
+	u, err := c.user(c.param)
 	if err != nil {
 		return err
 	}
-	token, expires, err := x.srv.rooms.Store.NewReset(u.ID, x.by(), x.srv.now())
+	token, expires, err := c.srv.deps.Store.NewReset(u.ID, c.actor(), c.srv.now())
 	if err != nil {
 		return err
 	}
-	return x.sendAs(statusCreated, map[string]any{"url": x.srv.cfg.PublicURL + ResetPage + token, "expires_at": stamp(expires)})
+	return c.sendJSON(statusCreated, map[string]any{"url": c.srv.cfg.PublicURL + ResetPage + token, "expires_at": timestamp(expires)})
 }
 
-func (x *exchange) setLimits() error {
-	d, err := x.document()
+func (c *call) setLimits() error {
+	d, err := c.document()
 	if err != nil {
 		return err
 	}
@@ -149,20 +149,20 @@ func (x *exchange) setLimits() error {
 	if err != nil {
 		return err
 	}
-	return x.changeUser(func(id string) error { return x.srv.rooms.Store.SetLimits(id, l, x.by(), x.srv.now()) })
+	return c.changeUser(func(id string) error { return c.srv.deps.Store.SetLimits(id, l, c.actor(), c.srv.now()) })
 }
 
 // changeUser changes the account of the path and shows it.
-func (x *exchange) changeUser(change func(id string) error) error {
-	u, err := x.user(x.param)
+func (c *call) changeUser(change func(id string) error) error {
+	u, err := c.user(c.param)
 	if err != nil {
 		return err
 	}
 	if err := change(u.ID); err != nil {
 		return err
 	}
-	if u, err = x.srv.rooms.Store.User(u.ID); err != nil {
+	if u, err = c.srv.deps.Store.User(u.ID); err != nil {
 		return err
 	}
-	return x.sendAs(statusOK, showUser(u, ""))
+	return c.sendJSON(statusOK, showUser(u, ""))
 }

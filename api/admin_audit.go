@@ -7,30 +7,30 @@ import (
 	"probity/store"
 )
 
-// actJSON is a line of the audit log.
-type actJSON struct {
-	At     stamp  `json:"at"`
-	By     string `json:"by"` // e-mail address of an account that there is, else as it was recorded
-	From   string `json:"from"`
-	Act    string `json:"act"`
-	Target string `json:"target"`
-	About  string `json:"about"` // e-mail address of the account that it was done to, or whose key it is
-	Note   string `json:"note"`
+// auditEventJSON is a line of the audit log.
+type auditEventJSON struct {
+	At     timestamp `json:"at"`
+	By     string    `json:"by"` // e-mail address of an account that there is, else as it was recorded
+	From   string    `json:"from"`
+	Action string    `json:"act"`
+	Target string    `json:"target"`
+	About  string    `json:"about"` // e-mail address of the account that it was done to, or whose key it is
+	Note   string    `json:"note"`
 }
 
-// maxActsRead bounds what one request reads of the log: where so many acts hold too few of those that are asked for, its
+// maxAuditRead bounds what one request reads of the log: where so many events hold too few of those that are asked for, its
 // page is short and says where to go on.
-const maxActsRead, actsAtOnce = 20_000, 200
+const maxAuditRead, auditReadSize = 20_000, 200
 
-// listActs serves a page of the audit log, newest first.
-func (x *exchange) listActs() error {
-	limit, err := x.queryNumber("limit", defaultPage, 1, maxPage)
+// listAuditEvents serves a page of the audit log, newest first.
+func (c *call) listAuditEvents() error {
+	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	by, act := strings.ToLower(x.query("by")), x.query("act")
-	acts, next, err := x.srv.acts(x.query("cursor"), int(limit), func(a actJSON) bool {
-		return WantedAct(a.Act, act) && strings.Contains(strings.ToLower(a.By), by)
+	by, action := strings.ToLower(c.query("by")), c.query("act")
+	events, next, err := c.srv.auditEvents(c.query("cursor"), int(limit), func(a auditEventJSON) bool {
+		return ActionMatches(a.Action, action) && strings.Contains(strings.ToLower(a.By), by)
 	})
 	if errors.Is(err, store.ErrBadCursor) {
 		return refuse(unacceptable, "cursor is none of ours: send the next_cursor of the page before.")
@@ -38,20 +38,20 @@ func (x *exchange) listActs() error {
 	if err != nil {
 		return err
 	}
-	return x.sendAs(statusOK, map[string]any{"acts": acts, "next_cursor": textOrNil(next)})
+	return c.sendJSON(statusOK, map[string]any{"acts": events, "next_cursor": textOrNil(next)})
 }
 
-// WantedAct tells whether a list of the log shows an act: the one that was asked for, or any but downloads, which would hide the rest.
-func WantedAct(act, asked string) bool {
-	return act == asked || asked == "" && act != store.ActDownload
+// ActionMatches tells whether a list of the log shows an action: the one that was asked for, or any but downloads, which would hide the rest.
+func ActionMatches(action, asked string) bool {
+	return action == asked || asked == "" && action != store.ActionDownload
 }
 
-// acts reads the log from below cursor until limit acts are wanted ones, and says where to go on; "" at its end.
-func (s *Server) acts(cursor string, limit int, wanted func(actJSON) bool) ([]actJSON, string, error) {
-	acts := []actJSON{}
-	email := s.emails()
-	for read := 0; read < maxActsRead; read += actsAtOnce {
-		found, err := s.rooms.Store.Acts(cursor, actsAtOnce)
+// auditEvents reads the log from below cursor until limit events match, and says where to go on; "" at its end.
+func (s *Server) auditEvents(cursor string, limit int, wanted func(auditEventJSON) bool) ([]auditEventJSON, string, error) {
+	events := []auditEventJSON{}
+	email := s.emailLookup()
+	for read := 0; read < maxAuditRead; read += auditReadSize {
+		found, err := s.deps.Store.AuditEvents(cursor, auditReadSize)
 		if err != nil {
 			return nil, "", err
 		}
@@ -61,37 +61,37 @@ func (s *Server) acts(cursor string, limit int, wanted func(actJSON) bool) ([]ac
 			if name := email(by); name != "" {
 				by = name
 			}
-			shown := actJSON{stamp(a.At), by, a.From, a.Act, a.Target, email(Subject(a)), a.Note}
+			shown := auditEventJSON{timestamp(a.At), by, a.From, a.Action, a.Target, email(AuditSubject(a)), a.Note}
 			if !wanted(shown) {
 				continue
 			}
-			if acts = append(acts, shown); len(acts) == limit {
-				return acts, cursor, nil
+			if events = append(events, shown); len(events) == limit {
+				return events, cursor, nil
 			}
 		}
-		if len(found) < actsAtOnce {
-			return acts, "", nil
+		if len(found) < auditReadSize {
+			return events, "", nil
 		}
 	}
-	return acts, cursor, nil
+	return events, cursor, nil
 }
 
-// Subject is the account that an act was done to: that of a key, or of the job of a download, begins the note.
-func Subject(a store.Act) string {
-	if strings.HasPrefix(a.Act, "key ") || a.Act == store.ActDownload {
+// AuditSubject is the account that an audit event is about: that of a key, or of the job of a download, begins the note.
+func AuditSubject(a store.AuditEvent) string {
+	if strings.HasPrefix(a.Action, "key ") || a.Action == store.ActionDownload {
 		owner, _, _ := strings.Cut(a.Note, " ")
 		return owner
 	}
 	return a.Target
 }
 
-// emails names accounts by their e-mail addresses, each looked for once; "" where there is no such account.
-func (s *Server) emails() func(account string) string {
+// emailLookup names accounts by their e-mail addresses, each looked for once; "" where there is no such account.
+func (s *Server) emailLookup() func(account string) string {
 	known := map[string]string{}
 	return func(account string) string {
 		email, asked := known[account]
 		if !asked {
-			if u, err := s.rooms.Store.User(account); err == nil {
+			if u, err := s.deps.Store.User(account); err == nil {
 				email = u.Email
 			}
 			known[account] = email
@@ -101,10 +101,10 @@ func (s *Server) emails() func(account string) string {
 }
 
 // auditSignIn records that an admin signed in. Customers come and go.
-func (x *exchange) auditSignIn(u store.User) error {
+func (c *call) auditSignIn(u store.User) error {
 	if u.Role != store.Admin {
 		return nil
 	}
-	x.who.User = u
-	return x.srv.rooms.Store.Audit(store.Act{At: x.srv.now(), By: x.by(), Act: "sign in", Target: u.ID})
+	c.identity.User = u
+	return c.srv.deps.Store.Audit(store.AuditEvent{At: c.srv.now(), By: c.actor(), Action: "sign in", Target: u.ID})
 }

@@ -19,45 +19,45 @@ const (
 
 // sendBackup serves a copy of the state store, and of the files of jobs if that is wanted, as a tar archive, made while it
 // is sent from what is set aside now.
-func (x *exchange) sendBackup() error {
-	s := x.srv
-	jobs, err := x.queryFlag("jobs")
+func (c *call) sendBackup() error {
+	s := c.srv
+	jobs, err := c.queryFlag("jobs")
 	if err != nil {
 		return err
 	}
-	if !s.backing.CompareAndSwap(false, true) {
+	if !s.backupRunning.CompareAndSwap(false, true) {
 		return busy("Another backup is under way")
 	}
-	dir, err := s.setAside(x.id, jobs)
+	dir, err := s.prepareBackup(c.id, jobs)
 	if err == nil {
-		err = s.rooms.Store.AuditBackup(x.by(), s.now())
+		err = s.deps.Store.RecordBackup(c.actor(), s.now())
 	}
 	if err != nil {
-		s.backing.Store(false)
+		s.backupRunning.Store(false)
 		return err
 	}
 	r, w := io.Pipe()
 	s.streams.Go(func() {
-		defer s.backing.Store(false)
-		err := errors.Join(writeBackup(w, s.rooms.FS, dir), s.rooms.FS.RemoveAll(dir))
+		defer s.backupRunning.Store(false)
+		err := errors.Join(writeBackup(w, s.deps.FS, dir), s.deps.FS.RemoveAll(dir))
 		if err != nil && !errors.Is(err, io.ErrClosedPipe) {
 			s.log.Error("backup", "error", err)
 		}
 		w.CloseWithError(err)
 	})
-	x.ctx.Response.SetStatusCode(statusOK)
-	x.ctx.Response.Header.SetContentType("application/x-tar")
-	x.ctx.Response.Header.Set("Cache-Control", "no-store")
-	x.ctx.Response.SetBodyStream(struct {
+	c.ctx.Response.SetStatusCode(statusOK)
+	c.ctx.Response.Header.SetContentType("application/x-tar")
+	c.ctx.Response.Header.Set("Cache-Control", "no-store")
+	c.ctx.Response.SetBodyStream(struct {
 		io.Reader
 		io.Closer
 	}{bufio.NewReaderSize(r, 64<<10), r}, -1)
 	return nil
 }
 
-// setAside makes the copy, after what a crash left of others.
-func (s *Server) setAside(id string, jobs bool) (dir string, err error) {
-	fs, scratch := s.rooms.FS, s.rooms.Scratch
+// prepareBackup makes the copy, after what a crash left of others.
+func (s *Server) prepareBackup(id string, jobs bool) (dir string, err error) {
+	fs, scratch := s.deps.FS, s.deps.Scratch
 	if err := fs.MkdirAll(scratch, 0o700); err != nil {
 		return "", fmt.Errorf("scratch: %w", err)
 	}
@@ -72,9 +72,9 @@ func (s *Server) setAside(id string, jobs bool) (dir string, err error) {
 	}
 	dir = fs.PathJoin(scratch, backupPrefix+id)
 	if jobs {
-		err = s.rooms.Coordinator.Backup(s.ending, dir, s.rooms.Store.Checkpoint)
+		err = s.deps.Coordinator.Backup(s.stopCtx, dir, s.deps.Store.Checkpoint)
 	} else {
-		err = s.rooms.Store.Checkpoint(dir)
+		err = s.deps.Store.Checkpoint(dir)
 	}
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("backup: %w", err), fs.RemoveAll(dir))
@@ -85,14 +85,14 @@ func (s *Server) setAside(id string, jobs bool) (dir string, err error) {
 // writeBackup writes the files of a folder as an archive that ends with an entry of its own.
 func writeBackup(w io.Writer, fs vfs.FS, dir string) error {
 	t := tar.NewWriter(w)
-	if err := packFolder(t, fs, dir, ""); err != nil {
+	if err := tarFolder(t, fs, dir, ""); err != nil {
 		return err
 	}
 	return errors.Join(t.WriteHeader(&tar.Header{Name: backupEnd, Typeflag: tar.TypeReg, Mode: 0o600}), t.Close())
 }
 
-// packFolder packs what is below a folder, under names that begin with below. State is three levels deep at most.
-func packFolder(t *tar.Writer, fs vfs.FS, dir, below string) error {
+// tarFolder packs what is below a folder, under names that begin with below. State is three levels deep at most.
+func tarFolder(t *tar.Writer, fs vfs.FS, dir, prefix string) error {
 	names, err := fs.List(dir)
 	if err != nil {
 		return err
@@ -102,9 +102,9 @@ func packFolder(t *tar.Writer, fs vfs.FS, dir, below string) error {
 		info, err := fs.Stat(path)
 		switch {
 		case err == nil && info.IsDir():
-			err = packFolder(t, fs, path, below+name+"/")
+			err = tarFolder(t, fs, path, prefix+name+"/")
 		case err == nil:
-			err = packFile(t, fs, path, below+name)
+			err = tarFile(t, fs, path, prefix+name)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -113,7 +113,7 @@ func packFolder(t *tar.Writer, fs vfs.FS, dir, below string) error {
 	return nil
 }
 
-func packFile(t *tar.Writer, fs vfs.FS, path, name string) error {
+func tarFile(t *tar.Writer, fs vfs.FS, path, name string) error {
 	f, err := fs.Open(path)
 	if err != nil {
 		return err

@@ -4,9 +4,9 @@ import "probity/coordinator/fleet"
 
 // getCluster serves the nodes of the cluster, their identities and how they fare, as probity cluster shows them. A server
 // that was not told of a cluster has no nodes.
-func (x *exchange) getCluster() error {
-	if tell := x.srv.rooms.Operator.Cluster; tell != nil {
-		return x.sendAs(statusOK, tell())
+func (c *call) getCluster() error {
+	if report := c.srv.deps.Operator.Cluster; report != nil {
+		return c.sendJSON(statusOK, report())
 	}
-	return x.sendAs(statusOK, fleet.ClusterReport{Nodes: []fleet.NodeReport{}})
+	return c.sendJSON(statusOK, fleet.ClusterReport{Nodes: []fleet.NodeReport{}})
 }

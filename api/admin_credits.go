@@ -6,19 +6,19 @@ import (
 	"probity/store"
 )
 
-// maxNote bounds the words that an admin leaves with an act.
+// maxNote bounds the words that an admin leaves with an audit event.
 const maxNote = 200
 
-func (x *exchange) getCreditsOf() error {
-	u, err := x.userOfQuery()
+func (c *call) getCreditsOf() error {
+	u, err := c.userOfQuery()
 	if err != nil {
 		return err
 	}
-	return x.sendCredits(u.ID)
+	return c.sendCredits(u.ID)
 }
 
-func (x *exchange) grantCredits() error {
-	d, err := x.document()
+func (c *call) grantCredits() error {
+	d, err := c.document()
 	if err != nil {
 		return err
 	}
@@ -37,15 +37,15 @@ func (x *exchange) grantCredits() error {
 	if err != nil {
 		return err
 	}
-	u, err := x.userOf(d)
+	u, err := c.userOf(d)
 	if err != nil {
 		return err
 	}
-	c, err := x.srv.rooms.Store.GrantCredits(u.ID, store.Gift{ID: id, Credits: amount, By: x.by(), Note: note}, x.srv.now())
+	credits, err := c.srv.deps.Store.GrantCredits(u.ID, store.CreditGrant{ID: id, Credits: amount, By: c.actor(), Note: note}, c.srv.now())
 	if err != nil {
 		return err
 	}
-	return x.send(statusOK, creditsJSON(c))
+	return c.sendBytes(statusOK, creditsJSON(credits))
 }
 
 // entryJSON is a line of a ledger.
@@ -55,42 +55,42 @@ type entryJSON struct {
 	Credits  int64      `json:"credits"`
 	Amount   int64      `json:"amount"`
 	Cause    string     `json:"cause"`
-	At       stamp      `json:"at"`
+	At       timestamp  `json:"at"`
 	Balance  int64      `json:"balance"`
 	Reserved int64      `json:"reserved"`
 	Key      string     `json:"key_id,omitempty"` // of a single, where it came with one
 }
 
-func (x *exchange) getLedger() error {
-	u, err := x.userOfQuery()
+func (c *call) getLedger() error {
+	u, err := c.userOfQuery()
 	if err != nil {
 		return err
 	}
-	return x.sendLedger(u.ID)
+	return c.sendLedger(u.ID)
 }
 
 // sendLedger serves a page of an account's ledger, newest first.
-func (x *exchange) sendLedger(account string) error {
-	limit, err := x.queryNumber("limit", defaultPage, 1, maxPage)
+func (c *call) sendLedger(account string) error {
+	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	before, err := x.queryNumber("cursor", 0, 1, 1<<62)
+	before, err := c.queryNumber("cursor", 0, 1, 1<<62)
 	if err != nil {
 		return err
 	}
-	found, err := x.srv.rooms.Store.Ledger(account, uint64(before), int(limit))
+	found, err := c.srv.deps.Store.Ledger(account, uint64(before), int(limit))
 	if err != nil {
 		return err
 	}
 	entries, next := []entryJSON{}, ""
 	for _, e := range found {
 		cause, key := e.CutKey()
-		entries = append(entries, entryJSON{e.Number, e.Kind, e.Credits, e.Amount, cause, stamp(e.At), e.Balance, e.Reserved, key})
+		entries = append(entries, entryJSON{e.Number, e.Kind, e.Credits, e.Amount, cause, timestamp(e.At), e.Balance, e.Reserved, key})
 		next = strconv.FormatUint(e.Number, 10)
 	}
 	if len(found) < int(limit) || next == "1" {
 		next = ""
 	}
-	return x.sendAs(statusOK, map[string]any{"entries": entries, "next_cursor": textOrNil(next)})
+	return c.sendJSON(statusOK, map[string]any{"entries": entries, "next_cursor": textOrNil(next)})
 }

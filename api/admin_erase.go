@@ -10,68 +10,68 @@ import (
 	"probity/store"
 )
 
-// Receipt is what became of a wish to be forgotten. It names the address by its hash only.
+// Receipt is what became of an erasure. It names the address by its hash only.
 type Receipt struct {
-	ID      string        `json:"erasure_id"`
-	Hash    string        `json:"address_sha256"` // of the address in normalized form
-	Status  string        `json:"status"`         // open or done
-	Asked   stamp         `json:"asked_at"`
-	Done    *stamp        `json:"done_at"`
-	Jobs    int64         `json:"jobs"` // whose list or results named it
-	Rows    int64         `json:"rows"` // of these jobs, whose e-mail cell it was
-	Cached  int64         `json:"cached"`
-	Answers int64         `json:"answers"` // of the cached, those kept for an Idempotency-Key
-	Caches  []erasedCache `json:"caches"`
-	AgesOut []agesOut     `json:"ages_out"`
-	Problem *string       `json:"problem"`
+	ID        string         `json:"erasure_id"`
+	Hash      string         `json:"address_sha256"` // of the address in normalized form
+	Status    string         `json:"status"`         // open or done
+	Requested timestamp      `json:"asked_at"`
+	Done      *timestamp     `json:"done_at"`
+	Jobs      int64          `json:"jobs"` // whose list or results named it
+	Rows      int64          `json:"rows"` // of these jobs, whose e-mail cell it was
+	Cached    int64          `json:"cached"`
+	Answers   int64          `json:"answers"` // of the cached, those kept for an Idempotency-Key
+	Caches    []erasedCache  `json:"caches"`
+	Expiring  []expiringCopy `json:"ages_out"`
+	Problem   *string        `json:"problem"`
 }
 
 // erasedCache is the cache of a node that was reached.
 type erasedCache struct {
-	Node     string `json:"node"`
-	Verdicts int64  `json:"verdicts"`
-	Done     stamp  `json:"done_at"`
+	Node     string    `json:"node"`
+	Verdicts int64     `json:"verdicts"`
+	Done     timestamp `json:"done_at"`
 }
 
-// agesOut is what was not reached, and when it goes by itself.
-type agesOut struct {
-	What  string `json:"what"`
-	Until *stamp `json:"until"` // nil while that cannot be told: a job that is not finished
+// expiringCopy is what was not reached, and when it goes by itself.
+type expiringCopy struct {
+	What  string     `json:"what"`
+	Until *timestamp `json:"until"` // nil while that cannot be told: a job that is not finished
 }
 
-// ShowReceipt makes the receipt of an erasure; expires tells when the files of a job go, zero for a time that is not known.
-func ShowReceipt(e store.Erasure, expires func(job string) time.Time) Receipt {
-	r := Receipt{ID: e.ID, Hash: e.Hash, Status: "done", Asked: stamp(e.Asked), Done: stampOf(e.Done), Jobs: e.JobCount, Rows: e.Rows,
-		Cached: e.Answers, Answers: e.Answers, Caches: []erasedCache{}, AgesOut: []agesOut{}, Problem: textOrNil(e.Fault)}
+// NewReceipt makes the receipt of an erasure; expires tells when the files of a job go, zero for a time that is not known.
+func NewReceipt(e store.Erasure, expires func(job string) time.Time) Receipt {
+	r := Receipt{ID: e.ID, Hash: e.Hash, Status: "done", Requested: timestamp(e.Requested), Done: timestampOrNil(e.Done), Jobs: e.JobCount, Rows: e.Rows,
+		Cached: e.Answers, Answers: e.Answers, Caches: []erasedCache{}, Expiring: []expiringCopy{}, Problem: textOrNil(e.Fault)}
 	if e.Open() {
 		r.Status = "open"
 	}
 	for _, c := range e.Caches {
 		if c.Done.IsZero() {
-			r.AgesOut = append(r.AgesOut, agesOut{"the cache of " + c.Node, stampOf(c.Until)})
+			r.Expiring = append(r.Expiring, expiringCopy{"the cache of " + c.Node, timestampOrNil(c.Until)})
 			continue
 		}
 		r.Cached += c.Verdicts
-		r.Caches = append(r.Caches, erasedCache{c.Node, c.Verdicts, stamp(c.Done)})
+		r.Caches = append(r.Caches, erasedCache{c.Node, c.Verdicts, timestamp(c.Done)})
 	}
 	for _, job := range e.JobsLeft {
-		r.AgesOut = append(r.AgesOut, agesOut{"job " + job, stampOf(expires(job))})
+		r.Expiring = append(r.Expiring, expiringCopy{"job " + job, timestampOrNil(expires(job))})
 	}
 	return r
 }
 
-// receipt is ShowReceipt with the jobs of this server.
+// receipt is NewReceipt with the jobs of this server.
 func (s *Server) receipt(e store.Erasure) Receipt {
-	return ShowReceipt(e, s.rooms.Coordinator.ExpiresAt)
+	return NewReceipt(e, s.deps.Coordinator.ExpiresAt)
 }
 
 // erase forgets an address. What cannot be reached now is tried again, and the receipt says so.
-func (x *exchange) erase() error {
-	d, err := x.document()
+func (c *call) erase() error {
+	d, err := c.document()
 	if err != nil {
 		return err
 	}
-	text, err := d.needText("address")
+	text, err := d.requiredText("address")
 	if err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ func (x *exchange) erase() error {
 	if err != nil {
 		return refuse(unacceptable, "address must be an e-mail address.")
 	}
-	ctx, stop := x.whileConnected() // the wish outlives it
-	e, err := x.srv.rooms.Eraser.Erase(ctx, a, x.by(), x.srv.now())
+	ctx, stop := c.clientContext() // the erasure outlives it
+	e, err := c.srv.deps.Eraser.Erase(ctx, a, c.actor(), c.srv.now())
 	stop()
 	if errors.Is(err, store.ErrErasuresFull) {
 		return refuse(unavailable, "Too many erasures wait for nodes that are away: bring the nodes back, and ask again.")
@@ -92,27 +92,27 @@ func (x *exchange) erase() error {
 	if e.Open() {
 		status = statusAccepted
 	}
-	return x.sendAs(status, x.srv.receipt(e))
+	return c.sendJSON(status, c.srv.receipt(e))
 }
 
-func (x *exchange) getErasure() error {
-	e, err := x.srv.rooms.Store.Erasure(x.param)
+func (c *call) getErasure() error {
+	e, err := c.srv.deps.Store.Erasure(c.param)
 	if errors.Is(err, store.ErrNotFound) {
 		return refuse(notFound, "There is no erasure of this id: look at the list, GET /v1/admin/erasures.")
 	}
 	if err != nil {
 		return err
 	}
-	return x.sendAs(statusOK, x.srv.receipt(e))
+	return c.sendJSON(statusOK, c.srv.receipt(e))
 }
 
 // listErasures serves receipts, newest first.
-func (x *exchange) listErasures() error {
-	limit, err := x.queryNumber("limit", defaultPage, 1, maxPage)
+func (c *call) listErasures() error {
+	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	list, err := x.srv.rooms.Store.Erasures(x.query("cursor"), int(limit))
+	list, err := c.srv.deps.Store.Erasures(c.query("cursor"), int(limit))
 	if errors.Is(err, store.ErrBadCursor) {
 		return refuse(unacceptable, "cursor must be the next_cursor of the page before.")
 	}
@@ -121,17 +121,17 @@ func (x *exchange) listErasures() error {
 	}
 	receipts := make([]Receipt, len(list))
 	for i, e := range list {
-		receipts[i] = x.srv.receipt(e)
+		receipts[i] = c.srv.receipt(e)
 	}
 	next := ""
 	if len(list) == int(limit) {
 		next = list[limit-1].ID
 	}
-	return x.sendAs(statusOK, map[string]any{"erasures": receipts, "next_cursor": textOrNil(next)})
+	return c.sendJSON(statusOK, map[string]any{"erasures": receipts, "next_cursor": textOrNil(next)})
 }
 
-// IsAbout tells whether a kept answer to a verification is about an address, given in folded form.
-func IsAbout(answer []byte, folded string) bool {
+// IsAnswerAbout tells whether a kept answer to a verification is about an address, given in folded form.
+func IsAnswerAbout(answer []byte, folded string) bool {
 	var a struct {
 		Email   string `json:"email"`
 		Details struct {
@@ -148,7 +148,7 @@ func IsAbout(answer []byte, folded string) bool {
 	})
 }
 
-func (a agesOut) String() string {
+func (a expiringCopy) String() string {
 	if a.Until == nil {
 		return a.What
 	}

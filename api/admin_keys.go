@@ -9,100 +9,100 @@ import (
 
 // keyJSON is an API key as admins see it; the secret is there once, when it is made.
 type keyJSON struct {
-	ID       string `json:"id"`
-	User     string `json:"user"`
-	Name     string `json:"name"`
-	Test     bool   `json:"test"`
-	Last4    string `json:"last4"`
-	Created  stamp  `json:"created_at"`
-	LastUsed *stamp `json:"last_used_at"`
+	ID       string     `json:"id"`
+	User     string     `json:"user"`
+	Name     string     `json:"name"`
+	Test     bool       `json:"test"`
+	Last4    string     `json:"last4"`
+	Created  timestamp  `json:"created_at"`
+	LastUsed *timestamp `json:"last_used_at"`
 
 	Scopes   store.Scopes   `json:"scopes"`
-	Expires  *stamp         `json:"expires_at"`
+	Expires  *timestamp     `json:"expires_at"`
 	Networks []netip.Prefix `json:"networks"`
 
 	Secret string `json:"key,omitempty"`
 }
 
-func (x *exchange) showKey(k store.APIKey, secret string) keyJSON {
+func (c *call) showKey(k store.APIKey, secret string) keyJSON {
 	owner := k.Account
-	if u, err := x.srv.rooms.Store.User(k.Account); err == nil {
+	if u, err := c.srv.deps.Store.User(k.Account); err == nil {
 		owner = u.Email
 	}
 	if k.Networks == nil {
 		k.Networks = []netip.Prefix{} // a list in JSON, not null
 	}
-	return keyJSON{k.ID, owner, k.Name, k.Test, k.Last4, stamp(k.Created), stampOf(k.LastUsed), k.Scopes, stampOf(k.Expires), k.Networks, secret}
+	return keyJSON{k.ID, owner, k.Name, k.Test, k.Last4, timestamp(k.Created), timestampOrNil(k.LastUsed), k.Scopes, timestampOrNil(k.Expires), k.Networks, secret}
 }
 
-func (x *exchange) listKeys() error {
+func (c *call) listKeys() error {
 	account := ""
-	if name := x.query("user"); name != "" {
-		u, err := x.user(name)
+	if name := c.query("user"); name != "" {
+		u, err := c.user(name)
 		if err != nil {
 			return err
 		}
 		account = u.ID
 	}
-	return x.sendKeys(account)
+	return c.sendKeys(account)
 }
 
-func (x *exchange) listOwnKeys() error { return x.sendKeys(x.who.User.ID) }
+func (c *call) listOwnKeys() error { return c.sendKeys(c.identity.User.ID) }
 
 // sendKeys lists the keys of an account, or of all.
-func (x *exchange) sendKeys(account string) error {
-	found, err := x.srv.rooms.Store.Keys(account)
+func (c *call) sendKeys(account string) error {
+	found, err := c.srv.deps.Store.Keys(account)
 	if err != nil {
 		return err
 	}
 	keys := []keyJSON{}
 	for _, k := range found {
-		keys = append(keys, x.showKey(k, ""))
+		keys = append(keys, c.showKey(k, ""))
 	}
-	return x.sendAs(statusOK, map[string]any{"keys": keys})
+	return c.sendJSON(statusOK, map[string]any{"keys": keys})
 }
 
-func (x *exchange) createKey() error {
-	d, err := x.documentOf("user", "name", "test", "scopes", "expires_at", "networks")
+func (c *call) createKey() error {
+	d, err := c.strictDocument("user", "name", "test", "scopes", "expires_at", "networks")
 	if err != nil {
 		return err
 	}
-	u, err := x.userOf(d)
+	u, err := c.userOf(d)
 	if err != nil {
 		return err
 	}
-	return x.makeKey(d, u.ID)
+	return c.makeKey(d, u.ID)
 }
 
-func (x *exchange) createOwnKey() error {
-	d, err := x.documentOf("name", "test", "scopes", "expires_at", "networks")
+func (c *call) createOwnKey() error {
+	d, err := c.strictDocument("name", "test", "scopes", "expires_at", "networks")
 	if err != nil {
 		return err
 	}
-	return x.makeKey(d, x.who.User.ID)
+	return c.makeKey(d, c.identity.User.ID)
 }
 
 // makeKey makes an account the key that a body describes, and shows it this once.
-func (x *exchange) makeKey(d *document, account string) error {
+func (c *call) makeKey(d *document, account string) error {
 	n, err := readNewKey(d)
 	if err != nil {
 		return err
 	}
-	secret, k, err := x.srv.rooms.Store.CreateKey(account, n, x.by(), x.srv.now())
+	secret, k, err := c.srv.deps.Store.CreateKey(account, n, c.actor(), c.srv.now())
 	if err != nil {
 		return err
 	}
-	return x.sendAs(statusCreated, x.showKey(k, secret))
+	return c.sendJSON(statusCreated, c.showKey(k, secret))
 }
 
 func readNewKey(d *document) (n store.NewKey, err error) {
-	if n.Name, err = d.needText("name"); err != nil {
+	if n.Name, err = d.requiredText("name"); err != nil {
 		return n, err
 	}
-	if n.Test, err = d.flag("test", false); err != nil {
+	if n.Test, err = d.boolean("test", false); err != nil {
 		return n, err
 	}
-	scopes, err := d.texts("scopes")
+	scopes, err := d.textList("scopes")
 	if err != nil {
 		return n, err
 	}
@@ -118,7 +118,7 @@ func readNewKey(d *document) (n store.NewKey, err error) {
 			return n, refuse(unacceptable, "expires_at must be a time such as 2027-01-31T12:00:00Z.")
 		}
 	}
-	networks, err := d.texts("networks")
+	networks, err := d.textList("networks")
 	if err != nil {
 		return n, err
 	}
@@ -127,22 +127,22 @@ func readNewKey(d *document) (n store.NewKey, err error) {
 }
 
 // userOf is the account that the body's member user names.
-func (x *exchange) userOf(d *document) (store.User, error) {
-	name, err := d.needText("user")
+func (c *call) userOf(d *document) (store.User, error) {
+	name, err := d.requiredText("user")
 	if err != nil {
 		return store.User{}, err
 	}
-	return x.user(name)
+	return c.user(name)
 }
 
-func (x *exchange) revokeKey() error    { return x.dropKey("") }
-func (x *exchange) revokeOwnKey() error { return x.dropKey(x.who.User.ID) }
+func (c *call) revokeKey() error    { return c.dropKey("") }
+func (c *call) revokeOwnKey() error { return c.dropKey(c.identity.User.ID) }
 
 // dropKey revokes the key of the path, of one account or of any.
-func (x *exchange) dropKey(account string) error {
-	if err := x.srv.rooms.Store.RevokeKey(account, x.param, x.by(), x.srv.now()); err != nil {
+func (c *call) dropKey(account string) error {
+	if err := c.srv.deps.Store.RevokeKey(account, c.param, c.actor(), c.srv.now()); err != nil {
 		return err
 	}
-	x.ctx.Response.SetStatusCode(statusNoContent)
+	c.ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }

@@ -7,49 +7,49 @@ import (
 	"probity/store"
 )
 
-// suppressionJSON is a wish never to be probed.
+// suppressionJSON is a suppression: never to be probed.
 type suppressionJSON struct {
-	Kind  store.StopKind `json:"kind"`
-	Name  string         `json:"name"`
-	Note  string         `json:"note"`
-	By    string         `json:"by"`
-	Since stamp          `json:"since"`
+	Kind  store.SuppressionKind `json:"kind"`
+	Name  string                `json:"name"`
+	Note  string                `json:"note"`
+	By    string                `json:"by"`
+	Since timestamp             `json:"since"`
 }
 
 func showSuppression(s store.Suppression) suppressionJSON {
-	return suppressionJSON{s.Kind, s.Name, s.Note, s.By, stamp(s.Since)}
+	return suppressionJSON{s.Kind, s.Name, s.Note, s.By, timestamp(s.Since)}
 }
 
-func (x *exchange) listSuppressions() error {
-	found, err := x.srv.rooms.Store.Suppressions()
+func (c *call) listSuppressions() error {
+	found, err := c.srv.deps.Store.Suppressions()
 	if err != nil {
 		return err
 	}
-	wishes := []suppressionJSON{}
+	suppressions := []suppressionJSON{}
 	for _, s := range found {
-		wishes = append(wishes, showSuppression(s))
+		suppressions = append(suppressions, showSuppression(s))
 	}
-	return x.sendAs(statusOK, map[string]any{"suppressions": wishes})
+	return c.sendJSON(statusOK, map[string]any{"suppressions": suppressions})
 }
 
-// Wish reads what is to be suppressed, in the form that the engine compares. An empty kind is an address when the name
+// ParseSuppression reads what is to be suppressed, in the form that the engine compares. An empty kind is an address when the name
 // has an @, else a domain. Its error says what to change.
-func Wish(kind, name string) (store.Suppression, error) {
-	s := store.Suppression{Kind: store.StopKind(kind)}
+func ParseSuppression(kind, name string) (store.Suppression, error) {
+	s := store.Suppression{Kind: store.SuppressionKind(kind)}
 	if kind == "" {
-		s.Kind = store.StopDomain
+		s.Kind = store.SuppressionDomain
 		if strings.Contains(name, "@") {
-			s.Kind = store.StopAddress
+			s.Kind = store.SuppressionAddress
 		}
 	}
 	switch s.Kind {
-	case store.StopAddress:
+	case store.SuppressionAddress:
 		a, err := engine.ParseTrimmed(name)
 		if err != nil {
 			return s, refuse(unacceptable, "name must be an e-mail address for kind address.")
 		}
 		s.Name = a.Folded()
-	case store.StopDomain, store.StopMX:
+	case store.SuppressionDomain, store.SuppressionMX:
 		domain, err := engine.ParseDomain(strings.TrimSuffix(engine.Trim(name), "."))
 		if err != nil {
 			return s, refuse(unacceptable, "name must be a domain name for kind %s.", s.Kind)
@@ -61,12 +61,12 @@ func Wish(kind, name string) (store.Suppression, error) {
 	return s, nil
 }
 
-func (x *exchange) suppress() error {
-	d, err := x.document()
+func (c *call) suppress() error {
+	d, err := c.document()
 	if err != nil {
 		return err
 	}
-	name, err := d.needText("name")
+	name, err := d.requiredText("name")
 	if err != nil {
 		return err
 	}
@@ -74,28 +74,28 @@ func (x *exchange) suppress() error {
 	if err != nil {
 		return err
 	}
-	s, err := Wish(kind, name)
+	s, err := ParseSuppression(kind, name)
 	if err != nil {
 		return err
 	}
 	if s.Note, err = d.shortText("note", maxNote); err != nil {
 		return err
 	}
-	s.By, s.Since = x.by(), x.srv.now().UTC()
-	if err := x.srv.rooms.Store.Suppress([]store.Suppression{s}, x.srv.now()); err != nil {
+	s.By, s.Since = c.actor(), c.srv.now().UTC()
+	if err := c.srv.deps.Store.Suppress([]store.Suppression{s}, c.srv.now()); err != nil {
 		return err
 	}
-	return x.sendAs(statusCreated, showSuppression(s))
+	return c.sendJSON(statusCreated, showSuppression(s))
 }
 
-func (x *exchange) unsuppress() error {
-	s, err := Wish(x.query("kind"), x.query("name"))
+func (c *call) unsuppress() error {
+	s, err := ParseSuppression(c.query("kind"), c.query("name"))
 	if err != nil {
 		return err
 	}
-	if err := x.srv.rooms.Store.Unsuppress(s.Kind, s.Name, x.by(), x.srv.now()); err != nil {
+	if err := c.srv.deps.Store.Unsuppress(s.Kind, s.Name, c.actor(), c.srv.now()); err != nil {
 		return err
 	}
-	x.ctx.Response.SetStatusCode(statusNoContent)
+	c.ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }

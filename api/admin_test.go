@@ -25,7 +25,7 @@ import (
 )
 
 func TestAdminUsers(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	made := w.post("/v1/admin/users", w.adminKey, `{"email":"bo@probity.test","credits":50,"limits":{"single_per_minute":7}}`)
 	require.Equal(t, 201, made.status, "%s", made.body)
 	bo := made.json(t)
@@ -57,7 +57,7 @@ func TestAdminUsers(t *testing.T) {
 }
 
 func TestAdminKeys(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	made := w.post("/v1/admin/keys", w.adminKey, `{"user":"ann@probity.test","name":"t","test":true}`)
 	require.Equal(t, 201, made.status)
 	key := made.json(t)
@@ -74,17 +74,17 @@ func TestAdminKeys(t *testing.T) {
 }
 
 func TestAdminCredits(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	grant := func(body string) reply { return w.post("/v1/admin/credits", w.adminKey, body) }
-	require.EqualValues(t, creditsAtFirst+10, grant(`{"user":"ann@probity.test","amount":10,"note":"order 1","grant_id":"g1"}`).json(t)["balance"])
-	require.EqualValues(t, creditsAtFirst+10, grant(`{"user":"ann@probity.test","amount":10,"note":"order 1","grant_id":"g1"}`).json(t)["balance"])
+	require.EqualValues(t, initialCredits+10, grant(`{"user":"ann@probity.test","amount":10,"note":"order 1","grant_id":"g1"}`).json(t)["balance"])
+	require.EqualValues(t, initialCredits+10, grant(`{"user":"ann@probity.test","amount":10,"note":"order 1","grant_id":"g1"}`).json(t)["balance"])
 	require.Equal(t, 409, grant(`{"user":"ann@probity.test","amount":11,"grant_id":"g1"}`).status)
-	require.EqualValues(t, creditsAtFirst, grant(`{"user":"` + w.user.ID + `","amount":-10}`).json(t)["balance"])
+	require.EqualValues(t, initialCredits, grant(`{"user":"` + w.user.ID + `","amount":-10}`).json(t)["balance"])
 	require.Equal(t, 402, grant(`{"user":"ann@probity.test","amount":-100000}`).status)
 	for _, body := range []string{`{"user":"ann@probity.test"}`, `{"amount":1}`, `{"user":"ann@probity.test","amount":1.5}`, `{"user":"ann@probity.test","amount":"1"}`} {
 		require.Equal(t, 422, grant(body).status, body)
 	}
-	require.EqualValues(t, creditsAtFirst, w.get(query("/v1/admin/credits", "user", "ann@probity.test"), w.adminKey).json(t)["balance"])
+	require.EqualValues(t, initialCredits, w.get(query("/v1/admin/credits", "user", "ann@probity.test"), w.adminKey).json(t)["balance"])
 	require.Equal(t, 422, w.get("/v1/admin/credits", w.adminKey).status)
 
 	w.single(`{"email":"ann@shop.test"}`)
@@ -108,7 +108,7 @@ func TestAdminCredits(t *testing.T) {
 }
 
 func TestAdminSuppressions(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	r := w.post("/v1/admin/suppressions", w.adminKey, `{"name":"Example.ORG.","note":"asked"}`)
 	require.Equal(t, 201, r.status, "%s", r.body)
 	require.Equal(t, []any{"domain", "example.org"}, []any{r.json(t)["kind"], r.json(t)["name"]})
@@ -126,16 +126,16 @@ func TestAdminSuppressions(t *testing.T) {
 	erased := w.post("/v1/admin/erase", w.adminKey, `{"address":"ann@shop.test"}`)
 	require.Equal(t, 200, erased.status, "%s", erased.body)
 	require.Equal(t, 422, w.post("/v1/admin/erase", w.adminKey, `{"address":"ann"}`).status)
-	acts, err := w.store.Acts("", 100)
+	events, err := w.store.AuditEvents("", 100)
 	require.NoError(t, err)
-	b, err := json.Marshal(acts)
+	b, err := json.Marshal(events)
 	require.NoError(t, err)
 	require.NotContains(t, string(b), "ann@shop.test")
 }
 
 // TestAdminBackup restores what it was sent.
 func TestAdminBackup(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	require.NoError(t, w.fs.MkdirAll("data/scratch/backup-left-by-a-crash", 0o700))
 	r := w.do(request{method: "POST", path: "/v1/admin/backup", key: w.adminKey})
 	require.Equal(t, 200, r.status, "%s", r.body)
@@ -164,20 +164,20 @@ func TestAdminBackup(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, w.store.Users(), restored.Users())
 	require.NoError(t, restored.Close())
-	require.Eventually(t, func() bool { return !w.server.backing.Load() }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !w.server.backupRunning.Load() }, 10*time.Second, time.Millisecond)
 	left, err := w.fs.List("data/scratch")
 	require.NoError(t, err)
 	require.Empty(t, left)
 
-	w.server.backing.Store(true)
+	w.server.backupRunning.Store(true)
 	r = w.do(request{method: "POST", path: "/v1/admin/backup", key: w.adminKey})
 	require.Equal(t, 503, r.status)
 	require.NotEmpty(t, r.header.Get("Retry-After"))
-	w.server.backing.Store(false)
+	w.server.backupRunning.Store(false)
 }
 
 func TestAdminNeedsAnAdmin(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	test, _, err := w.store.CreateKey(w.admin.ID, store.NewKey{Name: "t", Test: true}, "test", w.server.now())
 	require.NoError(t, err)
 	for _, r := range w.server.adminRoutes() {
@@ -191,8 +191,8 @@ func TestAdminNeedsAnAdmin(t *testing.T) {
 }
 
 // What is secret, and whose address was verified, is in no answer's detail and in no log line above debug level.
-func TestNothingLeaks(t *testing.T) {
-	w := newWorld(t, nil)
+func TestSecretsAreNotInDetailsOrLogs(t *testing.T) {
+	w := newTestServer(t, nil)
 	secrets := []string{w.key, w.adminKey, w.testKey, "hunter2hunter2", "whisper@shop.test"}
 	details := []reply{
 		w.do(request{method: "GET", path: "/v1/credits", header: map[string]string{"Authorization": "Basic " + w.key}}),
@@ -225,21 +225,21 @@ func TestNothingLeaks(t *testing.T) {
 		}
 	}
 	require.Contains(t, w.log.String(), "level=ERROR", "a failure of ours is logged")
-	gathered, err := w.registry.Gather()
+	families, err := w.registry.Gather()
 	require.NoError(t, err)
 	for _, s := range secrets {
-		require.NotContains(t, fmt.Sprint(gathered), s)
+		require.NotContains(t, fmt.Sprint(families), s)
 	}
 }
 
-func TestBackstage(t *testing.T) {
-	w := newWorld(t, nil)
+func TestAdminListener(t *testing.T) {
+	w := newTestServer(t, nil)
 	w.single(`{"email":"ann@shop.test"}`)
 	broken := prometheus.NewDesc("probity_broken", "It cannot be told.", nil, nil)
 	w.registry.MustRegister(prometheus.CollectorFunc(func(to chan<- prometheus.Metric) { to <- prometheus.NewInvalidMetric(broken, io.ErrUnexpectedEOF) }))
 	ready := fmt.Errorf("no prober")
-	w.server.rooms.Ready = func() error { return ready }
-	srv := httptest.NewServer(Backstage{Metrics: w.registry, Config: func() any { return map[string]string{"listen": "x"} },
+	w.server.deps.Ready = func() error { return ready }
+	srv := httptest.NewServer(AdminListener{Metrics: w.registry, Config: func() any { return map[string]string{"listen": "x"} },
 		Probes: http.NotFoundHandler(), Server: w.server}.Handler())
 	defer srv.Close()
 	get := func(path string) (int, string) {
@@ -264,8 +264,8 @@ func TestBackstage(t *testing.T) {
 	require.Equal(t, 200, w.get("/readyz", "").status)
 }
 
-func TestPages(t *testing.T) {
-	w := newWorld(t, nil)
+func TestStaticPages(t *testing.T) {
+	w := newTestServer(t, nil)
 	widget := w.get("/widget.js", "")
 	require.Equal(t, 200, widget.status)
 	require.Contains(t, widget.header.Get("Content-Type"), "text/javascript")
@@ -278,7 +278,7 @@ func TestPages(t *testing.T) {
 	require.Contains(t, docs.header.Get("Content-Security-Policy"), "default-src 'none'")
 	require.NotContains(t, string(docs.body), "src=\"http", "nothing is loaded from elsewhere")
 	requirePublished(t, w.get("/openapi.json", ""), string(docs.body))
-	hidden := newWorld(t, func(c *Config) { c.HideDocs = true })
+	hidden := newTestServer(t, func(c *Config) { c.HideDocs = true })
 	require.Equal(t, 404, hidden.get("/docs", "").status)
 	require.Equal(t, 404, hidden.get("/openapi.json", "").status)
 }
@@ -306,28 +306,28 @@ func requirePublished(t *testing.T, r reply, docs string) {
 }
 
 func TestReasonsAndOrigins(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.CallbackFrom = []string{"203.0.113.7"} })
+	w := newTestServer(t, func(c *Config) { c.CallbackFrom = []string{"203.0.113.7"} })
 	reasons := w.get("/v1/reasons", "").json(t)["reasons"].([]any)
 	require.Len(t, reasons, 31)
-	require.Equal(t, map[string]any{"reason": nil, "status": "VALID", "score": 98.0, "score_min": 90.0, "score_max": 100.0, "meaning": meanings[0]}, reasons[0])
+	require.Equal(t, map[string]any{"reason": nil, "status": "VALID", "score": 98.0, "score_min": 90.0, "score_max": 100.0, "meaning": reasonMeanings[0]}, reasons[0])
 	require.Equal(t, []any{"203.0.113.7"}, w.get("/v1/callback-origins", "").json(t)["origins"])
-	require.Equal(t, map[string]any{"balance": float64(creditsAtFirst), "reserved": 0.0}, w.get("/v1/credits", w.key).json(t))
+	require.Equal(t, map[string]any{"balance": float64(initialCredits), "reserved": 0.0}, w.get("/v1/credits", w.key).json(t))
 }
 
 func TestDraining(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	w.server.Drain()
 	r := w.single(`{"email":"ann@shop.test"}`)
 	require.Equal(t, 503, r.status)
 	require.NotEmpty(t, r.header.Get("Retry-After"))
 	require.Equal(t, 503, w.get("/readyz", "").status)
 	require.Equal(t, 200, w.get("/healthz", "").status)
-	require.Equal(t, store.Credits{Balance: creditsAtFirst}, w.credits())
+	require.Equal(t, store.Credits{Balance: initialCredits}, w.credits())
 }
 
 // What is under way when the server is told to go is finished; a look that waits for a change is answered at once.
 func TestShutdown(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	release := w.prober.holdAnswers()
 	defer release()
 	id := w.upload(w.key, nil, part{"file", "l.csv", smallList}).json(t)["job_id"].(string)
@@ -342,7 +342,7 @@ func TestShutdown(t *testing.T) {
 		i := slices.IndexFunc(keys, func(one store.APIKey) bool { return one.ID == k.ID })
 		return !keys[i].LastUsed.IsZero() && w.store.Held(w.user.ID) > 0
 	}, 5*time.Second, time.Millisecond)
-	w.hangUp()
+	w.shutdown()
 	require.Equal(t, 200, (<-look).status)
 	release()
 	require.Equal(t, 200, (<-single).status)

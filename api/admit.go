@@ -11,79 +11,79 @@ import (
 
 // admit decides about a request by all that can be known without its body. A request to a limited path counts from here
 // on, whatever its answer.
-func (x *exchange) admit() error {
-	err := checkFraming(&x.ctx.Request.Header)
+func (c *call) admit() error {
+	err := checkFraming(&c.ctx.Request.Header)
 	if err != nil {
 		return err
 	}
-	method, path := x.ctx.Method(), x.ctx.Request.URI().PathOriginal()
-	if x.route = x.srv.findFixed(method, path); x.route == nil {
-		if x.route, x.param, err = x.srv.find(string(method), string(path)); err != nil {
+	method, path := c.ctx.Method(), c.ctx.Request.URI().PathOriginal()
+	if c.route = c.srv.findStatic(method, path); c.route == nil {
+		if c.route, c.param, err = c.srv.findRoute(string(method), string(path)); err != nil {
 			return err
 		}
 	}
-	if x.srv.draining.Load() && !x.route.always {
+	if c.srv.draining.Load() && !c.route.whileDraining {
 		return busy("The server is shutting down")
 	}
-	if x.route.cross {
-		if err := x.admitOrigin(); err != nil {
+	if c.route.crossOrigin {
+		if err := c.admitOrigin(); err != nil {
 			return err
 		}
 	}
-	if err := x.authorize(); err != nil {
+	if err := c.authorize(); err != nil {
 		return err
 	}
-	if err := x.count(); err != nil {
+	if err := c.applyRateLimit(); err != nil {
 		return err
 	}
-	return x.checkPayload()
+	return c.checkPayload()
 }
 
 // authorize finds out who asks.
-func (x *exchange) authorize() error {
-	if x.route.access == anyone {
+func (c *call) authorize() error {
+	if c.route.access == anyone {
 		return nil
 	}
-	if x.route.access == keyOrSig && x.isSigned() {
-		return x.checkSignature()
+	if c.route.access == keyOrSignature && c.isSigned() {
+		return c.checkSignature()
 	}
 	var err error
-	if keys := x.ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization); x.route.access.bySession() || (len(keys) == 0 && x.sessionToken() != "") {
-		err = x.enter()
+	if keys := c.ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization); c.route.access.bySession() || (len(keys) == 0 && c.sessionToken() != "") {
+		err = c.authorizeSession()
 	} else {
-		err = x.unlock(keys)
+		err = c.authorizeKey(keys)
 	}
 	if err != nil {
 		return err
 	}
-	if err := x.refuseCustomer(); err != nil {
+	if err := c.requireAdmin(); err != nil {
 		return err
 	}
-	return x.holdKey()
+	return c.checkKeyRestrictions()
 }
 
-// unlock lets the bearer of a key in.
-func (x *exchange) unlock(headers [][]byte) error {
+// authorizeKey lets the bearer of a key in.
+func (c *call) authorizeKey(headers [][]byte) error {
 	secret, err := bearer(headers)
 	if err != nil {
 		return err
 	}
-	if x.who, err = x.srv.rooms.Store.Authenticate(secret, x.at); err != nil {
+	if c.identity, err = c.srv.deps.Store.Authenticate(secret, c.clockTime); err != nil {
 		return noKey()
 	}
 	return nil
 }
 
-// holdKey holds a key to its scopes and networks; a session has neither.
-func (x *exchange) holdKey() error {
-	if x.visit != nil {
+// checkKeyRestrictions holds a key to its scopes and networks; a session has neither.
+func (c *call) checkKeyRestrictions() error {
+	if c.session != nil {
 		return nil
 	}
-	if !x.who.MayUse(x.route.scopes) {
-		return refuse(forbidden, "This key may not do this: use one with the scope %s.", strings.Join(x.route.scopes.Names(), " or "))
+	if !c.identity.MayUse(c.route.scopes) {
+		return refuse(forbidden, "This key may not do this: use one with the scope %s.", strings.Join(c.route.scopes.Names(), " or "))
 	}
-	if x.who.Networks != nil && !x.who.MayComeFrom(x.client()) {
-		return refuse(forbidden, "This key may not be used from %s: use it from one of its networks, or make one for yours.", x.client())
+	if c.identity.Networks != nil && !c.identity.MayComeFrom(c.clientIP()) {
+		return refuse(forbidden, "This key may not be used from %s: use it from one of its networks, or make one for yours.", c.clientIP())
 	}
 	return nil
 }
@@ -101,22 +101,22 @@ func bearer(headers [][]byte) (string, error) {
 	return token, nil
 }
 
-// count holds the request to its limit.
-func (x *exchange) count() error {
+// applyRateLimit holds the request to its limit.
+func (c *call) applyRateLimit() error {
 	var d store.Decision
 	var err error
-	switch x.route.counted {
-	case asSingle:
-		d = x.srv.rooms.Store.AllowSingle(x.who.User.ID, x.at)
-	case asBulk:
-		d, err = x.srv.rooms.Store.AllowBulk(x.who.User.ID, x.srv.now())
+	switch c.route.rateLimit {
+	case singleLimit:
+		d = c.srv.deps.Store.AllowSingle(c.identity.User.ID, c.clockTime)
+	case bulkLimit:
+		d, err = c.srv.deps.Store.AllowBulk(c.identity.User.ID, c.srv.now())
 	default:
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	x.allowed, x.limit = d, &x.allowed
+	c.decision, c.limit = d, &c.decision
 	if !d.OK {
 		return overLimit(d)
 	}
@@ -124,22 +124,22 @@ func (x *exchange) count() error {
 }
 
 // checkPayload refuses a body by its header.
-func (x *exchange) checkPayload() error {
-	h := &x.ctx.Request.Header
-	if x.route.payload == noPayload {
+func (c *call) checkPayload() error {
+	h := &c.ctx.Request.Header
+	if c.route.payload == noPayload {
 		return nil
 	}
 	if coding := h.Peek(fasthttp.HeaderContentEncoding); len(coding) > 0 && !strings.EqualFold(string(coding), "identity") {
 		return refuse(mediaType, "The body must not have a Content-Encoding: send it plain (a file in a form may be packed).")
 	}
-	if kind := h.ContentType(); x.route.payload == jsonPayload && string(kind) == "application/json" {
-		// What nearly everybody sends.
-	} else if err := x.checkType(string(kind)); err != nil {
+	if kind := h.ContentType(); c.route.payload == jsonPayload && string(kind) == "application/json" {
+		// What nearly all clients send.
+	} else if err := c.checkType(string(kind)); err != nil {
 		return err
 	}
 	limit := int64(maxJSON)
-	if x.route.payload == formPayload {
-		limit = x.srv.cfg.MaxUpload
+	if c.route.payload == formPayload {
+		limit = c.srv.cfg.MaxUpload
 	}
 	if int64(h.ContentLength()) > limit {
 		return refuse(tooLarge, "The body is over %d bytes: send less.", limit)
@@ -147,9 +147,9 @@ func (x *exchange) checkPayload() error {
 	return nil
 }
 
-func (x *exchange) checkType(header string) error {
+func (c *call) checkType(header string) error {
 	kind, params, err := mime.ParseMediaType(header)
-	if x.route.payload == formPayload {
+	if c.route.payload == formPayload {
 		if kind != "multipart/form-data" {
 			return refuse(mediaType, "The body must be multipart/form-data with a part named file: with curl, use -F file=@list.csv.")
 		}
@@ -161,26 +161,26 @@ func (x *exchange) checkType(header string) error {
 	if kind != "application/json" || err != nil {
 		return refuse(mediaType, "The body must be JSON: send Content-Type: application/json.")
 	}
-	if c := params["charset"]; c != "" && !strings.EqualFold(c, "utf-8") {
+	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return refuse(mediaType, "The body must be UTF-8: send Content-Type: application/json without another charset.")
 	}
 	return nil
 }
 
 // document reads the request's JSON.
-func (x *exchange) document() (*document, error) {
-	b, err := x.body.all(x.short[:0])
+func (c *call) document() (*document, error) {
+	b, err := c.body.readAll(c.smallBody[:0])
 	if err != nil {
 		return nil, err
 	}
-	return x.members.parse(b)
+	return c.jsonBody.parse(b)
 }
 
-// documentOf is a document that may have these members only.
-func (x *exchange) documentOf(members ...string) (*document, error) {
-	d, err := x.document()
+// strictDocument is a document that may have these members only.
+func (c *call) strictDocument(members ...string) (*document, error) {
+	d, err := c.document()
 	if err != nil {
 		return nil, err
 	}
-	return d, d.only(members...)
+	return d, d.allowOnly(members...)
 }

@@ -8,25 +8,25 @@ import (
 )
 
 const (
-	maxJSON     = 64 << 10 // bytes of a JSON body
-	steadyBytes = 16 << 10 // that must arrive within each stall timeout
+	maxJSON    = 64 << 10 // bytes of a JSON body
+	stallBytes = 16 << 10 // that must arrive within each stall timeout
 )
 
 // body reads the body of one request under a limit of bytes and of time. The server enforces neither while it streams:
 // its own limit is off then, and its read timeout spans the whole body, however long that is.
 type body struct {
-	r        io.Reader // nil: the request has no body
-	conn     net.Conn
-	declared int64 // Content-Length, negative when chunked
-	limit    int64
-	stall    time.Duration // 0: the deadline that the header had stays
-	read     int64
-	fresh    int64 // bytes since the deadline was moved
-	err      error // why it ended, once it has
+	r             io.Reader // nil: the request has no body
+	conn          net.Conn
+	contentLength int64 // Content-Length, negative when chunked
+	limit         int64
+	stallTimeout  time.Duration // 0: the deadline that the header had stays
+	bytesRead     int64
+	sinceDeadline int64 // bytes since the deadline was moved
+	err           error // why it ended, once it has
 }
 
-// ended reports that nothing of the body is left on the connection.
-func (b *body) ended() bool { return b.r == nil || b.err == io.EOF }
+// fullyRead reports that nothing of the body is left on the connection.
+func (b *body) fullyRead() bool { return b.r == nil || b.err == io.EOF }
 
 // Read is a Reader whose errors are refusals.
 func (b *body) Read(p []byte) (int, error) {
@@ -36,51 +36,51 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
-	if b.read >= b.limit {
+	if b.bytesRead >= b.limit {
 		p = p[:min(1, len(p))] // one byte more tells a body of just that size from a longer one
 	}
-	if err := b.moveDeadline(); err != nil {
+	if err := b.extendDeadline(); err != nil {
 		return 0, err
 	}
 	n, err := b.r.Read(p)
-	b.read += int64(n)
-	b.fresh += int64(n)
+	b.bytesRead += int64(n)
+	b.sinceDeadline += int64(n)
 	switch {
-	case b.read > b.limit:
+	case b.bytesRead > b.limit:
 		b.err = refuse(tooLarge, "The body is over %d bytes: send less.", b.limit)
 		return 0, b.err
-	case err == io.EOF && (b.declared >= 0 && b.read < b.declared || b.declared < 0 && brokenOff(b.conn)):
+	case err == io.EOF && (b.contentLength >= 0 && b.bytesRead < b.contentLength || b.contentLength < 0 && isClientClosed(b.conn)):
 		err = io.ErrUnexpectedEOF // the stream itself ends quietly when the client goes
 	}
-	b.err = endOfBody(err)
+	b.err = bodyError(err)
 	return n, b.err
 }
 
-func (b *body) moveDeadline() error {
-	if b.stall == 0 || (b.read > 0 && b.fresh < steadyBytes) {
+func (b *body) extendDeadline() error {
+	if b.stallTimeout == 0 || (b.bytesRead > 0 && b.sinceDeadline < stallBytes) {
 		return nil
 	}
-	b.fresh = 0
-	return b.conn.SetReadDeadline(time.Now().Add(b.stall))
+	b.sinceDeadline = 0
+	return b.conn.SetReadDeadline(time.Now().Add(b.stallTimeout))
 }
 
-// endOfBody is how the end of a body is answered.
-func endOfBody(err error) error {
+// bodyError is how the end of a body is answered.
+func bodyError(err error) error {
 	switch {
 	case err == nil, err == io.EOF:
 		return err
 	case isTimeout(err):
-		return &refusal{kind: malformed, detail: "The body did not arrive in time: send it without long pauses.", hangUp: true, cause: err}
+		return &refusal{kind: malformed, detail: "The body did not arrive in time: send it without long pauses.", closeConn: true, cause: err}
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &refusal{kind: malformed, detail: "The body ended early: send all of it.", hangUp: true, cause: err}
+		return &refusal{kind: malformed, detail: "The body ended early: send all of it.", closeConn: true, cause: err}
 	}
-	return &refusal{kind: malformed, detail: "The body could not be read: check Content-Length, or the chunks of Transfer-Encoding.", hangUp: true, cause: err}
+	return &refusal{kind: malformed, detail: "The body could not be read: check Content-Length, or the chunks of Transfer-Encoding.", closeConn: true, cause: err}
 }
 
-// all is the whole of a small body, in buf where that is large enough.
-func (b *body) all(buf []byte) ([]byte, error) {
-	size := b.declared + 1
-	if b.declared < 0 || b.declared > b.limit {
+// readAll is the whole of a small body, in buf where that is large enough.
+func (b *body) readAll(buf []byte) ([]byte, error) {
+	size := b.contentLength + 1
+	if b.contentLength < 0 || b.contentLength > b.limit {
 		size = 512
 	}
 	if size > int64(cap(buf)) {

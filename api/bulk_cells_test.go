@@ -10,11 +10,11 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// TestCellsComeBack uploads lists as programs write them. Whatever their encoding, delimiter and line ends, every cell of the
+// TestResultKeepsInputCells uploads lists as programs write them. Whatever their encoding, delimiter and line ends, every cell of the
 // input is in the result, cells that a spreadsheet would run included, and only ours are made harmless.
-func TestCellsComeBack(t *testing.T) {
+func TestResultKeepsInputCells(t *testing.T) {
 	const text = "name,email,note\nÄnn,ann@shop.test,=1+1\nBo,nobody@shop.test,\"@SUM(A1) \"\"x\"\"\"\n,,-2\nCy,+cy@shop.test,\t+3\n"
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	for name, c := range map[string]struct {
 		sent string
 		want string // the input as the result has it
@@ -34,11 +34,11 @@ func TestCellsComeBack(t *testing.T) {
 		"columns named as ours is": {strings.ReplaceAll(text, "note", "verify_status"), strings.ReplaceAll(text, "note", "verify_status"), "utf-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			job := w.finished(w.key, part{"file", "l.csv", c.sent})
+			job := w.uploadAndWait(w.key, part{"file", "l.csv", c.sent})
 			require.Equal(t, c.says, job["encoding"])
 			require.EqualValues(t, 4, job["total_rows"])
 			got := string(w.get(job["results_url"].(string), w.key).body)
-			require.Equal(t, lines(c.want), lines(withoutOurs(t, got, strings.Contains(c.want, ";"))))
+			require.Equal(t, lines(c.want), lines(inputColumns(t, got, strings.Contains(c.want, ";"))))
 		})
 	}
 }
@@ -55,8 +55,8 @@ func lines(s string) []string {
 	return strings.Split(strings.TrimRight(strings.ReplaceAll(s, "\r\n", "\n"), "\n"), "\n")
 }
 
-// withoutOurs takes the fourteen columns of ours, none of which is quoted here, from the end of each line.
-func withoutOurs(t *testing.T, result string, semicolons bool) string {
+// inputColumns takes the fourteen columns of ours, none of which is quoted here, from the end of each line.
+func inputColumns(t *testing.T, result string, semicolons bool) string {
 	t.Helper()
 	delimiter := ","
 	if semicolons {

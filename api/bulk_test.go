@@ -21,7 +21,7 @@ import (
 const smallList = "id,email\n1,ann@shop.test\n2,nobody@shop.test\n3,ANN@shop.test\n4,\n5,block@shop.test\n"
 
 func TestJobRecord(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	release := w.prober.holdAnswers()
 	defer release()
 	r := w.upload(w.key, nil, part{"name", "", "spring"}, part{"file", `C:\lists\small list.csv`, smallList})
@@ -35,23 +35,23 @@ func TestJobRecord(t *testing.T) {
 		"credits_reserved": 3.0, "credits_used": 0.0, "results_url": nil, "finished_at": nil} {
 		require.Equal(t, v, job[k], k)
 	}
-	require.Equal(t, store.Credits{Balance: creditsAtFirst - 3, Reserved: 3}, w.credits())
+	require.Equal(t, store.Credits{Balance: initialCredits - 3, Reserved: 3}, w.credits())
 	early := w.get("/v1/verify/bulk/"+id+"/results", w.key)
 	require.Equal(t, 409, early.status)
 	require.NotEmpty(t, early.header.Get("Retry-After"))
 	require.Equal(t, 409, w.do(request{method: "DELETE", path: "/v1/verify/bulk/" + id, key: w.key}).status)
 	release()
-	job = w.wait(w.key, id)
+	job = w.waitForJob(w.key, id)
 	for k, v := range map[string]any{"status": "completed", "processed": 5.0, "percent": 100.0, "credits_reserved": 0.0, "credits_used": 2.0,
 		"credits_refunded": 1.0, "counts": map[string]any{"VALID": 2.0, "RISKY": 0.0, "INVALID": 1.0, "UNKNOWN": 1.0},
 		"reasons": map[string]any{"mailbox_not_found": 1.0, "blocked": 1.0}, "callback_status": nil, "results_url": "/v1/verify/bulk/" + id + "/results"} {
 		require.Equal(t, v, job[k], k)
 	}
-	require.Equal(t, store.Credits{Balance: creditsAtFirst - 2}, w.credits())
+	require.Equal(t, store.Credits{Balance: initialCredits - 2}, w.credits())
 }
 
 func TestPartsInAnyOrder(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	file := part{"file", "l.csv", "a;b\nann@shop.test;x\nbob@shop.test;y\n"}
 	noHeader := part{"file", "l.csv", "x,ann@shop.test\ny,bob@shop.test\n"}
 	for name, parts := range map[string][]part{
@@ -66,18 +66,18 @@ func TestPartsInAnyOrder(t *testing.T) {
 		job := r.json(t)
 		require.EqualValues(t, 2, job["unique_addresses"], name)
 		require.Equal(t, "n", job["name"], name)
-		w.wait(w.key, job["job_id"].(string))
+		w.waitForJob(w.key, job["job_id"].(string))
 	}
-	job := w.finished(w.key, part{"file", "l.csv", "email\na@shop.test\n"}, part{"callback_url", "", "http://127.0.0.1:9/x"}, part{"max_hours", "", "3"}, part{"callback_content", "", "link"}, part{"callback_input", "", "true"})
+	job := w.uploadAndWait(w.key, part{"file", "l.csv", "email\na@shop.test\n"}, part{"callback_url", "", "http://127.0.0.1:9/x"}, part{"max_hours", "", "3"}, part{"callback_content", "", "link"}, part{"callback_input", "", "true"})
 	require.Equal(t, "http://127.0.0.1:9/x", job["callback_url"])
 	kept, err := w.store.Job(job["job_id"].(string))
 	require.NoError(t, err)
 	require.True(t, kept.CallbackInput)
-	w.leftNothing()
+	w.requireNoScratch()
 }
 
-// leftNothing shows that no upload left a scratch copy behind.
-func (w *world) leftNothing() {
+// requireNoScratch shows that no upload left a scratch copy behind.
+func (w *testServer) requireNoScratch() {
 	w.t.Helper()
 	found, err := w.fs.List("data/scratch")
 	if err == nil {
@@ -85,15 +85,15 @@ func (w *world) leftNothing() {
 	}
 }
 
-// jobFolders is how many jobs have files.
-func (w *world) jobFolders() int {
+// jobFolderCount is how many jobs have files.
+func (w *testServer) jobFolderCount() int {
 	found, err := w.fs.List("data/jobs")
 	require.NoError(w.t, err)
 	return len(found)
 }
 
 func TestBadUploads(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
 	_, _ = io.WriteString(z, "email\n"+strings.Repeat("a@shop.test,", 1<<20))
@@ -139,9 +139,9 @@ func TestBadUploads(t *testing.T) {
 			require.NotContains(t, detail, "hunter2")
 		})
 	}
-	require.Zero(t, w.jobFolders(), "a refused upload leaves nothing")
-	w.leftNothing()
-	require.Equal(t, store.Credits{Balance: creditsAtFirst}, w.credits())
+	require.Zero(t, w.jobFolderCount(), "a refused upload leaves nothing")
+	w.requireNoScratch()
+	require.Equal(t, store.Credits{Balance: initialCredits}, w.credits())
 }
 
 // lowDisk is a disk with little room left.
@@ -153,10 +153,10 @@ func (lowDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
 
 // Below the floor of free space nothing is taken in; what needs no room goes on.
 func TestDiskFloor(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.DiskFloor = 1000 })
+	w := newTestServer(t, func(c *Config) { c.DiskFloor = 1000 })
 	file := part{"file", "l.csv", "email\na@shop.test\n"}
-	job := w.finished(w.key, file)
-	w.server.rooms.FS = lowDisk{w.fs}
+	job := w.uploadAndWait(w.key, file)
+	w.server.deps.FS = lowDisk{w.fs}
 	for _, parts := range [][]part{{file}, {{"email_column", "", "email"}, {"has_header", "", "true"}, file}} {
 		r := w.upload(w.key, nil, parts...)
 		require.Equal(t, 503, r.status)
@@ -169,19 +169,19 @@ func TestDiskFloor(t *testing.T) {
 }
 
 func TestTruncatedUploads(t *testing.T) {
-	w := newWorld(t, nil)
-	whole, kind := formOf(part{"file", "l.csv", "email\na@shop.test\nb@shop.test\n"}, part{"name", "", "x"})
+	w := newTestServer(t, nil)
+	whole, kind := encodeForm(part{"file", "l.csv", "email\na@shop.test\nb@shop.test\n"}, part{"name", "", "x"})
 	for cut := 0; cut < len(whole); cut += 7 {
 		r := w.do(request{method: "POST", path: "/v1/verify/bulk", key: w.key, body: strings.NewReader(whole[:cut]), header: map[string]string{"Content-Type": kind}})
 		require.Contains(t, []int{400, 422}, r.status, "%d of %d: %s", cut, len(whole), r.body)
 	}
-	require.Zero(t, w.jobFolders())
-	w.leftNothing()
-	require.Equal(t, store.Credits{Balance: creditsAtFirst}, w.credits())
+	require.Zero(t, w.jobFolderCount())
+	w.requireNoScratch()
+	require.Equal(t, store.Credits{Balance: initialCredits}, w.credits())
 }
 
 func TestBulkIdempotency(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	send := func(boundary string, parts ...part) reply {
 		var b bytes.Buffer
 		m := multipart.NewWriter(&b)
@@ -205,42 +205,42 @@ func TestBulkIdempotency(t *testing.T) {
 	require.Equal(t, first.header.Get("Location"), again.header.Get("Location"))
 	require.Equal(t, 422, send("three", part{"file", "l.csv", smallList + "6,x@shop.test\n"}, part{"name", "", "n"}).status)
 	require.Equal(t, 422, send("four", part{"file", "l.csv", smallList}).status)
-	require.Equal(t, 1, w.jobFolders())
-	w.wait(w.key, first.json(t)["job_id"].(string))
-	require.Equal(t, store.Credits{Balance: creditsAtFirst - 2}, w.credits(), "one charge")
+	require.Equal(t, 1, w.jobFolderCount())
+	w.waitForJob(w.key, first.json(t)["job_id"].(string))
+	require.Equal(t, store.Credits{Balance: initialCredits - 2}, w.credits(), "one charge")
 }
 
-func TestJobLife(t *testing.T) {
-	w := newWorld(t, nil)
+func TestJobLifecycle(t *testing.T) {
+	w := newTestServer(t, nil)
 	release := w.prober.holdAnswers()
 	defer release()
 	id := w.upload(w.key, nil, part{"file", "l.csv", smallList}).json(t)["job_id"].(string)
 	path := "/v1/verify/bulk/" + id
-	act := func(what string) reply { return w.do(request{method: "POST", path: path + "/" + what, key: w.key}) }
-	require.Equal(t, "paused", act("pause").json(t)["status"])
-	require.Equal(t, 200, act("pause").status)
-	require.Contains(t, []any{"queued", "running"}, act("resume").json(t)["status"])
-	require.Equal(t, "paused", act("pause").json(t)["status"])
+	action := func(what string) reply { return w.do(request{method: "POST", path: path + "/" + what, key: w.key}) }
+	require.Equal(t, "paused", action("pause").json(t)["status"])
+	require.Equal(t, 200, action("pause").status)
+	require.Contains(t, []any{"queued", "running"}, action("resume").json(t)["status"])
+	require.Equal(t, "paused", action("pause").json(t)["status"])
 	partial := w.get(path+"/results?partial=true", w.key)
 	require.Equal(t, 200, partial.status, "%s", partial.body)
 	require.Contains(t, string(partial.body), "1,ann@shop.test")
-	require.Equal(t, 200, act("cancel").status)
+	require.Equal(t, 200, action("cancel").status)
 	release()
-	job := w.wait(w.key, id)
+	job := w.waitForJob(w.key, id)
 	require.Equal(t, "cancelled", job["status"])
 	require.EqualValues(t, 0, job["credits_used"])
-	r := act("resume")
+	r := action("resume")
 	require.Equal(t, 409, r.status)
 	require.Contains(t, r.detail(t), "cancelled")
 	require.Contains(t, string(w.get(path+"/results", w.key).body), "cancelled", "the file is still made")
-	require.Equal(t, store.Credits{Balance: creditsAtFirst}, w.credits())
+	require.Equal(t, store.Credits{Balance: initialCredits}, w.credits())
 
-	_, stranger := w.customer("stranger@probity.test", 10)
-	for _, r := range []reply{w.get(path, stranger), w.get(path+"/results", stranger), w.get(path+"/callback", stranger),
-		w.do(request{method: "POST", path: path + "/cancel", key: stranger}), w.do(request{method: "DELETE", path: path, key: stranger})} {
+	_, otherKey := w.addCustomer("stranger@probity.test", 10)
+	for _, r := range []reply{w.get(path, otherKey), w.get(path+"/results", otherKey), w.get(path+"/callback", otherKey),
+		w.do(request{method: "POST", path: path + "/cancel", key: otherKey}), w.do(request{method: "DELETE", path: path, key: otherKey})} {
 		require.Equal(t, 404, r.status, "another account's job")
 	}
-	require.Empty(t, w.get("/v1/verify/bulk", stranger).json(t)["jobs"])
+	require.Empty(t, w.get("/v1/verify/bulk", otherKey).json(t)["jobs"])
 	require.Equal(t, 404, w.get(path+"/callback", w.key).status)
 	require.Equal(t, 404, w.do(request{method: "POST", path: path + "/callback", key: w.key}).status)
 
@@ -252,10 +252,10 @@ func TestJobLife(t *testing.T) {
 }
 
 func TestListJobs(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	var ids []string
 	for range 5 {
-		ids = append(ids, w.finished(w.key, part{"file", "l.csv", "email\na@shop.test\n"})["job_id"].(string))
+		ids = append(ids, w.uploadAndWait(w.key, part{"file", "l.csv", "email\na@shop.test\n"})["job_id"].(string))
 	}
 	var got []string
 	cursor := ""
@@ -279,20 +279,20 @@ func TestListJobs(t *testing.T) {
 	}
 }
 
-func TestWait(t *testing.T) {
-	w := newWorld(t, nil)
+func TestWaitForJobChange(t *testing.T) {
+	w := newTestServer(t, nil)
 	release := w.prober.holdAnswers()
 	id := w.upload(w.key, nil, part{"file", "l.csv", smallList}).json(t)["job_id"].(string)
-	begun := time.Now()
+	started := time.Now()
 	require.Equal(t, 200, w.get("/v1/verify/bulk/"+id+"?wait=1", w.key).status)
-	require.Less(t, time.Since(begun), 5*time.Second)
+	require.Less(t, time.Since(started), 5*time.Second)
 	release()
-	w.wait(w.key, id)
+	w.waitForJob(w.key, id)
 }
 
-func TestResultForms(t *testing.T) {
-	w := newWorld(t, nil)
-	job := w.finished(w.key, part{"file", "Übersicht.csv", smallList})
+func TestResultFormats(t *testing.T) {
+	w := newTestServer(t, nil)
+	job := w.uploadAndWait(w.key, part{"file", "Übersicht.csv", smallList})
 	path := job["results_url"].(string)
 	plain := w.get(path, w.key)
 	require.Equal(t, 200, plain.status)
@@ -367,14 +367,14 @@ func TestResultForms(t *testing.T) {
 
 // A download that fails on the way must not look whole.
 func TestBrokenDownload(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	var list strings.Builder
 	list.WriteString("email\n")
 	for i := range 60000 {
 		fmt.Fprintf(&list, "ann%d@shop%d.test\n", i, i%50)
 	}
-	_, rich := w.customer("rich@probity.test", 100000)
-	job := w.finished(rich, part{"file", "l.csv", list.String()})
+	_, rich := w.addCustomer("rich@probity.test", 100000)
+	job := w.uploadAndWait(rich, part{"file", "l.csv", list.String()})
 	id := job["job_id"].(string)
 	form := coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL}}
 	require.NoError(t, w.coord.Results(t.Context(), id, form, io.Discard))
@@ -394,11 +394,11 @@ func TestBrokenDownload(t *testing.T) {
 
 // A client of HTTP/1.0 reads no chunks: its download ends with the connection.
 func TestDownloadByHTTP10(t *testing.T) {
-	w := newWorld(t, nil)
-	job := w.finished(w.key, part{"file", "l.csv", smallList})
+	w := newTestServer(t, nil)
+	job := w.uploadAndWait(w.key, part{"file", "l.csv", smallList})
 	path := job["results_url"].(string)
 	whole := w.get(path, w.key)
-	got := responses(t, w.raw("GET "+path+" HTTP/1.0\r\nAuthorization: Bearer "+w.key+"\r\n\r\n"))
+	got := parseResponses(t, w.raw("GET "+path+" HTTP/1.0\r\nAuthorization: Bearer "+w.key+"\r\n\r\n"))
 	require.Len(t, got, 1)
 	require.Equal(t, string(whole.body), string(got[0].body))
 	require.True(t, got[0].closed)

@@ -16,8 +16,8 @@ func TestCallbackIsAsDescribed(t *testing.T) {
 	post := op.Callbacks["bulk.finished"].Value.Value("{$request.body#/callback_url}").Post
 	schema := post.RequestBody.Value.Content["application/json"].Schema.Value
 
-	w := newWorld(t, nil)
-	job := w.finished(w.key, part{"file", "l.csv", "email,note\nann@shop.test,x\n,y\nnobody@shop.test,\nno address,z\n"})
+	w := newTestServer(t, nil)
+	job := w.uploadAndWait(w.key, part{"file", "l.csv", "email,note\nann@shop.test,x\n,y\nnobody@shop.test,\nno address,z\n"})
 	lines := strings.TrimSpace(string(w.get(job["results_url"].(string)+"?format=jsonl", w.key).body))
 	record, err := json.Marshal(job)
 	require.NoError(t, err)

@@ -53,11 +53,11 @@ func parseHop(s string) (netip.Addr, error) {
 	return a.Unmap().WithZone(""), err
 }
 
-// client is the address that a request counts for.
-func (x *exchange) client() netip.Addr {
+// clientIP is the address that a request counts for.
+func (c *call) clientIP() netip.Addr {
 	var forwarded []string
-	for _, v := range x.ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor) {
+	for _, v := range c.ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor) {
 		forwarded = append(forwarded, string(v))
 	}
-	return clientAddr(addrOf(x.ctx.RemoteAddr()), forwarded, x.srv.cfg.TrustedProxies)
+	return clientAddr(addrOf(c.ctx.RemoteAddr()), forwarded, c.srv.cfg.TrustedProxies)
 }

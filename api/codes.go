@@ -63,8 +63,8 @@ type refusal struct {
 	allow     string        // of wrongMethod: the methods that are allowed
 	length    int64         // of badRange: the length of the file
 	challenge string        // of unauthorized: what proves who asks; empty: a key
-	hangUp    bool          // the connection is out of step or not worth keeping
-	asked     bool          // a test key asked for it: nothing is wrong
+	closeConn bool          // the connection is out of step or not worth keeping
+	simulated bool          // a test key asked for it: nothing is wrong
 	cause     error         // for the log
 }
 
@@ -88,7 +88,7 @@ const (
 
 func noKey() *refusal { return refuse(unauthorized, badKeyDetail) }
 
-// refusalOf is the answer to an error of any room. An unforeseen error is a failure of ours, and its text stays in the log.
+// refusalOf is the answer to an error of any package. An unforeseen error is a failure of ours, and its text stays in the log.
 func refusalOf(err error) *refusal {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r
@@ -96,7 +96,7 @@ func refusalOf(err error) *refusal {
 	if r := refusalOfFile(err); r != nil {
 		return r
 	}
-	if r := refusalOfWork(err); r != nil {
+	if r := refusalOfCoordinator(err); r != nil {
 		r.cause = err
 		return r
 	}
@@ -122,8 +122,8 @@ func refusalOfFile(err error) *refusal {
 	return refuse(kind, "file: %s", e.Detail)
 }
 
-// refusalOfWork is the answer to an error of the coordinator.
-func refusalOfWork(err error) *refusal {
+// refusalOfCoordinator is the answer to an error of the coordinator.
+func refusalOfCoordinator(err error) *refusal {
 	switch {
 	case errors.Is(err, coordinator.ErrState):
 		return refuse(conflict, "The job's state does not allow this: look at its status first.")
@@ -135,8 +135,8 @@ func refusalOfWork(err error) *refusal {
 		return refuse(gone, "The results of this job have expired: upload the list again.")
 	case errors.Is(err, coordinator.ErrDamaged):
 		return &refusal{kind: failed, cause: err, detail: "A file of this job is damaged on the server's disk, so no results are given: restore a backup, or upload the list again."}
-	case errors.Is(err, coordinator.ErrLinkWrong), errors.Is(err, coordinator.ErrLinkDead):
-		return refuse(forbidden, "%s.", capital(err.Error()))
+	case errors.Is(err, coordinator.ErrLinkInvalid), errors.Is(err, coordinator.ErrLinkExpired):
+		return refuse(forbidden, "%s.", capitalize(err.Error()))
 	case errors.Is(err, fleet.ErrNoProber):
 		return busy("No prober is connected, so no mail server can be asked")
 	case errors.Is(err, coordinator.ErrCallbackURL):
@@ -165,7 +165,7 @@ var storeRefusals = []struct {
 	{store.ErrEmailTaken, conflict, "choose another address, or use that account."},
 	{store.ErrTooManyKeys, conflict, "then try again."},
 	{store.ErrLedgerConflict, conflict, "use a new grant_id for a new grant."},
-	{store.ErrSuppressFull, conflict, "remove some first."},
+	{store.ErrSuppressionsFull, conflict, "remove some first."},
 	{store.ErrBadEmail, unacceptable, "email must be an address such as ann@example.com."},
 	{store.ErrBadRole, unacceptable, "change role."},
 	{store.ErrBadLimit, unacceptable, "change limits."},
@@ -178,7 +178,7 @@ var storeRefusals = []struct {
 
 func refusalOfStore(err error) *refusal {
 	if e, ok := errors.AsType[*store.ErrInsufficientCredits](err); ok {
-		return refuse(paymentRequired, "%s available and this needs %d: add credits and try again.", areOf(e.Balance, "credit"), e.Needed)
+		return refuse(paymentRequired, "%s available and this needs %d: add credits and try again.", pluralAre(e.Balance, "credit"), e.Needed)
 	}
 	if errors.Is(err, store.ErrInFlight) {
 		r := refuse(conflict, "A request with this Idempotency-Key is still under way: repeat this one after it was answered.")
@@ -196,31 +196,31 @@ func refusalOfStore(err error) *refusal {
 	}
 	for _, s := range storeRefusals {
 		if errors.Is(err, s.err) {
-			return refuse(s.kind, "%s: %s", capital(s.err.Error()), s.advice)
+			return refuse(s.kind, "%s: %s", capitalize(s.err.Error()), s.advice)
 		}
 	}
 	return nil
 }
 
-// some is a number with its noun: 1 credit, 2 credits.
-func some(n int64, noun string) string {
+// plural is a number with its noun: 1 credit, 2 credits.
+func plural(n int64, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
 	return strconv.FormatInt(n, 10) + " " + noun
 }
 
-// areOf is that with its verb.
-func areOf(n int64, noun string) string {
+// pluralAre is that with its verb.
+func pluralAre(n int64, noun string) string {
 	if n == 1 {
-		return some(n, noun) + " is"
+		return plural(n, noun) + " is"
 	}
-	return some(n, noun) + " are"
+	return plural(n, noun) + " are"
 }
 
 // busy is a refusal of what would be done at another time.
-func busy(why string) *refusal {
-	r := refuse(unavailable, "%s: try again after Retry-After seconds.", why)
+func busy(reason string) *refusal {
+	r := refuse(unavailable, "%s: try again after Retry-After seconds.", reason)
 	r.retry = retryLater
 	return r
 }
@@ -231,12 +231,12 @@ func overLimit(d store.Decision) *refusal {
 	if r.retry <= 0 {
 		r.retry = time.Second
 	}
-	r.detail = fmt.Sprintf("The limit of %s is reached: wait %s (Retry-After).", some(int64(d.Limit), "request"), some(r.retrySeconds(), "second"))
+	r.detail = fmt.Sprintf("The limit of %s is reached: wait %s (Retry-After).", plural(int64(d.Limit), "request"), plural(r.retrySeconds(), "second"))
 	return r
 }
 
-// capital makes words of another room the beginning of a sentence.
-func capital(s string) string {
+// capitalize makes the words of another package the beginning of a sentence.
+func capitalize(s string) string {
 	if s != "" && s[0] >= 'a' && s[0] <= 'z' {
 		return string(s[0]-'a'+'A') + s[1:]
 	}
@@ -264,7 +264,7 @@ func appendDetail(dst []byte, detail string) []byte {
 	return append(coordinator.AppendText(append(dst, `{"detail":`...), detail), '}')
 }
 
-// rawRefusal is a whole response, for a connection that is not let in.
+// rawRefusal is a whole response, for a connection that is rejected.
 func rawRefusal(r *refusal) []byte {
 	body := appendDetail(nil, r.detail)
 	head := fmt.Sprintf("HTTP/1.1 %d Refused\r\nContent-Type: application/json\r\nContent-Length: %d\r\nRetry-After: %s\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n",
@@ -272,7 +272,7 @@ func rawRefusal(r *refusal) []byte {
 	return append([]byte(head), body...)
 }
 
-// newRequestID names a request that was turned away before anybody saw it.
+// newRequestID names a request that was rejected before a handler saw it.
 func newRequestID() string {
 	var b [12]byte
 	rand.Read(b[:])

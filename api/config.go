@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Config is what an operator decides about the interface. The zero value is usable: every field names its default.
+// Config is what an operator decides about the API. The zero value is usable: every field names its default.
 type Config struct {
 	PublicURL      string         // how clients reach the server; default: unknown, and links are paths
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed; default: none

@@ -12,7 +12,7 @@ import (
 )
 
 // specScores is section 2: score is a whole number from 0 to 100, and status one of four words, whatever the reason.
-func specScores(t *testing.T, w *world) {
+func specScores(t *testing.T, w *testServer) {
 	for _, r := range allReasons() {
 		name := r.String()
 		if name == "" {
@@ -27,7 +27,7 @@ func specScores(t *testing.T, w *world) {
 }
 
 // specSingle is section 4, POST /v1/verify/single.
-func specSingle(t *testing.T, w *world) {
+func specSingle(t *testing.T, w *testServer) {
 	r := w.single(`{"email":"ann@shop.test","check_smtp":true}`)
 	require.Equal(t, 200, r.status)
 	require.Equal(t, "application/json", r.header.Get("Content-Type"))
@@ -43,7 +43,7 @@ func specSingle(t *testing.T, w *world) {
 }
 
 // specBulk is section 4, POST /v1/verify/bulk.
-func specBulk(t *testing.T, w *world) {
+func specBulk(t *testing.T, w *testServer) {
 	file := part{"file", "l.csv", "email\nann@shop.test\n"}
 	for name, parts := range map[string][]part{"file alone": {file}, "callback_url first": {{"callback_url", "", "http://127.0.0.1:9/"}, file},
 		"callback_url last": {file, {"callback_url", "", "http://127.0.0.1:9/"}}} {
@@ -63,10 +63,10 @@ func specBulk(t *testing.T, w *world) {
 	require.Equal(t, 401, w.upload("", nil, file).status)
 }
 
-// specDashboard is sections 1, 4 and 8: results of a list are there for seven days, for who signs in as well as for a key.
-func specDashboard(t *testing.T, w *world) {
+// specDashboard is sections 1, 4 and 8: results of a job are there for seven days, for who signs in as well as for a key.
+func specDashboard(t *testing.T, w *testServer) {
 	b := w.signIn("lists@probity.test", store.Customer)
-	body, kind := formOf(part{"file", "l.csv", "email\nann@shop.test\n"})
+	body, kind := encodeForm(part{"file", "l.csv", "email\nann@shop.test\n"})
 	r := b.w.do(request{method: "POST", path: "/v1/verify/bulk", body: strings.NewReader(body),
 		header: map[string]string{"Cookie": b.cookie, "X-CSRF-Token": b.csrf, "Sec-Fetch-Site": "same-origin", "Content-Type": kind}})
 	require.Equal(t, 202, r.status, "%s", r.body)

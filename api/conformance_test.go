@@ -20,10 +20,10 @@ import (
 	"probity/store"
 )
 
-// TestSpecification walks the interface specification section by section. Each case is named after the section and the
+// TestSpecification walks the API specification section by section. Each case is named after the section and the
 // sentence that it holds the server to.
 func TestSpecification(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	t.Run("1 a single verification is synchronous and consumes credits", func(t *testing.T) {
 		before := w.credits().Balance
 		r := w.single(`{"email":"one@shop.test"}`)
@@ -36,10 +36,10 @@ func TestSpecification(t *testing.T) {
 		r := w.upload(w.key, nil, part{"file", "l.csv", "email\na@shop.test\n"})
 		require.Equal(t, 202, r.status)
 		release()
-		w.wait(w.key, r.json(t)["job_id"].(string))
+		w.waitForJob(w.key, r.json(t)["job_id"].(string))
 	})
 	t.Run("1 an account without enough credits is refused", func(t *testing.T) {
-		_, key := w.customer("empty@probity.test", 0)
+		_, key := w.addCustomer("empty@probity.test", 0)
 		require.Equal(t, 402, w.post("/v1/verify/single", key, `{"email":"a@shop.test"}`).status)
 	})
 	t.Run("2 verification result: every field and its type", func(t *testing.T) { specResult(t, w) })
@@ -50,7 +50,7 @@ func TestSpecification(t *testing.T) {
 		require.Contains(t, got, "reason")
 	})
 	t.Run("2 every other input column is copied unchanged", func(t *testing.T) {
-		job := w.finished(w.key, part{"file", "l.csv", "name,email,note\n\"Doe, Ann\",ann@shop.test,\" x \"\nBo,nobody@shop.test,\n"})
+		job := w.uploadAndWait(w.key, part{"file", "l.csv", "name,email,note\n\"Doe, Ann\",ann@shop.test,\" x \"\nBo,nobody@shop.test,\n"})
 		r := w.get(job["results_url"].(string), w.key)
 		require.Equal(t, 200, r.status)
 		rows, err := csv.NewReader(strings.NewReader(string(r.body))).ReadAll()
@@ -107,7 +107,7 @@ func TestSpecification(t *testing.T) {
 	t.Run("5 authentication", func(t *testing.T) { specAuthentication(t, w) })
 	t.Run("7 errors", func(t *testing.T) { specErrors(t, w) })
 	t.Run("9 all authenticated endpoints are under /v1", func(t *testing.T) {
-		for _, r := range w.server.table {
+		for _, r := range w.server.routeTable {
 			if r.access != anyone {
 				require.Equal(t, "v1", r.path[0], r.name)
 			}
@@ -115,7 +115,7 @@ func TestSpecification(t *testing.T) {
 	})
 }
 
-func specResult(t *testing.T, w *world) {
+func specResult(t *testing.T, w *testServer) {
 	want := map[string]string{"email": "string", "status": "string", "score": "integer", "reason": "string or null", "syntax_valid": "bool",
 		"domain_exists": "bool", "smtp_valid": "bool", "is_disposable": "bool", "is_role_based": "bool", "is_free_email": "bool",
 		"smtp_provider": "string", "mx_records": "strings", "from_cache": "bool", "credits_used": "integer", "verified_at": "time"}
@@ -165,7 +165,7 @@ func typeName(key string, v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-func specCallback(t *testing.T, w *world) {
+func specCallback(t *testing.T, w *testServer) {
 	var mu sync.Mutex
 	var header http.Header
 	var body []byte
@@ -181,7 +181,7 @@ func specCallback(t *testing.T, w *world) {
 		}
 	}))
 	defer receiver.Close()
-	job := w.finished(w.key, part{"callback_url", "", receiver.URL + "/hook"}, part{"file", "l.csv", "email\nann@shop.test\n\nnobody@shop.test\n"})
+	job := w.uploadAndWait(w.key, part{"callback_url", "", receiver.URL + "/hook"}, part{"file", "l.csv", "email\nann@shop.test\n\nnobody@shop.test\n"})
 	select {
 	case <-got:
 	case <-time.After(20 * time.Second):
@@ -218,7 +218,7 @@ func specCallback(t *testing.T, w *world) {
 	require.EqualValues(t, 1, calls.Load(), "no other events are sent")
 }
 
-func specAuthentication(t *testing.T, w *world) {
+func specAuthentication(t *testing.T, w *testServer) {
 	for name, header := range map[string]string{"missing": "", "another scheme": "Basic " + w.key, "no token": "Bearer ", "bad checksum": "Bearer " + w.key[:len(w.key)-1] + "!",
 		"made up": "Bearer prb_live_00000000000000000000000000000000000000", "twice": "Bearer " + w.key + " " + w.key} {
 		for _, path := range []string{"/v1/credits", "/v1/verify/bulk", "/v1/verify/bulk/x", "/v1/verify/bulk/x/results", "/v1/admin/users"} {
@@ -230,7 +230,7 @@ func specAuthentication(t *testing.T, w *world) {
 	}
 	r := w.do(request{method: "GET", path: "/v1/credits", header: map[string]string{"Authorization": "bearer  " + w.key}})
 	require.Equal(t, 200, r.status, "the scheme's case does not matter")
-	_, key := w.customer("leaver@probity.test", 5)
+	_, key := w.addCustomer("leaver@probity.test", 5)
 	require.Equal(t, 200, w.get("/v1/credits", key).status)
 	listed := w.get(query("/v1/admin/keys", "user", "leaver@probity.test"), w.adminKey).json(t)["keys"].([]any)
 	id := listed[0].(map[string]any)["id"].(string)
@@ -238,9 +238,9 @@ func specAuthentication(t *testing.T, w *world) {
 	require.Equal(t, 401, w.get("/v1/credits", key).status, "a revoked key stops working immediately")
 }
 
-func specErrors(t *testing.T, w *world) {
+func specErrors(t *testing.T, w *testServer) {
 	t.Run("402 credits are insufficient", func(t *testing.T) {
-		_, key := w.customer("two@probity.test", 2)
+		_, key := w.addCustomer("two@probity.test", 2)
 		r := w.upload(key, nil, part{"file", "l.csv", "email\na@shop.test\nb@shop.test\nc@shop.test\n"})
 		require.Equal(t, 402, r.status)
 		require.Contains(t, r.detail(t), "3")
@@ -261,7 +261,7 @@ func specErrors(t *testing.T, w *world) {
 
 // TestSpecifiedLimits holds the server to section 8, with the limits that an account has by default.
 func TestSpecifiedLimits(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	u, _, err := w.store.AddUser(t.Context(), store.NewUser{Email: "plain@probity.test", Credits: 100}, "test", time.Now())
 	require.NoError(t, err)
 	key, _, err := w.store.CreateKey(u.ID, store.NewKey{Name: "live"}, "test", time.Now())
@@ -278,45 +278,45 @@ func TestSpecifiedLimits(t *testing.T) {
 			require.Equal(t, fmt.Sprint(29-i), r.header.Get("RateLimit-Remaining"))
 			require.NotEmpty(t, r.header.Get("RateLimit-Reset"))
 		}
-		limited(t, w.post("/v1/verify/single", key, `{"email":"ann@shop.test"}`), 60)
+		requireRateLimited(t, w.post("/v1/verify/single", key, `{"email":"ann@shop.test"}`), 60)
 	})
 	t.Run("8 /verify/bulk: 10 requests per hour per user", func(t *testing.T) {
 		for range 10 {
 			require.Contains(t, []int{202, 422}, w.upload(key, nil, part{"file", "l.csv", "nothing\n"}).status)
 		}
-		limited(t, w.upload(key, nil, part{"file", "l.csv", "email\na@shop.test\n"}), 3600)
+		requireRateLimited(t, w.upload(key, nil, part{"file", "l.csv", "email\na@shop.test\n"}), 3600)
 	})
 	t.Run("8 /verify/public: 3 per day per IP", func(t *testing.T) {
 		for range 3 {
 			require.Equal(t, 200, w.post("/verify/public", "", `{"email":"ann@shop.test"}`).status)
 		}
-		limited(t, w.post("/v1/verify/public", "", `{"email":"ann@shop.test"}`), 86400)
+		requireRateLimited(t, w.post("/v1/verify/public", "", `{"email":"ann@shop.test"}`), 86400)
 	})
 	t.Run("8 /verify/public: 10 per week per IP", func(t *testing.T) {
 		const day = 24 * time.Hour
 		for left := 7; left > 0; { // three of ten are spent
-			w.ahead.Add(int64(day + time.Second))
+			w.clockOffset.Add(int64(day + time.Second))
 			for range min(left, 3) {
 				require.Equal(t, 200, w.post("/verify/public", "", `{"email":"ann@shop.test"}`).status)
 				left--
 			}
 		}
 		r := w.post("/verify/public", "", `{"email":"ann@shop.test"}`)
-		limited(t, r, 7*86400)
+		requireRateLimited(t, r, 7*86400)
 		require.Equal(t, "10", r.header.Get("RateLimit-Limit"))
-		w.ahead.Add(int64(4 * day))
+		w.clockOffset.Add(int64(4 * day))
 		require.Equal(t, 200, w.post("/verify/public", "", `{"email":"ann@shop.test"}`).status, "the first are a week old")
 	})
 	t.Run("8 limits are per user, not per key", func(t *testing.T) {
-		w.ahead.Store(0)
+		w.clockOffset.Store(0)
 		another, _, err := w.store.CreateKey(u.ID, store.NewKey{Name: "another"}, "test", time.Now())
 		require.NoError(t, err)
-		limited(t, w.post("/v1/verify/single", another, `{"email":"ann@shop.test"}`), 60)
+		requireRateLimited(t, w.post("/v1/verify/single", another, `{"email":"ann@shop.test"}`), 60)
 		require.Equal(t, 200, w.single(`{"email":"ann@shop.test"}`).status, "another user's")
 	})
 }
 
-func limited(t *testing.T, r reply, most int) {
+func requireRateLimited(t *testing.T, r reply, most int) {
 	t.Helper()
 	require.Equal(t, 429, r.status, "%s", r.body)
 	var seconds int
@@ -328,8 +328,8 @@ func limited(t *testing.T, r reply, most int) {
 	r.detail(t)
 }
 
-func TestKeysOfTheResultAreExactlyFifteen(t *testing.T) {
-	w := newWorld(t, nil)
+func TestResultHasExactlyFifteenKeys(t *testing.T) {
+	w := newTestServer(t, nil)
 	for _, c := range []struct {
 		body string
 		keys int

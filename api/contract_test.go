@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// contract holds answers to openapi.yaml. Each answer that a test gets from a world passes through here.
+// contract holds answers to openapi.yaml. Each answer that a test gets from a testServer passes through here.
 type contract struct {
 	router routers.Router
 	mu     sync.Mutex
@@ -34,7 +34,7 @@ func newContract(t testing.TB) *contract {
 	return &contract{router: router, seen: make(map[string]bool)}
 }
 
-// describedPaths reads the description once for all worlds, which only look at it.
+// describedPaths reads the description once for all test servers, which only look at it.
 var describedPaths = sync.OnceValues(func() (routers.Router, error) {
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
 	if err != nil {
@@ -43,8 +43,8 @@ var describedPaths = sync.OnceValues(func() (routers.Router, error) {
 	return legacy.NewRouter(doc)
 })
 
-// met reports that an operation was answered with a status.
-func (c *contract) met(operation, status string) bool {
+// wasSeen reports that an operation was answered with a status.
+func (c *contract) wasSeen(operation, status string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.seen[operation+" "+status]
@@ -80,19 +80,19 @@ func (c *contract) check(t testing.TB, req *http.Request, r reply) {
 	}
 }
 
-// advice is how a detail tells what to do: by a verb that asks for it, or by what must be.
-var advice = regexp.MustCompile(`(?i)\b(send|use|add|wait|ask|try|check|look|upload|cancel|change|choose|close|double|shorten|quote|split|name|give|put|pack|let|sign in|` +
+// adviceVerbs is how a detail tells what to do: by a verb that asks for it, or by what must be.
+var adviceVerbs = regexp.MustCompile(`(?i)\b(send|use|add|wait|ask|try|check|look|upload|cancel|change|choose|close|double|shorten|quote|split|name|give|put|pack|let|sign in|` +
 	`say|repeat|remove|end|begin|encode|escape|must|allows it|only|found|did you mean|at most|needs?|restart|report|expects?|is for|reads?|reload|may be)\b`)
 
 // requireAdvice wants an error's body to be {"detail"} alone, and the detail to say what to do.
 func requireAdvice(t testing.TB, r reply) {
 	t.Helper()
-	assert.Regexp(t, advice, r.detail(t)) // and on: there may be more
+	assert.Regexp(t, adviceVerbs, r.detail(t)) // and on: there may be more
 }
 
 // TestEveryOperationIsServed walks the description: each operation is there, and each of its paths refuses other methods.
 func TestEveryOperationIsServed(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	doc := loadDescription(t)
 	for path, item := range doc.Paths.Map() {
 		sent := strings.NewReplacer("{job_id}", "none", "{user}", "none", "{key_id}", "none").Replace(path)
@@ -107,7 +107,7 @@ func TestEveryOperationIsServed(t *testing.T) {
 		require.Equal(t, 405, r.status)
 		require.NotEmpty(t, r.header.Get("Allow"))
 	}
-	for _, route := range w.server.table {
+	for _, route := range w.server.routeTable {
 		item := doc.Paths.Find(route.name)
 		require.NotNil(t, item, route.name)
 		require.NotNil(t, item.GetOperation(route.method), "%s %s", route.method, route.name)
@@ -116,7 +116,7 @@ func TestEveryOperationIsServed(t *testing.T) {
 
 // TestExamplesAreTrue holds the examples of requests to the server: each that the description shows is accepted.
 func TestExamplesAreTrue(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	for _, path := range []string{"/v1/verify/single", "/v1/verify/public"} {
 		op := loadDescription(t).Paths.Find(path).Post
 		for name, example := range op.RequestBody.Value.Content["application/json"].Examples {

@@ -8,18 +8,18 @@ import (
 	"probity/store"
 )
 
-// visitorJSON is who is signed in, and what the pages must know to work.
-type visitorJSON struct {
-	User    userJSON    `json:"user"`
-	Limits  ownLimits   `json:"effective_limits"`
-	Session string      `json:"session_id"`
-	Expires stamp       `json:"expires_at"`
-	CSRF    string      `json:"csrf_token"`
-	Service serviceJSON `json:"service"`
+// currentSessionJSON is who is signed in, and what the pages must know to work.
+type currentSessionJSON struct {
+	User    userJSON        `json:"user"`
+	Limits  effectiveLimits `json:"effective_limits"`
+	Session string          `json:"session_id"`
+	Expires timestamp       `json:"expires_at"`
+	CSRF    string          `json:"csrf_token"`
+	Service serviceJSON     `json:"service"`
 }
 
-// ownLimits are the limits that hold for the account, defaults included.
-type ownLimits struct {
+// effectiveLimits are the limits that hold for the account, defaults included.
+type effectiveLimits struct {
 	Single int `json:"single_per_minute"`
 	Bulk   int `json:"bulk_per_hour"`
 }
@@ -32,29 +32,29 @@ type serviceJSON struct {
 	Retained  int64  `json:"results_kept_seconds"`
 }
 
-func (x *exchange) sendVisit(status int, u store.User, v visit) error {
-	return x.sendAs(status, visitorJSON{User: showUser(u, ""), Limits: ownLimits{u.SinglePerMinute(), u.BulkPerHour()},
-		Session: v.ID, Expires: stamp(v.Expires), CSRF: store.CSRFToken(v.token),
-		Service: serviceJSON{x.srv.cfg.PublicURL, !x.srv.cfg.HideDocs, x.srv.cfg.MaxUpload, int64(x.srv.rooms.Coordinator.Retained().Seconds())}})
+func (c *call) sendSession(status int, u store.User, v loginSession) error {
+	return c.sendJSON(status, currentSessionJSON{User: showUser(u, ""), Limits: effectiveLimits{u.SinglePerMinute(), u.BulkPerHour()},
+		Session: v.ID, Expires: timestamp(v.Expires), CSRF: store.CSRFToken(v.token),
+		Service: serviceJSON{c.srv.cfg.PublicURL, !c.srv.cfg.HideDocs, c.srv.cfg.MaxUpload, int64(c.srv.deps.Coordinator.ResultRetention().Seconds())}})
 }
 
-func (x *exchange) getVisit() error { return x.sendVisit(statusOK, x.who.User, *x.visit) }
+func (c *call) getSession() error { return c.sendSession(statusOK, c.identity.User, *c.session) }
 
 // logIn takes e-mail address and password, and a code where the account asks for one, for a session. A page of another origin cannot send JSON here unasked; one of
 // ours that was made to do so is refused all the same.
-func (x *exchange) logIn() error {
-	if err := x.refuseForeignPage(); err != nil {
+func (c *call) logIn() error {
+	if err := c.requireSameOrigin(); err != nil {
 		return err
 	}
-	d, err := x.documentOf("email", "password", "code")
+	d, err := c.strictDocument("email", "password", "code")
 	if err != nil {
 		return err
 	}
-	email, err := d.needText("email")
+	email, err := d.requiredText("email")
 	if err != nil {
 		return err
 	}
-	password, err := d.needText("password")
+	password, err := d.requiredText("password")
 	if err != nil {
 		return err
 	}
@@ -62,69 +62,69 @@ func (x *exchange) logIn() error {
 	if err != nil {
 		return err
 	}
-	u, err := x.prove(x.srv.rooms.Store.LogIn, store.Login{Email: email, Password: password, Code: code})
+	u, err := c.checkCredentials(c.srv.deps.Store.LogIn, store.Login{Email: email, Password: password, Code: code})
 	if err != nil {
 		return err
 	}
-	token, session, err := x.srv.rooms.Store.CreateSession(u.ID, string(x.ctx.UserAgent()), sessionTime, x.srv.now())
+	token, session, err := c.srv.deps.Store.CreateSession(u.ID, string(c.ctx.UserAgent()), sessionTime, c.srv.now())
 	if err != nil {
-		return refusalOfLogin(err, x.srv.now())
+		return refusalOfLogin(err, c.srv.now())
 	}
-	if err := x.auditSignIn(u); err != nil {
+	if err := c.auditSignIn(u); err != nil {
 		return err
 	}
-	x.setCookie(token)
-	return x.sendVisit(statusOK, u, visit{token, session})
+	c.setCookie(token)
+	return c.sendSession(statusOK, u, loginSession{token, session})
 }
 
 // resetPassword gives an account a new password for the token of a reset link.
-func (x *exchange) resetPassword() error {
-	if err := x.refuseForeignPage(); err != nil {
+func (c *call) resetPassword() error {
+	if err := c.requireSameOrigin(); err != nil {
 		return err
 	}
-	d, err := x.documentOf("token", "password")
+	d, err := c.strictDocument("token", "password")
 	if err != nil {
 		return err
 	}
-	token, err := d.needText("token")
+	token, err := d.requiredText("token")
 	if err != nil {
 		return err
 	}
-	next, err := d.needText("password")
+	next, err := d.requiredText("password")
 	if err != nil {
 		return err
 	}
-	if d := x.srv.rooms.Store.AllowLogin(x.client(), x.srv.now()); !d.OK {
+	if d := c.srv.deps.Store.AllowLogin(c.clientIP(), c.srv.now()); !d.OK {
 		return overLimit(d)
 	}
-	ctx, stop := x.whileConnected()
+	ctx, stop := c.clientContext()
 	defer stop()
-	if err := x.srv.rooms.Store.ResetPassword(ctx, token, next, x.client().String(), x.srv.now()); err != nil {
+	if err := c.srv.deps.Store.ResetPassword(ctx, token, next, c.clientIP().String(), c.srv.now()); err != nil {
 		return err
 	}
-	x.ctx.Response.SetStatusCode(statusNoContent)
+	c.ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 
-// prover shows the store that a request comes from the owner of an account.
-type prover func(context.Context, store.Login, time.Time) (store.User, error)
+// credentialCheck shows the store that a request comes from the owner of an account.
+type credentialCheck func(context.Context, store.Login, time.Time) (store.User, error)
 
-// prove waits for its turn for as long as the client does. Every attempt counts in the window of the client's network.
-func (x *exchange) prove(by prover, l store.Login) (store.User, error) {
-	if d := x.srv.rooms.Store.AllowLogin(x.client(), x.srv.now()); !d.OK {
+// checkCredentials waits for its turn for as long as the client does. Every attempt counts in the window of the client's network.
+func (c *call) checkCredentials(by credentialCheck, l store.Login) (store.User, error) {
+	if d := c.srv.deps.Store.AllowLogin(c.clientIP(), c.srv.now()); !d.OK {
 		return store.User{}, overLimit(d)
 	}
-	ctx, stop := x.whileConnected()
+	ctx, stop := c.clientContext()
 	defer stop()
-	l.From = x.client()
-	u, err := by(ctx, l, x.srv.now())
-	return u, refusalOfLogin(err, x.srv.now())
+	l.From = c.clientIP()
+	u, err := by(ctx, l, c.srv.now())
+	return u, refusalOfLogin(err, c.srv.now())
 }
 
-// proveAgain is prove for the account of the session, which goes on if it fails.
-func (x *exchange) proveAgain(by prover, l store.Login) error {
-	l.Email = x.who.User.Email
-	_, err := x.prove(by, l)
+// recheckCredentials is prove for the account of the session, which goes on if it fails.
+func (c *call) recheckCredentials(by credentialCheck, l store.Login) error {
+	l.Email = c.identity.User.Email
+	_, err := c.checkCredentials(by, l)
 	switch {
 	case errors.Is(err, store.ErrBadCredentials):
 		return refuse(unacceptable, "This is not the account's password: try again.")
@@ -170,77 +170,77 @@ func refusalFor(cause error, challenge, detail string) error {
 	return r
 }
 
-func (x *exchange) logOut() error {
-	err := x.srv.rooms.Store.EndSession(x.who.User.ID, x.visit.ID)
+func (c *call) logOut() error {
+	err := c.srv.deps.Store.EndSession(c.identity.User.ID, c.session.ID)
 	if err != nil && !errors.Is(err, store.ErrNoSession) {
 		return err
 	}
-	x.setCookie("")
-	x.ctx.Response.SetStatusCode(statusNoContent)
+	c.setCookie("")
+	c.ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 
 // sessionJSON is an open session of the account.
 type sessionJSON struct {
-	ID      string `json:"id"`
-	Agent   string `json:"agent"`
-	Created stamp  `json:"created_at"`
-	Expires stamp  `json:"expires_at"`
-	Current bool   `json:"current"`
+	ID      string    `json:"id"`
+	Agent   string    `json:"agent"`
+	Created timestamp `json:"created_at"`
+	Expires timestamp `json:"expires_at"`
+	Current bool      `json:"current"`
 }
 
-func (x *exchange) listSessions() error {
-	open, err := x.srv.rooms.Store.Sessions(x.who.User.ID, x.srv.now())
+func (c *call) listSessions() error {
+	open, err := c.srv.deps.Store.Sessions(c.identity.User.ID, c.srv.now())
 	if err != nil {
 		return err
 	}
 	list := []sessionJSON{}
 	for _, s := range open {
-		list = append(list, sessionJSON{s.ID, s.Agent, stamp(s.Created), stamp(s.Expires), s.ID == x.visit.ID})
+		list = append(list, sessionJSON{s.ID, s.Agent, timestamp(s.Created), timestamp(s.Expires), s.ID == c.session.ID})
 	}
-	return x.sendAs(statusOK, map[string]any{"sessions": list})
+	return c.sendJSON(statusOK, map[string]any{"sessions": list})
 }
 
-func (x *exchange) endSession() error {
-	err := x.srv.rooms.Store.EndSession(x.who.User.ID, x.param)
+func (c *call) endSession() error {
+	err := c.srv.deps.Store.EndSession(c.identity.User.ID, c.param)
 	if errors.Is(err, store.ErrNoSession) {
 		return refuse(notFound, "There is no such session: it may have ended already.")
 	}
 	if err != nil {
 		return err
 	}
-	x.ctx.Response.SetStatusCode(statusNoContent)
+	c.ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 
-func (x *exchange) endOtherSessions() error {
-	if err := x.srv.rooms.Store.EndSessions(x.who.User.ID, x.visit.ID); err != nil {
+func (c *call) endOtherSessions() error {
+	if err := c.srv.deps.Store.EndSessions(c.identity.User.ID, c.session.ID); err != nil {
 		return err
 	}
-	x.ctx.Response.SetStatusCode(statusNoContent)
+	c.ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 
 // changePassword asks for the present password again, and ends all other sessions.
-func (x *exchange) changePassword() error {
-	d, err := x.documentOf("current", "password")
+func (c *call) changePassword() error {
+	d, err := c.strictDocument("current", "password")
 	if err != nil {
 		return err
 	}
-	present, err := d.needText("current")
+	current, err := d.requiredText("current")
 	if err != nil {
 		return err
 	}
-	next, err := d.needText("password")
+	next, err := d.requiredText("password")
 	if err != nil {
 		return err
 	}
-	if err := x.proveAgain(x.srv.rooms.Store.CheckPassword, store.Login{Password: present}); err != nil {
+	if err := c.recheckCredentials(c.srv.deps.Store.CheckPassword, store.Login{Password: current}); err != nil {
 		return err
 	}
-	if err := x.srv.rooms.Store.SetPassword(x.srv.ending, x.who.User.ID, store.NewPassword{Password: next, Keep: x.visit.ID, By: x.by()}, x.srv.now()); err != nil {
+	if err := c.srv.deps.Store.SetPassword(c.srv.stopCtx, c.identity.User.ID, store.NewPassword{Password: next, Keep: c.session.ID, By: c.actor()}, c.srv.now()); err != nil {
 		return err
 	}
-	x.ctx.Response.SetStatusCode(statusNoContent)
+	c.ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }

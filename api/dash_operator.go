@@ -27,50 +27,50 @@ type Operator struct {
 	Cluster  func() any           // as "probity cluster --json"
 	Findings func() any           // the newest report of the doctor
 	Metrics  prometheus.Gatherer  // what the node counts
-	Sights   fleet.Sights         // what nodes let operators see and do
+	Views    fleet.Views          // what nodes let operators see and do
 }
 
-// dashboard is what the pages' part of the server remembers.
-type dashboard struct {
-	feeds     feeds
-	kept      kept
-	glances   glances
-	searching chan struct{} // one for each search under way
-	started   time.Time
-	site      *site
+// dashboardState is what the pages' part of the server remembers.
+type dashboardState struct {
+	streams        eventStreams
+	providerTables providerTableCache
+	summaries      summaries
+	searchSlots    chan struct{} // one for each search under way
+	started        time.Time
+	webApp         *webApp
 }
 
-func isGone(err error) bool { return errors.Is(err, store.ErrNotFound) }
+func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
 
 // operatorJob is a job as operators see it: whose it is, and how it goes. What is in it is its owner's alone.
 type operatorJob struct {
 	User string `json:"user"`
-	*record
+	*jobJSON
 }
 
 // listAllJobs serves a page of the jobs of all accounts, newest first.
-func (x *exchange) listAllJobs() error {
-	limit, err := x.queryNumber("limit", maxPage, 1, maxPage)
+func (c *call) listAllJobs() error {
+	limit, err := c.queryNumber("limit", maxPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	cursor, err := x.cursor()
+	cursor, err := c.cursor()
 	if err != nil {
 		return err
 	}
-	state := store.JobState(x.query("status"))
+	state := store.JobState(c.query("status"))
 	if state != "" && !knownState(state) {
 		return refuse(unacceptable, "status must be a state of jobs, such as running or completed.")
 	}
 	var jobs []*store.Job
 	total := 0
 	keep := int(limit) + 1 // one more than a page: it tells whether there is a next one, and where that begins
-	err = x.srv.rooms.Store.AllJobs(func(j *store.Job) error {
+	err = c.srv.deps.Store.AllJobs(func(j *store.Job) error {
 		if state != "" && j.State != state {
 			return nil
 		}
 		total++
-		if cursor != "" && placeOf(j) < cursor {
+		if cursor != "" && jobCursor(j) < cursor {
 			return nil
 		}
 		if jobs = append(jobs, j); len(jobs) >= 2*maxPage+2 {
@@ -84,9 +84,9 @@ func (x *exchange) listAllJobs() error {
 	jobs = newest(jobs, keep)
 	next := ""
 	if len(jobs) == keep {
-		next, jobs = placeOf(jobs[limit]), jobs[:limit]
+		next, jobs = jobCursor(jobs[limit]), jobs[:limit]
 	}
-	records, err := x.srv.recordsOf(jobs)
+	records, err := c.srv.loadJobs(jobs)
 	if err != nil {
 		return err
 	}
@@ -96,61 +96,61 @@ func (x *exchange) listAllJobs() error {
 	}
 	list := make([]operatorJob, 0, len(records))
 	for _, r := range records {
-		list = append(list, operatorJob{x.srv.accountOf(owners[r.ID]), r})
+		list = append(list, operatorJob{c.srv.accountName(owners[r.ID]), r})
 	}
-	return x.sendAs(statusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
+	return c.sendJSON(statusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
 }
 
-// placeOf is where a job stands among all, the newest first, as a cursor.
-func placeOf(j *store.Job) string {
+// jobCursor is where a job stands among all, the newest first, as a cursor.
+func jobCursor(j *store.Job) string {
 	return string(binary.BigEndian.AppendUint64(nil, ^uint64(j.CreatedAt.UnixNano()))) + j.ID
 }
 
 // newest keeps the n jobs that were made last, in the order of their places.
 func newest(jobs []*store.Job, n int) []*store.Job {
-	slices.SortFunc(jobs, func(a, b *store.Job) int { return strings.Compare(placeOf(a), placeOf(b)) })
+	slices.SortFunc(jobs, func(a, b *store.Job) int { return strings.Compare(jobCursor(a), jobCursor(b)) })
 	return jobs[:min(n, len(jobs))]
 }
 
 // nodeJSON is what this process knows of itself.
 type nodeJSON struct {
-	Started    stamp              `json:"started_at"`
-	Ready      bool               `json:"ready"`
-	Why        *string            `json:"not_ready_because"`
-	Go         string             `json:"go_version"`
-	Revision   string             `json:"revision"`
-	Goroutines int                `json:"goroutines"`
-	Heap       uint64             `json:"heap_bytes"`
-	Memory     uint64             `json:"memory_bytes"`
-	Streams    int                `json:"event_streams"`
-	Meters     map[string]float64 `json:"meters"`
-	Cluster    any                `json:"cluster"`
-	Findings   any                `json:"findings"`
+	Started        timestamp          `json:"started_at"`
+	Ready          bool               `json:"ready"`
+	NotReadyReason *string            `json:"not_ready_because"`
+	Go             string             `json:"go_version"`
+	Revision       string             `json:"revision"`
+	Goroutines     int                `json:"goroutines"`
+	Heap           uint64             `json:"heap_bytes"`
+	Memory         uint64             `json:"memory_bytes"`
+	Streams        int                `json:"event_streams"`
+	Metrics        map[string]float64 `json:"meters"`
+	Cluster        any                `json:"cluster"`
+	Findings       any                `json:"findings"`
 }
 
-func (x *exchange) getNode() error {
-	s := x.srv
+func (c *call) getNode() error {
+	s := c.srv
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	n := nodeJSON{Started: stamp(s.dash.started), Ready: true, Go: runtime.Version(), Revision: Revision(), Goroutines: runtime.NumGoroutine(),
-		Heap: m.HeapAlloc, Memory: m.Sys - m.HeapReleased, Meters: map[string]float64{}}
+	n := nodeJSON{Started: timestamp(s.dashboard.started), Ready: true, Go: runtime.Version(), Revision: Revision(), Goroutines: runtime.NumGoroutine(),
+		Heap: m.HeapAlloc, Memory: m.Sys - m.HeapReleased, Metrics: map[string]float64{}}
 	if err := s.readiness(); err != nil {
-		n.Ready, n.Why = false, textOrNil(err.Error())
+		n.Ready, n.NotReadyReason = false, textOrNil(err.Error())
 	}
-	s.dash.feeds.mu.Lock()
-	n.Streams = s.dash.feeds.all
-	s.dash.feeds.mu.Unlock()
-	o := s.rooms.Operator
+	s.dashboard.streams.mu.Lock()
+	n.Streams = s.dashboard.streams.count
+	s.dashboard.streams.mu.Unlock()
+	o := s.deps.Operator
 	if o.Cluster != nil {
 		n.Cluster = o.Cluster()
 	}
 	if o.Findings != nil {
 		n.Findings = o.Findings()
 	}
-	if err := s.readMeters(n.Meters); err != nil {
+	if err := s.readMetrics(n.Metrics); err != nil {
 		return err
 	}
-	return x.sendAs(statusOK, n)
+	return c.sendJSON(statusOK, n)
 }
 
 // Revision is that of the checkout that this program was built from, shortened; empty where it is not known.
@@ -167,12 +167,12 @@ func Revision() string {
 	return ""
 }
 
-// readMeters sums what is counted of probing and of jobs, by name and by labels: "probity_prober_rows",
+// readMetrics sums what is counted of probing and of jobs, by name and by labels: "probity_prober_rows",
 // "probity_prober_actions_total{pause}".
-func (s *Server) readMeters(into map[string]float64) error {
-	from := s.rooms.Operator.Metrics
+func (s *Server) readMetrics(into map[string]float64) error {
+	from := s.deps.Operator.Metrics
 	if from == nil {
-		from, _ = s.rooms.Metrics.(prometheus.Gatherer)
+		from, _ = s.deps.Metrics.(prometheus.Gatherer)
 	}
 	if from == nil {
 		return nil
@@ -192,14 +192,14 @@ func (s *Server) readMeters(into map[string]float64) error {
 				labels = append(labels, l.GetValue())
 			}
 			if m.Counter != nil || m.Gauge != nil {
-				into[meterName(name, labels)] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				into[metricName(name, labels)] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 	}
 	return nil
 }
 
-func meterName(name string, labels []string) string {
+func metricName(name string, labels []string) string {
 	if labels == nil {
 		return name
 	}
@@ -227,18 +227,18 @@ type providerJSON struct {
 }
 
 // listProviders serves the table in force, and what of it the operator has changed.
-func (x *exchange) listProviders() error {
+func (c *call) listProviders() error {
 	shipped := engine.DefaultTable()
 	table := shipped
-	if x.srv.rooms.Operator.Table != nil {
-		table = x.srv.rooms.Operator.Table()
+	if c.srv.deps.Operator.Table != nil {
+		table = c.srv.deps.Operator.Table()
 	}
 	list := []providerJSON{showProvider(table.Unknown, shipped.Unknown)}
 	for _, p := range table.Providers {
 		list = append(list, showProvider(p, shipped.Provider(p.ID)))
 	}
 	slices.SortStableFunc(list[1:], func(a, b providerJSON) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
-	return x.sendAs(statusOK, map[string]any{"providers": list, "in_force": x.srv.rooms.Operator.Table != nil})
+	return c.sendJSON(statusOK, map[string]any{"providers": list, "in_force": c.srv.deps.Operator.Table != nil})
 }
 
 // showProvider shows a provider next to the one that was shipped, nil where none was.
@@ -270,71 +270,71 @@ func showLimits(l engine.Limits) map[string]int {
 
 func sameRules(a, b []engine.Rule) bool { return reflect.DeepEqual(a, b) }
 
-// maxGlances bounds the singles that are remembered for the operator.
-const maxGlances = 200
+// maxSummaries bounds the singles that are remembered for the operator.
+const maxSummaries = 200
 
-// glance is a single verification, from its verdict back to the reply and the rule. The address is not in it, only what
+// summary is a single verification, from its verdict back to the reply and the rule. The address is not in it, only what
 // stands behind the @.
-type glance struct {
-	At       stamp   `json:"at"`
-	User     string  `json:"user"`
-	Domain   string  `json:"domain"`
-	Status   string  `json:"status"`
-	Reason   *string `json:"reason"`
-	Rule     *string `json:"rule"`
-	Provider string  `json:"smtp_provider"`
-	Host     *string `json:"mx_host"`
-	Stage    *string `json:"stage"`
-	Code     int     `json:"smtp_code"`
-	Message  *string `json:"smtp_message"`
-	Attempts int     `json:"attempts"`
-	Took     int64   `json:"duration_ms"`
-	Cached   bool    `json:"from_cache"`
-	Node     *string `json:"checked_by"`
+type summary struct {
+	At       timestamp `json:"at"`
+	User     string    `json:"user"`
+	Domain   string    `json:"domain"`
+	Status   string    `json:"status"`
+	Reason   *string   `json:"reason"`
+	Rule     *string   `json:"rule"`
+	Provider string    `json:"smtp_provider"`
+	Host     *string   `json:"mx_host"`
+	Stage    *string   `json:"stage"`
+	Code     int       `json:"smtp_code"`
+	Message  *string   `json:"smtp_message"`
+	Attempts int       `json:"attempts"`
+	Took     int64     `json:"duration_ms"`
+	Cached   bool      `json:"from_cache"`
+	Node     *string   `json:"checked_by"`
 }
 
-// glances are the newest singles, in a ring. They are put into words when somebody looks.
-type glances struct {
+// summaries are the newest single calls, in a ring. They are formatted on request.
+type summaries struct {
 	mu   sync.Mutex // guards both
-	ring [maxGlances]seenSingle
+	ring [maxSummaries]recentSingle
 	n    int
 }
 
-// seenSingle is a single verification as it was answered. Its verdict must not be changed.
-type seenSingle struct {
+// recentSingle is a single verification as it was answered. Its verdict must not be changed.
+type recentSingle struct {
 	at                 time.Time
 	user, domain, node string
 	verdict            engine.Verdict
 	took               time.Duration
 }
 
-// saw remembers a single verification for the operator.
-func (x *exchange) saw(a *coordinator.Result) {
+// rememberSingle remembers a single verification for the operator.
+func (c *call) rememberSingle(a *coordinator.Result) {
 	_, domain, _ := strings.Cut(a.Normalized, "@")
-	x.srv.dash.glances.add(&seenSingle{at: x.at.Add(a.Took), user: x.who.User.ID, domain: domain, node: a.Node, verdict: a.Verdict, took: a.Took})
+	c.srv.dashboard.summaries.add(&recentSingle{at: c.clockTime.Add(a.Took), user: c.identity.User.ID, domain: domain, node: a.Node, verdict: a.Verdict, took: a.Took})
 }
 
-func (g *glances) add(one *seenSingle) {
+func (g *summaries) add(one *recentSingle) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.ring[g.n%maxGlances] = *one
+	g.ring[g.n%maxSummaries] = *one
 	g.n++
 }
 
 // newest lists what is remembered, the last first.
-func (g *glances) newest() []glance {
+func (g *summaries) newest() []summary {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	list := make([]glance, 0, min(g.n, maxGlances))
-	for i := g.n - 1; i >= max(0, g.n-maxGlances); i-- {
-		list = append(list, g.ring[i%maxGlances].glance())
+	list := make([]summary, 0, min(g.n, maxSummaries))
+	for i := g.n - 1; i >= max(0, g.n-maxSummaries); i-- {
+		list = append(list, g.ring[i%maxSummaries].summary())
 	}
 	return list
 }
 
-func (s *seenSingle) glance() glance {
+func (s *recentSingle) summary() summary {
 	v, d := &s.verdict, &s.verdict.Details
-	g := glance{At: stamp(s.at), User: s.user, Domain: s.domain, Status: v.Status.String(), Reason: textOrNil(v.Reason.String()),
+	g := summary{At: timestamp(s.at), User: s.user, Domain: s.domain, Status: v.Status.String(), Reason: textOrNil(v.Reason.String()),
 		Rule: textOrNil(v.Rule), Provider: v.ProviderName, Host: textOrNil(d.Host), Code: d.Code, Message: textOrNil(d.Message),
 		Attempts: int(d.Attempts), Took: s.took.Milliseconds(), Cached: v.FromCache, Node: textOrNil(s.node)}
 	if d.Code != 0 {
@@ -343,10 +343,10 @@ func (s *seenSingle) glance() glance {
 	return g
 }
 
-func (x *exchange) listProbes() error {
-	list := x.srv.dash.glances.newest()
+func (c *call) listProbes() error {
+	list := c.srv.dashboard.summaries.newest()
 	for i := range list {
-		list[i].User = x.srv.accountOf(list[i].User)
+		list[i].User = c.srv.accountName(list[i].User)
 	}
-	return x.sendAs(statusOK, map[string]any{"probes": list})
+	return c.sendJSON(statusOK, map[string]any{"probes": list})
 }

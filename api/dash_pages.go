@@ -17,8 +17,8 @@ import (
 //go:embed web/dist
 var webFiles embed.FS
 
-// noncePlace is where a page's own nonce goes: the styles that its components make are known by it.
-const noncePlace = "__CSP_NONCE__"
+// noncePlaceholder is where a page's own nonce goes: the styles that its components make are known by it.
+const noncePlaceholder = "__CSP_NONCE__"
 
 // pagePolicy allows what the dashboard is made of: our own files, and style sheets that bear the nonce of the answer.
 // Style attributes that scripts set need no permission; script in the page itself is never allowed.
@@ -28,11 +28,11 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'non
 // asset is a file of the dashboard.
 type asset struct {
 	page
-	packed []byte // gzip; nil when there is none
+	gzipped []byte // gzip; nil when there is none
 }
 
-// site is the dashboard's files. The built page is missing where the program was built without Node.
-type site struct {
+// webApp is the dashboard's files. The built page is missing where the program was built without Node.
+type webApp struct {
 	index  []byte
 	built  bool
 	assets map[string]asset // by name below /assets/
@@ -44,8 +44,8 @@ func HasDashboard() bool {
 	return err == nil
 }
 
-func newSite() (*site, error) {
-	s := &site{assets: make(map[string]asset)}
+func newWebApp() (*webApp, error) {
+	s := &webApp{assets: make(map[string]asset)}
 	var err error
 	if s.index, err = webFiles.ReadFile("web/dist/index.html"); err != nil {
 		s.index, err = webFiles.ReadFile("web/dist/fallback.html")
@@ -64,7 +64,7 @@ func newSite() (*site, error) {
 	return s, nil
 }
 
-func (s *site) add(name string) error {
+func (s *webApp) add(name string) error {
 	b, err := webFiles.ReadFile("web/dist/assets/" + name)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (s *site) add(name string) error {
 	plain, packed := strings.CutSuffix(name, ".gz")
 	a := s.assets[plain]
 	if packed {
-		a.packed = b
+		a.gzipped = b
 	} else {
 		kind := mime.TypeByExtension(path.Ext(name))
 		if path.Ext(name) == ".js" {
@@ -87,43 +87,43 @@ func (s *site) add(name string) error {
 // pageRoutes serve the dashboard itself. Every page of it is the same file, which finds its way by the path.
 func (s *Server) pageRoutes() []*route {
 	return []*route{
-		s.on("GET /", (*exchange).getApp, anyone),
-		s.on("GET /app", (*exchange).getApp, anyone),
-		s.on("GET /app/", (*exchange).getApp, anyone),
-		s.on("GET /app/{page}", (*exchange).getApp, anyone),
-		s.on("GET /app/{page}/{item}", (*exchange).getApp, anyone),
-		s.on("GET /assets/{file}", (*exchange).getAsset, anyone),
+		s.newRoute("GET /", (*call).getApp, anyone),
+		s.newRoute("GET /app", (*call).getApp, anyone),
+		s.newRoute("GET /app/", (*call).getApp, anyone),
+		s.newRoute("GET /app/{page}", (*call).getApp, anyone),
+		s.newRoute("GET /app/{page}/{item}", (*call).getApp, anyone),
+		s.newRoute("GET /assets/{file}", (*call).getAsset, anyone),
 	}
 }
 
 // getApp serves the page with a nonce of its own, which is why it is never cached.
-func (x *exchange) getApp() error {
+func (c *call) getApp() error {
 	var random [16]byte
 	rand.Read(random[:])
 	nonce := base64.RawStdEncoding.EncodeToString(random[:])
-	res := &x.ctx.Response
+	res := &c.ctx.Response
 	res.Header.Set("Content-Security-Policy", fmt.Sprintf(pagePolicy, nonce))
 	res.Header.Set("Referrer-Policy", "same-origin")
 	res.Header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	res.SetStatusCode(statusOK)
 	res.Header.SetContentType("text/html; charset=utf-8")
-	res.SetBodyRaw(bytes.ReplaceAll(x.srv.dash.site.index, []byte(noncePlace), []byte(nonce)))
+	res.SetBodyRaw(bytes.ReplaceAll(c.srv.dashboard.webApp.index, []byte(noncePlaceholder), []byte(nonce)))
 	return nil
 }
 
 // getAsset serves a file, whose name changes with its content.
-func (x *exchange) getAsset() error {
-	a, ok := x.srv.dash.site.assets[x.param]
+func (c *call) getAsset() error {
+	a, ok := c.srv.dashboard.webApp.assets[c.param]
 	if !ok || a.body == nil {
 		return refuse(notFound, "There is no such file: reload the page.")
 	}
-	res := &x.ctx.Response
-	if a.packed != nil {
+	res := &c.ctx.Response
+	if a.gzipped != nil {
 		res.Header.Set("Vary", "Accept-Encoding")
-		if x.ctx.Request.Header.HasAcceptEncoding("gzip") {
+		if c.ctx.Request.Header.HasAcceptEncoding("gzip") {
 			res.Header.Set("Content-Encoding", "gzip")
-			a.body, a.tag = a.packed, strings.TrimSuffix(a.tag, `"`)+`-gz"`
+			a.body, a.tag = a.gzipped, strings.TrimSuffix(a.tag, `"`)+`-gz"`
 		}
 	}
-	return x.sendPage(a.page, "public, max-age=31536000, immutable")
+	return c.sendPage(a.page, "public, max-age=31536000, immutable")
 }

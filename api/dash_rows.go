@@ -17,18 +17,18 @@ import (
 
 // The bounds of looking through results: so many rows an answer, so long a look, so many looks at one time.
 const (
-	maxFound   = 100
-	searchTime = 8 * time.Second
-	searchers  = 2
-	maxLine    = 1 << 20
-	keptTables = 64 // provider tables of finished jobs, which never change
+	maxRowsFound      = 100
+	searchTimeout     = 8 * time.Second
+	maxSearches       = 2
+	maxLine           = 1 << 20
+	maxProviderTables = 64 // provider tables of finished jobs, which never change
 )
 
-var errEnough = errors.New("enough was found")
+var errLimitReached = errors.New("enough was found")
 
-// search is one look through the results of a job, line by line.
-type search struct {
-	words []byte // in lower case; empty matches all
+// rowSearch is one look through the results of a job, line by line.
+type rowSearch struct {
+	term  []byte // in lower case; empty matches all
 	after int64  // rows up to this one were looked at before
 	limit int
 	found []json.RawMessage
@@ -36,30 +36,30 @@ type search struct {
 }
 
 // findRows serves the rows of a job whose address has some letters in it.
-func (x *exchange) findRows() error {
-	j, err := x.job()
+func (c *call) findRows() error {
+	j, err := c.job()
 	if err != nil {
 		return err
 	}
 	f := coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.None}, Partial: true}
-	if x.ctx.QueryArgs().Has("status") {
-		if f.Status, err = readStatuses(x.query("status")); err != nil {
+	if c.ctx.QueryArgs().Has("status") {
+		if f.Status, err = readStatuses(c.query("status")); err != nil {
 			return err
 		}
 	}
-	limit, err := x.queryNumber("limit", 50, 1, maxFound)
+	limit, err := c.queryNumber("limit", 50, 1, maxRowsFound)
 	if err != nil {
 		return err
 	}
-	after, err := x.queryNumber("after", 0, 0, 1<<40)
+	after, err := c.queryNumber("after", 0, 0, 1<<40)
 	if err != nil {
 		return err
 	}
-	if err := readable(j, f); err != nil {
+	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}
-	s := &search{words: []byte(strings.ToLower(x.query("q"))), after: after, limit: int(limit), found: []json.RawMessage{}}
-	whole, err := x.look(j, f, s.line)
+	s := &rowSearch{term: []byte(strings.ToLower(c.query("q"))), after: after, limit: int(limit), found: []json.RawMessage{}}
+	whole, err := c.scanResults(j, f, s.matchLine)
 	if err != nil {
 		return err
 	}
@@ -67,27 +67,27 @@ func (x *exchange) findRows() error {
 	if !whole {
 		next = &s.last
 	}
-	return x.sendAs(statusOK, map[string]any{"rows": s.found, "next_after": next})
+	return c.sendJSON(statusOK, map[string]any{"rows": s.found, "next_after": next})
 }
 
-// look gives the lines of a job's results to visit, until it has enough, or for searchTime. whole tells that it saw all.
-func (x *exchange) look(j *store.Job, f coordinator.Filter, visit func([]byte) error) (whole bool, err error) {
-	ctx, cancel := context.WithTimeout(x.srv.ending, searchTime)
+// scanResults gives the lines of a job's results to visit, until it has enough, or for searchTimeout. whole tells that it saw all.
+func (c *call) scanResults(j *store.Job, f coordinator.Filter, visit func([]byte) error) (whole bool, err error) {
+	ctx, cancel := context.WithTimeout(c.srv.stopCtx, searchTimeout)
 	defer cancel()
 	select {
-	case x.srv.dash.searching <- struct{}{}:
-		defer func() { <-x.srv.dash.searching }()
+	case c.srv.dashboard.searchSlots <- struct{}{}:
+		defer func() { <-c.srv.dashboard.searchSlots }()
 	case <-ctx.Done():
 		return false, busy("The server is busy with other searches")
 	}
 	r, w := io.Pipe()
 	var writer sync.WaitGroup
-	writer.Go(func() { w.CloseWithError(x.srv.rooms.Coordinator.Results(ctx, j.ID, f, w)) })
+	writer.Go(func() { w.CloseWithError(c.srv.deps.Coordinator.Results(ctx, j.ID, f, w)) })
 	err = eachLine(r, visit)
 	cancel()
-	err = errors.Join(err, r.CloseWithError(errEnough))
+	err = errors.Join(err, r.CloseWithError(errLimitReached))
 	writer.Wait()
-	if errors.Is(err, errEnough) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, errLimitReached) || errors.Is(err, context.DeadlineExceeded) {
 		return false, nil
 	}
 	return err == nil, err
@@ -104,9 +104,9 @@ func eachLine(r io.Reader, visit func([]byte) error) error {
 	return lines.Err()
 }
 
-// line looks at a row.
-func (s *search) line(b []byte) error {
-	if s.last = rowOf(b); s.last <= s.after || (len(s.words) > 0 && !bytes.Contains(bytes.ToLower(b), s.words)) {
+// matchLine looks at a row.
+func (s *rowSearch) matchLine(b []byte) error {
+	if s.last = rowNumber(b); s.last <= s.after || (len(s.term) > 0 && !bytes.Contains(bytes.ToLower(b), s.term)) {
 		return nil
 	}
 	var row struct {
@@ -115,18 +115,18 @@ func (s *search) line(b []byte) error {
 	if err := json.Unmarshal(b, &row); err != nil {
 		return err
 	}
-	if row.Email == "" || !strings.Contains(strings.ToLower(row.Email), string(s.words)) {
+	if row.Email == "" || !strings.Contains(strings.ToLower(row.Email), string(s.term)) {
 		return nil
 	}
 	s.found = append(s.found, append(json.RawMessage(nil), b...))
 	if len(s.found) >= s.limit {
-		return errEnough
+		return errLimitReached
 	}
 	return nil
 }
 
-// rowOf is the number that each line begins with.
-func rowOf(b []byte) (n int64) {
+// rowNumber is the number that each line begins with.
+func rowNumber(b []byte) (n int64) {
 	digits, _ := bytes.CutPrefix(b, []byte(`{"row":`))
 	for _, c := range digits {
 		if c < '0' || c > '9' {
@@ -140,64 +140,64 @@ func rowOf(b []byte) (n int64) {
 // providerTable counts the rows of a job by provider and status.
 type providerTable map[string]map[string]int64
 
-// kept remembers the tables of finished jobs, the newest keptTables of them.
-type kept struct {
+// providerTableCache remembers the tables of finished jobs, the newest maxProviderTables of them.
+type providerTableCache struct {
 	mu     sync.Mutex // guards both
 	tables map[string]providerTable
 	order  []string
 }
 
-func (k *kept) get(id string) (providerTable, bool) {
+func (k *providerTableCache) get(id string) (providerTable, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t, ok := k.tables[id]
 	return t, ok
 }
 
-func (k *kept) put(id string, t providerTable) {
+func (k *providerTableCache) put(id string, t providerTable) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.tables == nil {
 		k.tables = make(map[string]providerTable)
 	}
-	if _, is := k.tables[id]; !is {
+	if _, exists := k.tables[id]; !exists {
 		k.order = append(k.order, id)
 	}
 	k.tables[id] = t
-	if len(k.order) > keptTables {
+	if len(k.order) > maxProviderTables {
 		delete(k.tables, k.order[0])
 		k.order = k.order[1:]
 	}
 }
 
-// countProviders serves the rows of a finished job by provider and status. Of a very long list it counts the rows that
-// it can in searchTime, and tells so.
-func (x *exchange) countProviders() error {
-	j, err := x.job()
+// countProviders serves the rows of a finished job by provider and status. Of a very long job it counts the rows that
+// it can in searchTimeout, and tells so.
+func (c *call) countProviders() error {
+	j, err := c.job()
 	if err != nil {
 		return err
 	}
 	f := coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.None}}
-	if err := readable(j, f); err != nil {
+	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}
-	if t, ok := x.srv.dash.kept.get(j.ID); ok {
-		return x.sendAs(statusOK, map[string]any{"providers": t, "complete": true})
+	if t, ok := c.srv.dashboard.providerTables.get(j.ID); ok {
+		return c.sendJSON(statusOK, map[string]any{"providers": t, "complete": true})
 	}
 	t := providerTable{}
-	whole, err := x.look(j, f, t.line)
+	whole, err := c.scanResults(j, f, t.countLine)
 	if err != nil {
 		return err
 	}
 	if whole {
-		x.srv.dash.kept.put(j.ID, t)
+		c.srv.dashboard.providerTables.put(j.ID, t)
 	}
-	return x.sendAs(statusOK, map[string]any{"providers": t, "complete": whole})
+	return c.sendJSON(statusOK, map[string]any{"providers": t, "complete": whole})
 }
 
-// line counts a row.
-func (t providerTable) line(b []byte) error {
-	status, provider := textBehind(b, `,"status":"`), textBehind(b, `,"smtp_provider":"`)
+// countLine counts a row.
+func (t providerTable) countLine(b []byte) error {
+	status, provider := textAfter(b, `,"status":"`), textAfter(b, `,"smtp_provider":"`)
 	if status == "" {
 		return nil
 	}
@@ -208,9 +208,9 @@ func (t providerTable) line(b []byte) error {
 	return nil
 }
 
-// textBehind is the string that stands behind a key of our own making, as it is written: names of statuses and providers
+// textAfter is the string that stands behind a key of our own making, as it is written: names of statuses and providers
 // have no character that JSON escapes. An address before it cannot be taken for the key, since its quotes are escaped.
-func textBehind(b []byte, key string) string {
+func textAfter(b []byte, key string) string {
 	_, rest, ok := bytes.Cut(b, []byte(key))
 	if !ok {
 		return ""

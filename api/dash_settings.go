@@ -8,8 +8,8 @@ import (
 )
 
 // getSigning tells whether the account's callbacks are signed. The secret itself is shown once, when it is made.
-func (x *exchange) getSigning() error {
-	secret, err := x.srv.rooms.Store.CallbackSecret(x.who.User.ID)
+func (c *call) getSigning() error {
+	secret, err := c.srv.deps.Store.CallbackSecret(c.identity.User.ID)
 	if err != nil {
 		return err
 	}
@@ -17,26 +17,26 @@ func (x *exchange) getSigning() error {
 	if secret != "" {
 		last4 = secret[len(secret)-4:]
 	}
-	origins := x.srv.cfg.CallbackFrom
+	origins := c.srv.cfg.CallbackFrom
 	if origins == nil {
 		origins = []string{}
 	}
-	return x.sendAs(statusOK, map[string]any{"signed": secret != "", "last4": textOrNil(last4), "origins": origins})
+	return c.sendJSON(statusOK, map[string]any{"signed": secret != "", "last4": textOrNil(last4), "origins": origins})
 }
 
-func (x *exchange) newSigningSecret() error {
-	secret, err := x.srv.rooms.Store.NewCallbackSecret(x.who.User.ID, x.by(), x.srv.now())
+func (c *call) newSigningSecret() error {
+	secret, err := c.srv.deps.Store.NewCallbackSecret(c.identity.User.ID, c.actor(), c.srv.now())
 	if err != nil {
 		return err
 	}
-	return x.sendAs(statusCreated, map[string]any{"secret": secret})
+	return c.sendJSON(statusCreated, map[string]any{"secret": secret})
 }
 
-func (x *exchange) dropSigningSecret() error {
-	if err := x.srv.rooms.Store.SetCallbackSecret(x.who.User.ID, "", x.by(), x.srv.now()); err != nil {
+func (c *call) dropSigningSecret() error {
+	if err := c.srv.deps.Store.SetCallbackSecret(c.identity.User.ID, "", c.actor(), c.srv.now()); err != nil {
 		return err
 	}
-	x.ctx.Response.SetStatusCode(statusNoContent)
+	c.ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 
@@ -45,36 +45,36 @@ const testList = "email\nvalid@example.com\ncatch_all@example.com\nmailbox_not_f
 
 // testCallback sends a callback of a job that is like any other, but that probes nothing and costs nothing. It counts as an upload
 // and needs room on the disk like one: each makes a job that is kept as long.
-func (x *exchange) testCallback() error {
-	if err := x.srv.roomOnDisk(); err != nil {
+func (c *call) testCallback() error {
+	if err := c.srv.checkDiskSpace(); err != nil {
 		return err
 	}
-	d, err := x.documentOf("url")
+	d, err := c.strictDocument("url")
 	if err != nil {
 		return err
 	}
-	url, err := d.needText("url")
+	url, err := d.requiredText("url")
 	if err != nil {
 		return err
 	}
-	if x.srv.rooms.Callbacks == nil {
+	if c.srv.deps.Callbacks == nil {
 		return refuse(unacceptable, "url cannot be used here: this server sends no callbacks.")
 	}
-	if err := x.srv.rooms.Callbacks.CheckCallbackURL(x.srv.ending, url); err != nil {
+	if err := c.srv.deps.Callbacks.CheckCallbackURL(c.srv.stopCtx, url); err != nil {
 		return err
 	}
-	j, err := x.srv.rooms.Coordinator.Accept(x.srv.ending, coordinator.Upload{Body: strings.NewReader(testList), Options: coordinator.Options{
-		Account: x.who.User.ID, Name: "Callback test", Filename: "callback-test.csv", Test: true, CallbackURL: url,
+	j, err := c.srv.deps.Coordinator.Accept(c.srv.stopCtx, coordinator.Upload{Body: strings.NewReader(testList), Options: coordinator.Options{
+		Account: c.identity.User.ID, Name: "Callback test", Filename: "callback-test.csv", Test: true, CallbackURL: url,
 		CallbackContent: coordinator.ContentFull, MaxHours: 1,
 		Parts: func(j *store.Job) []store.Part {
-			return []store.Part{store.ReserveJob(j.Account, j.ID, costOf(j), j.CreatedAt)}
+			return []store.Part{store.ReserveJob(j.Account, j.ID, maxCost(j), j.CreatedAt)}
 		}}})
 	if err != nil {
 		return err
 	}
-	r, err := x.srv.lookUp(j.ID)
+	r, err := c.srv.loadJob(j.ID)
 	if err != nil {
 		return err
 	}
-	return x.sendAs(statusAccepted, r)
+	return c.sendJSON(statusAccepted, r)
 }

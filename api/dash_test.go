@@ -20,14 +20,14 @@ import (
 
 // browser is a page of the dashboard that is signed in.
 type browser struct {
-	w            *world
+	w            *testServer
 	cookie, csrf string
 }
 
 const password = "correct horse battery"
 
 // signIn makes an account and a session of it.
-func (w *world) signIn(email string, role store.Role) *browser {
+func (w *testServer) signIn(email string, role store.Role) *browser {
 	_, _, err := w.store.AddUser(context.Background(), store.NewUser{Email: email, Password: password, Role: role, Credits: 100}, "test", time.Now())
 	require.NoError(w.t, err)
 	r := w.logIn(email, password)
@@ -36,14 +36,14 @@ func (w *world) signIn(email string, role store.Role) *browser {
 	return &browser{w, cookie, r.json(w.t)["csrf_token"].(string)}
 }
 
-func (w *world) logIn(email, password string) reply {
+func (w *testServer) logIn(email, password string) reply {
 	body, err := json.Marshal(map[string]string{"email": email, "password": password})
 	require.NoError(w.t, err)
 	return w.post("/v1/dash/login", "", string(body))
 }
 
 // logInFrom is logIn through a proxy that is trusted.
-func (w *world) logInFrom(addr, email, password string) reply {
+func (w *testServer) logInFrom(addr, email, password string) reply {
 	return w.do(request{method: "POST", path: "/v1/dash/login", body: strings.NewReader(`{"email":"` + email + `","password":"` + password + `"}`),
 		header: map[string]string{"Content-Type": "application/json", "X-Forwarded-For": addr}})
 }
@@ -59,17 +59,17 @@ func (b *browser) do(method, path, body string) reply {
 func (b *browser) get(path string) reply { return b.do("GET", path, "") }
 
 func TestSignInAndOut(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	b := w.signIn("cleo@probity.test", store.Customer)
 	r := w.logIn("cleo@probity.test", password)
 	for _, want := range []string{"HttpOnly", "SameSite=Strict", "path=/", "max-age=604800"} {
 		require.Contains(t, r.header.Get("Set-Cookie"), want)
 	}
 	require.NotContains(t, r.header.Get("Set-Cookie"), "secure", "not over TLS")
-	who := b.get("/v1/dash/session")
-	require.Equal(t, 200, who.status)
-	require.Equal(t, "cleo@probity.test", who.json(t)["user"].(map[string]any)["email"])
-	require.Equal(t, b.csrf, who.json(t)["csrf_token"])
+	session := b.get("/v1/dash/session")
+	require.Equal(t, 200, session.status)
+	require.Equal(t, "cleo@probity.test", session.json(t)["user"].(map[string]any)["email"])
+	require.Equal(t, b.csrf, session.json(t)["csrf_token"])
 	require.EqualValues(t, 100, b.get("/v1/credits").json(t)["balance"], "a session opens what a key opens")
 
 	require.Len(t, b.get("/v1/dash/sessions").json(t)["sessions"], 2)
@@ -84,7 +84,7 @@ func TestSignInAndOut(t *testing.T) {
 }
 
 func TestCookieOverTLS(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.PublicURL = "https://probity.test" })
+	w := newTestServer(t, func(c *Config) { c.PublicURL = "https://probity.test" })
 	b := w.signIn("cleo@probity.test", store.Customer)
 	require.True(t, strings.HasPrefix(b.cookie, "__Host-probity="), b.cookie)
 	require.Contains(t, w.logIn("cleo@probity.test", password).header.Get("Set-Cookie"), "secure")
@@ -93,8 +93,8 @@ func TestCookieOverTLS(t *testing.T) {
 	require.Equal(t, 401, b.get("/v1/dash/session").status)
 }
 
-func TestLockOut(t *testing.T) {
-	w := newWorld(t, nil)
+func TestLockoutAfterFailedLogins(t *testing.T) {
+	w := newTestServer(t, nil)
 	w.signIn("cleo@probity.test", store.Customer)
 	answers := map[string][]string{}
 	for _, email := range []string{"cleo@probity.test", "nobody@probity.test"} {
@@ -111,8 +111,8 @@ func TestLockOut(t *testing.T) {
 	require.NotEmpty(t, r.header.Get("Retry-After"))
 }
 
-func TestALockOutHoldsForItsNetworkOnly(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+func TestLockoutAppliesToOneNetwork(t *testing.T) {
+	w := newTestServer(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
 	w.signIn("cleo@probity.test", store.Customer)
 	for range 5 {
 		require.Equal(t, 401, w.logInFrom("203.0.113.9", "cleo@probity.test", "wrong wrong wrong").status)
@@ -121,11 +121,11 @@ func TestALockOutHoldsForItsNetworkOnly(t *testing.T) {
 	require.Equal(t, 200, w.logInFrom("198.51.100.7", "cleo@probity.test", password).status, "its owner is not locked out")
 }
 
-// TestForeignPages: a page of another site can send requests with a browser's cookies, but can change nothing.
-func TestForeignPages(t *testing.T) {
-	w := newWorld(t, nil)
+// TestCrossSiteRequestsAreRefused: a page of another site can send requests with a browser's cookies, but can change nothing.
+func TestCrossSiteRequestsAreRefused(t *testing.T) {
+	w := newTestServer(t, nil)
 	b := w.signIn("cleo@probity.test", store.Admin)
-	for _, r := range w.server.table {
+	for _, r := range w.server.routeTable {
 		if isSafe(r.method) || r.access == anyone {
 			continue
 		}
@@ -147,8 +147,8 @@ func TestForeignPages(t *testing.T) {
 	require.Equal(t, 415, form.status, "what a form can send without asking is not taken")
 }
 
-func TestKeysOpenNoSessionRoute(t *testing.T) {
-	w := newWorld(t, nil)
+func TestKeysCannotUseSessionRoutes(t *testing.T) {
+	w := newTestServer(t, nil)
 	customer := w.signIn("cleo@probity.test", store.Customer)
 	for _, r := range w.server.dashRoutes() {
 		path := strings.NewReplacer("{job_id}", "x", "{key_id}", "x", "{session_id}", "x").Replace(r.name)
@@ -169,7 +169,7 @@ func TestKeysOpenNoSessionRoute(t *testing.T) {
 }
 
 func TestOwnKeys(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	b, other := w.signIn("cleo@probity.test", store.Customer), w.signIn("dan@probity.test", store.Customer)
 	made := b.do("POST", "/v1/dash/keys", `{"name":"shop"}`)
 	require.Equal(t, 201, made.status, "%s", made.body)
@@ -187,7 +187,7 @@ func TestOwnKeys(t *testing.T) {
 }
 
 func TestChangePassword(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	b := w.signIn("cleo@probity.test", store.Customer)
 	another := w.logIn("cleo@probity.test", password)
 	require.Equal(t, 200, another.status)
@@ -201,13 +201,13 @@ func TestChangePassword(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	b := w.signIn("cleo@probity.test", store.Customer)
 	key := b.do("POST", "/v1/dash/keys", `{"name":"shop"}`).json(t)["key"].(string)
 	for _, email := range []string{"ann@shop.test", "nobody@shop.test", "block@shop.test"} {
 		require.Equal(t, 200, w.post("/v1/verify/single", key, `{"email":"`+email+`"}`).status)
 	}
-	job := w.finished(key, part{"file", "l.csv", "email\nann@shop.test\nnobody@shop.test\nblock@shop.test\n"})
+	job := w.uploadAndWait(key, part{"file", "l.csv", "email\nann@shop.test\nnobody@shop.test\nblock@shop.test\n"})
 	got := b.get("/v1/dash/usage?days=2")
 	require.Equal(t, 200, got.status, "%s", got.body)
 	days := got.json(t)["days"].([]any)
@@ -257,7 +257,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestCallbackSettings(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	b := w.signIn("cleo@probity.test", store.Customer)
 	got := make(chan http.Header, 1)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -286,26 +286,26 @@ func TestCallbackSettings(t *testing.T) {
 
 // Each test of a callback makes a job that is kept for days: it counts as an upload, and needs room on the disk like one.
 func TestCallbackTestsAreLimited(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.DiskFloor = 1000 })
+	w := newTestServer(t, func(c *Config) { c.DiskFloor = 1000 })
 	b := w.signIn("cleo@probity.test", store.Customer)
 	const ask = `{"url":"http://127.0.0.1:9/"}`
 	for range store.DefaultBulkPerHour - 1 {
 		require.Equal(t, 202, b.do("POST", "/v1/dash/callbacks/test", ask).status)
 	}
-	made := w.jobFolders()
-	w.server.rooms.FS = lowDisk{w.fs}
+	made := w.jobFolderCount()
+	w.server.deps.FS = lowDisk{w.fs}
 	full := b.do("POST", "/v1/dash/callbacks/test", ask)
 	require.Equal(t, 503, full.status, "%s", full.body)
 	require.NotEmpty(t, full.header.Get("Retry-After"))
-	w.server.rooms.FS = w.fs
+	w.server.deps.FS = w.fs
 	over := b.do("POST", "/v1/dash/callbacks/test", ask)
 	require.Equal(t, 429, over.status, "%s", over.body)
 	require.NotEmpty(t, over.header.Get("Retry-After"))
-	require.Equal(t, made, w.jobFolders())
+	require.Equal(t, made, w.jobFolderCount())
 }
 
-func TestEvents(t *testing.T) {
-	w := newWorld(t, nil)
+func TestEventStreamSendsChanges(t *testing.T) {
+	w := newTestServer(t, nil)
 	b := w.signIn("cleo@probity.test", store.Customer)
 	req, err := http.NewRequest("GET", w.base+"/v1/dash/events", nil)
 	require.NoError(t, err)
@@ -329,7 +329,7 @@ func TestEvents(t *testing.T) {
 	}
 	require.EqualValues(t, 100, next("state")["credits"].(map[string]any)["balance"])
 	key := b.do("POST", "/v1/dash/keys", `{"name":"shop"}`).json(t)["key"].(string)
-	job := w.finished(key, part{"file", "l.csv", "email\nann@shop.test\n"})
+	job := w.uploadAndWait(key, part{"file", "l.csv", "email\nann@shop.test\n"})
 	for {
 		jobs := next("state")["jobs"].([]any)
 		if len(jobs) == 1 && jobs[0].(map[string]any)["status"] == "completed" {
@@ -341,16 +341,16 @@ func TestEvents(t *testing.T) {
 	next("ended")
 }
 
-func TestEventsAreBounded(t *testing.T) {
-	var all feeds
-	open := func(account string) *feed {
-		f := new(feed)
+func TestEventStreamsAreBounded(t *testing.T) {
+	var all eventStreams
+	open := func(account string) *eventStream {
+		f := new(eventStream)
 		f.ctx, f.stop = context.WithCancel(t.Context())
-		require.True(t, all.enter(account, f))
+		require.True(t, all.add(account, f))
 		return f
 	}
 	oldest, next := open("a"), open("a")
-	for range feedsPerAccount - 2 {
+	for range streamsPerAccount - 2 {
 		open("a")
 	}
 	other := open("b")
@@ -361,16 +361,16 @@ func TestEventsAreBounded(t *testing.T) {
 	open("a")
 	require.Error(t, next.ctx.Err())
 	require.NoError(t, other.ctx.Err())
-	all.leave("b", other)
-	require.Len(t, all.mine, 1)
+	all.remove("b", other)
+	require.Len(t, all.byAccount, 1)
 }
 
-func TestAllJobsAreListedPageByPage(t *testing.T) {
-	w := newWorld(t, nil)
+func TestAllJobsArePaged(t *testing.T) {
+	w := newTestServer(t, nil)
 	b := w.signIn("root2@probity.test", store.Admin)
 	var want []any
 	for range 5 {
-		want = append([]any{w.finished(w.key, part{"file", "l.csv", "email\nann@shop.test\n"})["job_id"]}, want...)
+		want = append([]any{w.uploadAndWait(w.key, part{"file", "l.csv", "email\nann@shop.test\n"})["job_id"]}, want...)
 	}
 	var got []any
 	at, pages := "/v1/dash/admin/jobs?limit=2", 0
@@ -391,9 +391,9 @@ func TestAllJobsAreListedPageByPage(t *testing.T) {
 }
 
 func TestOperatorPages(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	b := w.signIn("root2@probity.test", store.Admin)
-	job := w.finished(w.key, part{"file", "l.csv", "email\nann@shop.test\n"})
+	job := w.uploadAndWait(w.key, part{"file", "l.csv", "email\nann@shop.test\n"})
 	w.single(`{"email":"nobody@shop.test"}`)
 	all := b.get("/v1/dash/admin/jobs").json(t)["jobs"].([]any)
 	require.Len(t, all, 1)
@@ -409,7 +409,7 @@ func TestOperatorPages(t *testing.T) {
 }
 
 func TestDashboardPages(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	nonces := map[string]bool{}
 	for _, path := range []string{"/", "/app", "/app/lists", "/app/lists/x"} {
 		r := w.get(path, "")
@@ -417,14 +417,14 @@ func TestDashboardPages(t *testing.T) {
 		policy := r.header.Get("Content-Security-Policy")
 		require.Contains(t, policy, "script-src 'self';")
 		require.NotContains(t, policy, "unsafe")
-		require.NotContains(t, string(r.body), noncePlace)
+		require.NotContains(t, string(r.body), noncePlaceholder)
 		_, nonce, _ := strings.Cut(policy, "'nonce-")
 		nonces[nonce] = true
 	}
 	require.Len(t, nonces, 4, "a nonce is used once")
 	require.Equal(t, 404, w.get("/assets/none.js", "").status)
 	require.Equal(t, 404, w.get("/assets/..%2findex.html", "").status)
-	for name := range w.server.dash.site.assets {
+	for name := range w.server.dashboard.webApp.assets {
 		r := w.do(request{method: "GET", path: "/assets/" + name, header: map[string]string{"Accept-Encoding": "gzip"}})
 		require.Equal(t, 200, r.status, name)
 		require.Contains(t, r.header.Get("Cache-Control"), "immutable")
@@ -432,22 +432,22 @@ func TestDashboardPages(t *testing.T) {
 	}
 }
 
-func TestRowOf(t *testing.T) {
+func TestRowNumber(t *testing.T) {
 	for line, want := range map[string]int64{`{"row":12,"email":"a@b.c"}`: 12, `{"row":5000000,"x":1}`: 5000000, `{}`: 0, ``: 0} {
-		require.Equal(t, want, rowOf([]byte(line)), line)
+		require.Equal(t, want, rowNumber([]byte(line)), line)
 	}
 }
 
 // An address can hold what looks like a key: its quotes are escaped, so that it is not taken for one.
-func TestTextBehind(t *testing.T) {
+func TestTextAfter(t *testing.T) {
 	line := []byte(`{"row":1,"email":"\",\"status\":\"VALID\"@x","status":"INVALID","smtp_provider":"GMX / WEB.DE"}`)
-	require.Equal(t, "INVALID", textBehind(line, `,"status":"`))
-	require.Equal(t, "GMX / WEB.DE", textBehind(line, `,"smtp_provider":"`))
-	require.Empty(t, textBehind(line, `,"none":"`))
+	require.Equal(t, "INVALID", textAfter(line, `,"status":"`))
+	require.Equal(t, "GMX / WEB.DE", textAfter(line, `,"smtp_provider":"`))
+	require.Empty(t, textAfter(line, `,"none":"`))
 }
 
-func TestLoginsAreHeldToAWindowOfTheirNetwork(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+func TestLoginsAreRateLimitedByNetwork(t *testing.T) {
+	w := newTestServer(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
 	w.signIn("cleo@probity.test", store.Customer)
 	for i := range store.LoginsPerMinute {
 		require.Equal(t, 401, w.logInFrom(fmt.Sprintf("192.0.2.%d", i), fmt.Sprintf("stranger%d@probity.test", i), "a guess of many").status)
@@ -458,7 +458,7 @@ func TestLoginsAreHeldToAWindowOfTheirNetwork(t *testing.T) {
 	require.Equal(t, 200, w.logInFrom("198.51.100.7", "cleo@probity.test", password).status, "strangers fill their own window only")
 }
 
-func TestACrowdOfLoginsIsToldToComeLater(t *testing.T) {
+func TestTooManyLoginsGetRetryAfter(t *testing.T) {
 	r := refusalOf(store.ErrPasswordsBusy)
 	require.Equal(t, 503, r.status())
 	require.NotEmpty(t, r.headers()["Retry-After"])

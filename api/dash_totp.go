@@ -11,33 +11,33 @@ import (
 const totpIssuer = "Probity"
 
 // getTOTP tells whether the account asks for codes, and how many recovery codes it has left.
-func (x *exchange) getTOTP() error {
-	left, err := x.srv.rooms.Store.RecoveryLeft(x.who.User.ID)
+func (c *call) getTOTP() error {
+	left, err := c.srv.deps.Store.RecoveryLeft(c.identity.User.ID)
 	if err != nil {
 		return err
 	}
-	return x.sendAs(statusOK, map[string]any{"on": x.who.User.TOTP, "recovery_codes_left": left})
+	return c.sendJSON(statusOK, map[string]any{"on": c.identity.User.TOTP, "recovery_codes_left": left})
 }
 
 // newTOTP makes a secret for the account's authenticator app. It asks for the password: a session that was left open must not lock
 // its owner out.
-func (x *exchange) newTOTP() error {
-	d, err := x.documentOf("password")
+func (c *call) newTOTP() error {
+	d, err := c.strictDocument("password")
 	if err != nil {
 		return err
 	}
-	password, err := d.needText("password")
+	password, err := d.requiredText("password")
 	if err != nil {
 		return err
 	}
-	if err := x.proveAgain(x.srv.rooms.Store.CheckPassword, store.Login{Password: password}); err != nil {
+	if err := c.recheckCredentials(c.srv.deps.Store.CheckPassword, store.Login{Password: password}); err != nil {
 		return err
 	}
-	secret, err := x.srv.rooms.Store.NewTOTP(x.who.User.ID)
+	secret, err := c.srv.deps.Store.NewTOTP(c.identity.User.ID)
 	if err != nil {
 		return err
 	}
-	return x.sendAs(statusCreated, map[string]any{"secret": secret, "url": totpURL(x.who.User.Email, secret)})
+	return c.sendJSON(statusCreated, map[string]any{"secret": secret, "url": totpURL(c.identity.User.Email, secret)})
 }
 
 // totpURL is the secret in the form in which apps take it over, the key URI of Google Authenticator.
@@ -47,50 +47,50 @@ func totpURL(email, secret string) string {
 }
 
 // switchTOTPOn takes the first code of the app, gives the recovery codes, and ends all other sessions.
-func (x *exchange) switchTOTPOn() error {
-	d, err := x.documentOf("code")
+func (c *call) switchTOTPOn() error {
+	d, err := c.strictDocument("code")
 	if err != nil {
 		return err
 	}
-	code, err := d.needText("code")
+	code, err := d.requiredText("code")
 	if err != nil {
 		return err
 	}
-	recovery, err := x.srv.rooms.Store.TOTPOn(x.who.User.ID, code, x.visit.ID, x.by(), x.srv.now())
+	recovery, err := c.srv.deps.Store.TOTPOn(c.identity.User.ID, code, c.session.ID, c.actor(), c.srv.now())
 	if errors.Is(err, store.ErrBadCode) {
 		return refuse(unacceptable, "code is not one of this secret: look at the clocks of the app and of the server, and send the code that the app shows now.")
 	}
 	if err != nil {
 		return err
 	}
-	return x.sendAs(statusOK, map[string]any{"recovery_codes": recovery})
+	return c.sendJSON(statusOK, map[string]any{"recovery_codes": recovery})
 }
 
 // switchTOTPOff asks for password and code again, and ends all other sessions.
-func (x *exchange) switchTOTPOff() error {
-	d, err := x.documentOf("password", "code")
+func (c *call) switchTOTPOff() error {
+	d, err := c.strictDocument("password", "code")
 	if err != nil {
 		return err
 	}
-	password, err := d.needText("password")
+	password, err := d.requiredText("password")
 	if err != nil {
 		return err
 	}
-	code, err := d.needText("code")
+	code, err := d.requiredText("code")
 	if err != nil {
 		return err
 	}
-	if err := x.proveAgain(x.srv.rooms.Store.LogIn, store.Login{Password: password, Code: code}); err != nil {
+	if err := c.recheckCredentials(c.srv.deps.Store.LogIn, store.Login{Password: password, Code: code}); err != nil {
 		return err
 	}
-	if err := x.srv.rooms.Store.TOTPOff(x.who.User.ID, x.visit.ID, x.by(), x.srv.now()); err != nil {
+	if err := c.srv.deps.Store.TOTPOff(c.identity.User.ID, c.session.ID, c.actor(), c.srv.now()); err != nil {
 		return err
 	}
-	x.ctx.Response.SetStatusCode(statusNoContent)
+	c.ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 
 // switchTOTPOffFor is an admin's way out for an account that has lost app and recovery codes.
-func (x *exchange) switchTOTPOffFor() error {
-	return x.changeUser(func(id string) error { return x.srv.rooms.Store.TOTPOff(id, "", x.by(), x.srv.now()) })
+func (c *call) switchTOTPOffFor() error {
+	return c.changeUser(func(id string) error { return c.srv.deps.Store.TOTPOff(id, "", c.actor(), c.srv.now()) })
 }

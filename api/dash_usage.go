@@ -15,15 +15,15 @@ import (
 
 // The bounds of what a usage report reads. An account that is over them gets the newest days and is told so.
 const (
-	usageEntries = 50_000
-	usageJobs    = 2_000
-	usageDays    = 90
+	maxUsageEntries = 50_000
+	maxUsageJobs    = 2_000
+	maxUsageDays    = 90
 )
 
 // usageDay is what an account did on one day (UTC).
 type usageDay struct {
 	Date    string           `json:"date"`
-	Counts  map[string]int64 `json:"counts"`  // rows of lists that ended that day, by status
+	Counts  map[string]int64 `json:"counts"`  // rows of jobs that ended that day, by status
 	Singles int64            `json:"singles"` // single verifications that gave a verdict
 	Used    int64            `json:"credits_used"`
 	Granted int64            `json:"credits_granted"`
@@ -31,19 +31,19 @@ type usageDay struct {
 
 // usage gathers the days of an account from its ledger and its jobs.
 type usage struct {
-	srv     *Server
-	account string
-	from    time.Time // the first moment that is reported
-	days    []usageDay
-	keys    map[keyDay]*usageDay // the same, of each key
-	jobs    map[string]jobCharge // what lists cost, by job
-	whole   bool
+	srv      *Server
+	account  string
+	from     time.Time // the first moment that is reported
+	days     []usageDay
+	keys     map[keyDay]*usageDay // the same, of each key
+	jobs     map[string]jobCharge // what jobs cost, by id
+	complete bool
 }
 
 // keyDay is a day of a key.
 type keyDay struct{ date, key string }
 
-// jobCharge is what a list cost on a day.
+// jobCharge is what a job cost on a day.
 type jobCharge struct {
 	day  *usageDay
 	used int64
@@ -52,36 +52,36 @@ type jobCharge struct {
 // What stands for a key where there was none, or where it is not known any more.
 const (
 	keyDashboard = ""
-	keyForgotten = "deleted"
+	keyDeleted   = "deleted"
 )
 
-func (x *exchange) getUsage() error {
-	days, err := x.queryNumber("days", 30, 1, usageDays)
+func (c *call) getUsage() error {
+	days, err := c.queryNumber("days", 30, 1, maxUsageDays)
 	if err != nil {
 		return err
 	}
-	u := newUsage(x.srv, x.who.User.ID, int(days))
-	byKey, err := u.read()
+	u := newUsage(c.srv, c.identity.User.ID, int(days))
+	byKey, err := u.load()
 	if err != nil {
 		return err
 	}
-	return x.sendAs(statusOK, map[string]any{"days": u.days, "by_key": byKey, "complete": u.whole})
+	return c.sendJSON(statusOK, map[string]any{"days": u.days, "by_key": byKey, "complete": u.complete})
 }
 
-// read reads everything, and tells of the keys that did something.
-func (u *usage) read() ([]usageOfKey, error) {
+// load reads everything, and tells of the keys that did something.
+func (u *usage) load() ([]keyUsageDay, error) {
 	if err := errors.Join(u.readLedger(), u.readJobs()); err != nil {
 		return nil, err
 	}
 	for _, c := range u.jobs { // those whose job was deleted since
-		u.of(c.day, keyForgotten).Used += c.used
+		u.keyUsage(c.day, keyDeleted).Used += c.used
 	}
 	return u.byKey()
 }
 
 func newUsage(s *Server, account string, days int) *usage {
 	today := s.now().UTC().Truncate(24 * time.Hour)
-	u := &usage{srv: s, account: account, from: today.AddDate(0, 0, 1-days), whole: true, days: make([]usageDay, days),
+	u := &usage{srv: s, account: account, from: today.AddDate(0, 0, 1-days), complete: true, days: make([]usageDay, days),
 		keys: make(map[keyDay]*usageDay), jobs: make(map[string]jobCharge)}
 	for i := range u.days {
 		u.days[i] = usageDay{Date: u.from.AddDate(0, 0, i).Format(time.DateOnly), Counts: make(map[string]int64, 4)}
@@ -103,8 +103,8 @@ func (u *usage) day(t time.Time) *usageDay {
 
 func (u *usage) readLedger() error {
 	var before uint64
-	for range usageEntries / store.MaxPage {
-		entries, err := u.srv.rooms.Store.Ledger(u.account, before, store.MaxPage)
+	for range maxUsageEntries / store.MaxPage {
+		entries, err := u.srv.deps.Store.Ledger(u.account, before, store.MaxPage)
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (u *usage) readLedger() error {
 			return nil
 		}
 	}
-	u.whole = false
+	u.complete = false
 	return nil
 }
 
@@ -136,15 +136,15 @@ func (u *usage) add(d *usageDay, e *store.Entry) {
 			return
 		}
 		_, key := e.CutKey()
-		k := u.of(d, key)
+		k := u.keyUsage(d, key)
 		d.Singles++
 		k.Singles++
 		k.Used += e.Credits
 	}
 }
 
-// of is where something of a key is counted on a day.
-func (u *usage) of(d *usageDay, key string) *usageDay {
+// keyUsage is where something of a key is counted on a day.
+func (u *usage) keyUsage(d *usageDay, key string) *usageDay {
 	at := keyDay{d.Date, key}
 	if u.keys[at] == nil {
 		u.keys[at] = &usageDay{Date: d.Date, Counts: make(map[string]int64, 4)}
@@ -154,8 +154,8 @@ func (u *usage) of(d *usageDay, key string) *usageDay {
 
 func (u *usage) readJobs() error {
 	cursor := ""
-	for range usageJobs / maxPage {
-		jobs, next, err := u.srv.rooms.Coordinator.Jobs(u.account, "", maxPage, cursor)
+	for range maxUsageJobs / maxPage {
+		jobs, next, err := u.srv.deps.Coordinator.Jobs(u.account, "", maxPage, cursor)
 		if err != nil {
 			return err
 		}
@@ -169,41 +169,41 @@ func (u *usage) readJobs() error {
 		}
 		cursor = next
 	}
-	u.whole = false
+	u.complete = false
 	return nil
 }
 
-// addJob counts a list on the day of its end.
+// addJob counts a job on the day of its end.
 func (u *usage) addJob(d *usageDay, j *store.Job) {
-	k := u.of(d, j.Key)
+	k := u.keyUsage(d, j.Key)
 	for status, n := range j.Counts {
 		d.Counts[status] += n
 		k.Counts[status] += n
 	}
 	if c, ok := u.jobs[j.ID]; ok {
-		u.of(c.day, j.Key).Used += c.used
+		u.keyUsage(c.day, j.Key).Used += c.used
 		delete(u.jobs, j.ID)
 	}
 }
 
-func (x *exchange) getOwnLedger() error { return x.sendLedger(x.who.User.ID) }
+func (c *call) getOwnLedger() error { return c.sendLedger(c.identity.User.ID) }
 
 // getLedgerFile streams the whole ledger, newest first.
-func (x *exchange) getLedgerFile() error {
-	h := &x.ctx.Response.Header
+func (c *call) getLedgerFile() error {
+	h := &c.ctx.Response.Header
 	h.SetContentType("text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="ledger.csv"`)
-	if x.ctx.IsHead() {
-		x.ctx.Response.SetBodyStream(strings.NewReader(""), -1)
+	if c.ctx.IsHead() {
+		c.ctx.Response.SetBodyStream(strings.NewReader(""), -1)
 		return nil
 	}
-	s, account := x.srv, x.who.User.ID
+	s, account := c.srv, c.identity.User.ID
 	r, w := io.Pipe()
 	s.streams.Go(func() {
 		out := bufio.NewWriterSize(w, 32<<10)
 		w.CloseWithError(errors.Join(s.writeLedger(out, account), out.Flush()))
 	})
-	x.ctx.Response.SetBodyStream(r, -1)
+	c.ctx.Response.SetBodyStream(r, -1)
 	return nil
 }
 
@@ -214,16 +214,16 @@ func (s *Server) writeLedger(w io.Writer, account string) error {
 	}
 	var before uint64
 	for {
-		if err := s.ending.Err(); err != nil {
+		if err := s.stopCtx.Err(); err != nil {
 			return err
 		}
-		entries, err := s.rooms.Store.Ledger(account, before, store.MaxPage)
+		entries, err := s.deps.Store.Ledger(account, before, store.MaxPage)
 		if err != nil {
 			return err
 		}
 		for _, e := range entries {
 			before = e.Number
-			if err := out.Write(ledgerLine(e)); err != nil {
+			if err := out.Write(ledgerRecord(e)); err != nil {
 				return err
 			}
 		}
@@ -234,8 +234,8 @@ func (s *Server) writeLedger(w io.Writer, account string) error {
 	}
 }
 
-// ledgerLine is an entry as cells. A cause that a spreadsheet would take for a formula is prefixed, as in result files.
-func ledgerLine(e store.Entry) []string {
+// ledgerRecord is an entry as cells. A cause that a spreadsheet would take for a formula is prefixed, as in result files.
+func ledgerRecord(e store.Entry) []string {
 	cause, key := e.CutKey()
 	if cause != "" && strings.ContainsRune("=+-@\t\r", rune(cause[0])) {
 		cause = "'" + cause

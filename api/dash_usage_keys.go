@@ -10,23 +10,23 @@ import (
 	"probity/engine"
 )
 
-// usageOfKey is what came with one key on one day.
-type usageOfKey struct {
-	Key   string  `json:"key_id"` // empty for the dashboard, "deleted" for lists that were deleted since
+// keyUsageDay is what came with one key on one day.
+type keyUsageDay struct {
+	Key   string  `json:"key_id"` // empty for the dashboard, "deleted" for jobs that were deleted since
 	Name  *string `json:"name"`   // null once the key is revoked
 	Last4 *string `json:"last4"`
 	usageDay
 }
 
 // byKey lists the days on which a key did something: the newest first, the busiest key of a day first.
-func (u *usage) byKey() ([]usageOfKey, error) {
-	list := make([]usageOfKey, 0, len(u.keys))
-	keys, err := u.srv.rooms.Store.Keys(u.account)
+func (u *usage) byKey() ([]keyUsageDay, error) {
+	list := make([]keyUsageDay, 0, len(u.keys))
+	keys, err := u.srv.deps.Store.Keys(u.account)
 	if err != nil {
 		return nil, err
 	}
 	for at, d := range u.keys {
-		one := usageOfKey{Key: at.key, usageDay: *d}
+		one := keyUsageDay{Key: at.key, usageDay: *d}
 		for i := range keys {
 			if keys[i].ID == at.key {
 				one.Name, one.Last4 = &keys[i].Name, &keys[i].Last4
@@ -34,31 +34,31 @@ func (u *usage) byKey() ([]usageOfKey, error) {
 		}
 		list = append(list, one)
 	}
-	slices.SortFunc(list, func(a, b usageOfKey) int {
+	slices.SortFunc(list, func(a, b keyUsageDay) int {
 		return cmp.Or(strings.Compare(b.Date, a.Date), cmp.Compare(b.Used, a.Used), strings.Compare(a.Key, b.Key))
 	})
 	return list, nil
 }
 
-// getUsageFile serves the days of each key as a sheet.
-func (x *exchange) getUsageFile() error {
-	days, err := x.queryNumber("days", 30, 1, usageDays)
+// getUsageFile serves the days of each key as CSV.
+func (c *call) getUsageFile() error {
+	days, err := c.queryNumber("days", 30, 1, maxUsageDays)
 	if err != nil {
 		return err
 	}
-	byKey, err := newUsage(x.srv, x.who.User.ID, int(days)).read()
+	byKey, err := newUsage(c.srv, c.identity.User.ID, int(days)).load()
 	if err != nil {
 		return err
 	}
-	h := &x.ctx.Response.Header
+	h := &c.ctx.Response.Header
 	h.SetContentType("text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="usage.csv"`)
-	out := csv.NewWriter(x.ctx.Response.BodyWriter())
+	out := csv.NewWriter(c.ctx.Response.BodyWriter())
 	if err := out.Write(append([]string{"date", "key_id", "key_name", "singles", "credits_used"}, statusNames()...)); err != nil {
 		return err
 	}
 	for i := range byKey {
-		if err := out.Write(byKey[i].line()); err != nil {
+		if err := out.Write(byKey[i].csvRecord()); err != nil {
 			return err
 		}
 	}
@@ -66,8 +66,8 @@ func (x *exchange) getUsageFile() error {
 	return out.Error()
 }
 
-// line is the day as cells. A name that a spreadsheet would take for a formula is prefixed, as in result files.
-func (k *usageOfKey) line() []string {
+// csvRecord is the day as cells. A name that a spreadsheet would take for a formula is prefixed, as in result files.
+func (k *keyUsageDay) csvRecord() []string {
 	name := ""
 	if k.Name != nil {
 		name = *k.Name

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// deadline is context.WithDeadline that makes its timer when somebody waits: a verification that finds its answer in
+// deadline is context.WithDeadline that makes its timer when a caller waits: a verification that finds its answer in
 // the cache waits for nothing.
 type deadline struct {
 	parent context.Context
 	at     time.Time
 
 	mu     sync.Mutex      // guards both
-	made   context.Context // nil until somebody waits
+	inner  context.Context // nil until a caller waits
 	cancel context.CancelFunc
 	ended  bool
 }
@@ -24,24 +24,24 @@ func newDeadline(parent context.Context, at time.Time) *deadline {
 
 func (d *deadline) Deadline() (time.Time, bool) { return d.at, true }
 
-func (d *deadline) Done() <-chan struct{} { return d.make().Done() }
+func (d *deadline) Done() <-chan struct{} { return d.innerContext().Done() }
 
-// make is the context that others wait for.
-func (d *deadline) make() context.Context {
+// innerContext is the context that others wait for.
+func (d *deadline) innerContext() context.Context {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.made == nil {
-		d.made, d.cancel = context.WithDeadline(d.parent, d.at)
+	if d.inner == nil {
+		d.inner, d.cancel = context.WithDeadline(d.parent, d.at)
 		if d.ended {
 			d.cancel()
 		}
 	}
-	return d.made
+	return d.inner
 }
 
 func (d *deadline) Err() error {
 	d.mu.Lock()
-	made, ended := d.made, d.ended
+	made, ended := d.inner, d.ended
 	d.mu.Unlock()
 	switch {
 	case made != nil:
@@ -59,7 +59,7 @@ func (d *deadline) Err() error {
 // Value finds the made context too, so that contexts made of this one end with it without a goroutine of their own.
 func (d *deadline) Value(key any) any {
 	d.mu.Lock()
-	made := d.made
+	made := d.inner
 	d.mu.Unlock()
 	if made != nil {
 		return made.Value(key)
@@ -67,8 +67,8 @@ func (d *deadline) Value(key any) any {
 	return d.parent.Value(key)
 }
 
-// end frees what the context holds.
-func (d *deadline) end() {
+// release frees what the context holds.
+func (d *deadline) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = true

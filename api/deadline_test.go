@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDeadline: whenever somebody begins to wait, the context is what context.WithTimeout would have made.
+// TestDeadline: whenever a caller begins to wait, the context is what context.WithTimeout would have made.
 func TestDeadline(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			parent, leave := context.WithCancel(context.Background())
+			parent, cancelParent := context.WithCancel(context.Background())
 			d := newDeadline(parent, time.Now().Add(time.Second))
 			at, ok := d.Deadline()
 			require.True(t, ok)
@@ -33,24 +33,24 @@ func TestDeadline(t *testing.T) {
 			require.ErrorIs(t, d.Err(), context.DeadlineExceeded)
 			<-d.Done()
 			require.ErrorIs(t, d.Err(), context.DeadlineExceeded)
-			leave()
-			d.end()
+			cancelParent()
+			d.release()
 
-			parent, leave = context.WithCancel(context.Background())
+			parent, cancelParent = context.WithCancel(context.Background())
 			d = newDeadline(parent, time.Now().Add(time.Second))
 			if waits {
 				d.Done()
 			}
-			leave()
+			cancelParent()
 			synctest.Wait()
 			require.ErrorIs(t, d.Err(), context.Canceled)
-			d.end()
+			d.release()
 
 			d = newDeadline(context.Background(), time.Now().Add(time.Second))
 			if waits {
 				d.Done()
 			}
-			d.end()
+			d.release()
 			require.True(t, errors.Is(d.Err(), context.Canceled))
 			<-d.Done()
 		})

@@ -10,7 +10,7 @@
 // 100-continue" can be refused without it; what it found is kept on the request and never done twice.
 //
 // Invariants:
-//  1. Only codes.go knows HTTP statuses. A handler returns an error of the room that failed, or a refusal of ours.
+//  1. Only codes.go knows HTTP statuses. A handler returns an error of the package that failed, or a refusal of ours.
 //  2. The body of every answer that is not a success is {"detail": "..."} and nothing else, whatever wrote it: handler,
 //     parser, connection limit or a recovered panic. A detail never repeats a key, a password or a whole address.
 //  3. Routes are matched, and rights are checked, on the path as it was sent: "/v1//credits", "/x/../v1/credits" and
@@ -26,6 +26,6 @@
 //
 // What is served of the description is the part of customers (published.go); openapi.yaml has the whole.
 //
-// The dashboard (dash*.go, web/) is a client of this interface that shows a session instead of a key; dash.go says what
+// The dashboard (dash*.go, web/) is a client of this API that shows a session instead of a key; dash.go says what
 // holds of sessions.
 package api

@@ -19,22 +19,22 @@ var docsTemplate string
 //go:embed docs.css
 var docsStyle string
 
-// node is a part of the description.
-type node map[string]any
+// docNode is a part of the description.
+type docNode map[string]any
 
-func (n node) text(key string) string {
+func (n docNode) text(key string) string {
 	s, _ := n[key].(string)
 	return s
 }
 
-func (n node) child(key string) node {
+func (n docNode) child(key string) docNode {
 	m, _ := n[key].(map[string]any)
 	return m
 }
 
-func (n node) list(key string) []node {
+func (n docNode) list(key string) []docNode {
 	items, _ := n[key].([]any)
-	var list []node
+	var list []docNode
 	for _, i := range items {
 		m, _ := i.(map[string]any)
 		list = append(list, m)
@@ -72,9 +72,9 @@ type (
 // methodOrder is the order of the operations of one path.
 var methodOrder = []string{"get", "post", "put", "delete", "options"}
 
-// describe makes the pages /docs and /openapi.json of the description.
-func describe() (docs, description page, err error) {
-	root, err := published(descriptionJSON)
+// buildDocs makes the pages /docs and /openapi.json of the description.
+func buildDocs() (docs, description page, err error) {
+	root, err := publicDescription(descriptionJSON)
 	if err != nil {
 		return page{}, page{}, fmt.Errorf("openapi.json: %w", err)
 	}
@@ -82,7 +82,7 @@ func describe() (docs, description page, err error) {
 	if err != nil {
 		return page{}, page{}, fmt.Errorf("openapi.json: %w", err)
 	}
-	d := describer{root}
+	d := docsBuilder{root}
 	var b bytes.Buffer
 	t, err := template.New("docs").Parse(docsTemplate)
 	if err == nil {
@@ -98,11 +98,11 @@ func describe() (docs, description page, err error) {
 	return docs, newPage(append(shown, '\n'), "application/json"), nil
 }
 
-// describer turns the description into the reference.
-type describer struct{ root node }
+// docsBuilder turns the description into the reference.
+type docsBuilder struct{ root docNode }
 
-// follow is what a reference points at, or the node itself.
-func (d describer) follow(n node) node {
+// resolveRef is what a reference points at, or the node itself.
+func (d docsBuilder) resolveRef(n docNode) docNode {
 	for n.text("$ref") != "" {
 		at := d.root
 		for part := range strings.SplitSeq(strings.TrimPrefix(n.text("$ref"), "#/"), "/") {
@@ -113,7 +113,7 @@ func (d describer) follow(n node) node {
 	return n
 }
 
-func (d describer) reference() reference {
+func (d docsBuilder) reference() reference {
 	info := d.root.child("info")
 	r := reference{Title: info.text("title") + ": " + info.text("summary"), About: info.text("description"), Style: template.CSS(docsStyle)}
 	for _, t := range d.root.list("tags") {
@@ -124,15 +124,15 @@ func (d describer) reference() reference {
 		item := paths.child(p)
 		for _, method := range methodOrder {
 			if op := item.child(method); op != nil {
-				d.place(&r, d.operation(method, p, item, op), op)
+				d.addOperation(&r, d.operation(method, p, item, op), op)
 			}
 		}
 	}
 	return r
 }
 
-// place puts an operation into the chapter of its tag.
-func (d describer) place(r *reference, o operation, op node) {
+// addOperation puts an operation into the chapter of its tag.
+func (d docsBuilder) addOperation(r *reference, o operation, op docNode) {
 	tags, _ := op["tags"].([]any)
 	for i := range r.Tags {
 		if len(tags) > 0 && r.Tags[i].Name == tags[0] {
@@ -141,14 +141,14 @@ func (d describer) place(r *reference, o operation, op node) {
 	}
 }
 
-func (d describer) operation(method, path string, item, op node) operation {
+func (d docsBuilder) operation(method, path string, item, op docNode) operation {
 	o := operation{ID: op.text("operationId"), Method: strings.ToUpper(method), Path: path, Summary: op.text("summary"), About: op.text("description"),
 		Access: "With an API key"}
 	if _, own := op["security"]; own {
 		o.Access = "Without a key"
 	}
 	for _, p := range slices.Concat(item.list("parameters"), op.list("parameters")) {
-		p = d.follow(p)
+		p = d.resolveRef(p)
 		required, _ := p["required"].(bool)
 		o.Parameters = append(o.Parameters, parameter{p.text("name"), p.text("in"), d.typeOf(p.child("schema")), p.text("description"), required})
 	}
@@ -160,12 +160,12 @@ func (d describer) operation(method, path string, item, op node) operation {
 	}
 	responses := op.child("responses")
 	for _, status := range slices.Sorted(maps.Keys(responses)) {
-		o.Answers = append(o.Answers, d.answer(status, d.follow(responses.child(status))))
+		o.Answers = append(o.Answers, d.answer(status, d.resolveRef(responses.child(status))))
 	}
 	return o
 }
 
-func (d describer) answer(status string, response node) answer {
+func (d docsBuilder) answer(status string, response docNode) answer {
 	a := answer{Status: status, About: response.text("description")}
 	content := response.child("content")
 	for _, kind := range slices.Sorted(maps.Keys(content)) {
@@ -174,11 +174,11 @@ func (d describer) answer(status string, response node) answer {
 	return a
 }
 
-func (d describer) samples(media node) []sample {
+func (d docsBuilder) samples(media docNode) []sample {
 	var list []sample
 	examples := media.child("examples")
 	for _, name := range slices.Sorted(maps.Keys(examples)) {
-		b, err := json.MarshalIndent(d.follow(examples.child(name))["value"], "", "  ")
+		b, err := json.MarshalIndent(d.resolveRef(examples.child(name))["value"], "", "  ")
 		if err == nil {
 			list = append(list, sample{name, string(b)})
 		}
@@ -187,21 +187,21 @@ func (d describer) samples(media node) []sample {
 }
 
 // fields are the members of an object.
-func (d describer) fields(schema node) []parameter {
-	schema = d.follow(schema)
+func (d docsBuilder) fields(schema docNode) []parameter {
+	schema = d.resolveRef(schema)
 	required, _ := schema["required"].([]any)
 	properties := schema.child("properties")
 	var list []parameter
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		p := properties.child(name)
-		list = append(list, parameter{Name: name, Type: d.typeOf(p), About: d.follow(p).text("description"), Required: slices.Contains(required, any(name))})
+		list = append(list, parameter{Name: name, Type: d.typeOf(p), About: d.resolveRef(p).text("description"), Required: slices.Contains(required, any(name))})
 	}
 	return list
 }
 
 // typeOf is a schema in a few words.
-func (d describer) typeOf(schema node) string {
-	schema = d.follow(schema)
+func (d docsBuilder) typeOf(schema docNode) string {
+	schema = d.resolveRef(schema)
 	words := fmt.Sprint(schema["type"])
 	if many, ok := schema["type"].([]any); ok {
 		words = strings.Trim(strings.ReplaceAll(fmt.Sprint(many), " ", " or "), "[]")
@@ -215,8 +215,8 @@ func (d describer) typeOf(schema node) string {
 	if most, ok := schema["maximum"]; ok {
 		words += fmt.Sprintf(", at most %.0f", most)
 	}
-	if otherwise, ok := schema["default"]; ok {
-		words += fmt.Sprintf(", default %v", otherwise)
+	if fallback, ok := schema["default"]; ok {
+		words += fmt.Sprintf(", default %v", fallback)
 	}
 	return words
 }

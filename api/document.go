@@ -15,10 +15,10 @@ import (
 const maxDepth = 32
 
 // document is the members of a JSON object. It is strict about the types of the members that are asked for and blind to
-// all others: a client may know a newer interface than we do.
+// all others: a client may know a newer version of the API than we do.
 type document struct {
 	members []member
-	few     [4]member // what members begins with room for
+	inline  [4]member // what members begins with room for
 }
 
 // member is one name and its value as it was sent.
@@ -177,19 +177,19 @@ func plainText(raw []byte) (text []byte, plain bool) {
 	return raw[1 : len(raw)-1], true
 }
 
-// only refuses a body with a member of another name. Requests that decide about access are strict, since a member that is ignored
+// allowOnly refuses a body with a member of another name. Requests that decide about access are strict, since a member that is ignored
 // there is a restriction that does not hold.
-func (d *document) only(known ...string) error {
+func (d *document) allowOnly(known ...string) error {
 	for _, m := range d.members {
 		if !slices.Contains(known, string(m.name)) {
-			return refuse(unacceptable, "%s is not known here: send only %s.", shown(string(m.name)), strings.Join(known, ", "))
+			return refuse(unacceptable, "%s is not known here: send only %s.", quoteName(string(m.name)), strings.Join(known, ", "))
 		}
 	}
 	return nil
 }
 
-// texts is the member's list of strings; nil when it was not sent.
-func (d *document) texts(name string) (list []string, err error) {
+// textList is the member's list of strings; nil when it was not sent.
+func (d *document) textList(name string) (list []string, err error) {
 	raw := d.get(name)
 	if raw == nil {
 		return nil, nil
@@ -233,8 +233,8 @@ func escapedText(raw []byte, name string) (s string, err error) {
 	return s, nil
 }
 
-// needText is the member's string, which must have been sent.
-func (d *document) needText(name string) (string, error) {
+// requiredText is the member's string, which must have been sent.
+func (d *document) requiredText(name string) (string, error) {
 	s, given, err := d.text(name)
 	if err == nil && !given {
 		return "", refuse(unacceptable, "%s is missing: send it as a string.", name)
@@ -251,10 +251,10 @@ func (d *document) shortText(name string, most int) (string, error) {
 	return s, err
 }
 
-func (d *document) flag(name string, otherwise bool) (bool, error) {
+func (d *document) boolean(name string, fallback bool) (bool, error) {
 	switch raw := d.get(name); {
 	case raw == nil:
-		return otherwise, nil
+		return fallback, nil
 	case string(raw) == "true":
 		return true, nil
 	case string(raw) == "false":
@@ -264,10 +264,10 @@ func (d *document) flag(name string, otherwise bool) (bool, error) {
 }
 
 // number is the member's whole number, however it is written: 5, 5.0 and 0.5e1 are the same in JSON.
-func (d *document) number(name string, otherwise, least, most int64) (int64, error) {
+func (d *document) number(name string, fallback, least, most int64) (int64, error) {
 	raw := d.get(name)
 	if raw == nil {
-		return otherwise, nil
+		return fallback, nil
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil && raw[0] != '"' {

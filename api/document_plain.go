@@ -1,10 +1,10 @@
 package api
 
-// readPlain reads in one pass what nearly everybody sends: an object of texts in printable ASCII without escapes, whole numbers
+// readPlain reads in one pass what nearly all clients send: an object of texts in printable ASCII without escapes, whole numbers
 // of few digits, and true or false. It tells false of anything else, right or wrong, which fullDocument then looks at in four.
 // BenchmarkParseDocument tells what that saves; FuzzPlainDocument holds the two to each other.
 func (d *document) readPlain(b []byte) bool {
-	d.members = d.few[:0]
+	d.members = d.inline[:0]
 	b, ok := afterByte(b, '{')
 	for ok {
 		var m member

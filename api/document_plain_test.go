@@ -21,7 +21,7 @@ func FuzzPlainDocument(f *testing.F) {
 	})
 }
 
-func TestPlainDocumentReadsWhatIsUsual(t *testing.T) {
+func TestPlainDocumentParsesCommonBodies(t *testing.T) {
 	for _, s := range []string{`{"email":"ann@example.com"}`, ` { "email" : "a" , "timeout":12, "details":true,"check_smtp" : false } `, `{"a":1,"b":2,"c":3,"d":4,"e":5}`} {
 		require.True(t, new(document).readPlain([]byte(s)), s)
 	}

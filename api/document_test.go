@@ -21,7 +21,7 @@ func TestDocumentMembers(t *testing.T) {
 	n, err := d.number("n", 0, -20, 0)
 	require.NoError(t, err)
 	require.EqualValues(t, -12, n)
-	v, err := d.flag("t", false)
+	v, err := d.boolean("t", false)
 	require.NoError(t, err)
 	require.True(t, v)
 	o, err := d.object("o")
@@ -52,12 +52,12 @@ func TestDocumentTypes(t *testing.T) {
 	d, err := new(document).parse([]byte(`{"s":1,"u":"\ud800","r":"\ufffd","b":"true","n":1.5,"big":99999999999999999999,"z":null,"o":[]}`))
 	require.NoError(t, err)
 	for _, name := range []string{"s", "z", "u", "missing"} {
-		_, err := d.needText(name)
+		_, err := d.requiredText(name)
 		require.ErrorContains(t, err, name)
 	}
-	_, err = d.needText("r")
+	_, err = d.requiredText("r")
 	require.NoError(t, err)
-	_, err = d.flag("b", true)
+	_, err = d.boolean("b", true)
 	require.ErrorContains(t, err, "b must be true or false")
 	for _, name := range []string{"n", "big", "z"} {
 		_, err = d.number(name, 0, 0, 10)

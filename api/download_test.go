@@ -16,7 +16,7 @@ import (
 // TestEachDownloadIsAudited fetches results with a key, from the dashboard and by a signed link, in several forms: each has one
 // entry in the audit log, and one only within an hour. What sends no row has none.
 func TestEachDownloadIsAudited(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	links := make(chan string, 8)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var event struct {
@@ -29,14 +29,14 @@ func TestEachDownloadIsAudited(t *testing.T) {
 	defer receiver.Close()
 	b := w.signIn("dash@probity.test", store.Customer)
 	account := b.get("/v1/dash/session").json(t)["user"].(map[string]any)["id"].(string)
-	body, kind := formOf(part{"file", "l.csv", "email\nann@shop.test\n"}, part{"callback_url", "", receiver.URL})
+	body, kind := encodeForm(part{"file", "l.csv", "email\nann@shop.test\n"}, part{"callback_url", "", receiver.URL})
 	up := w.do(request{method: "POST", path: "/v1/verify/bulk", body: strings.NewReader(body),
 		header: map[string]string{"Cookie": b.cookie, "X-CSRF-Token": b.csrf, "Sec-Fetch-Site": "same-origin", "Content-Type": kind}})
 	require.Equal(t, 202, up.status, "%s", up.body)
 	id := up.json(t)["job_id"].(string)
 	link := strings.TrimPrefix(<-links, "http://probity.test")
 	path := "/v1/verify/bulk/" + id + "/results"
-	key := w.keyWith(account, store.NewKey{Name: "n", Scopes: store.ScopeJobs})
+	key := w.newKey(account, store.NewKey{Name: "n", Scopes: store.ScopeJobs})
 
 	require.Equal(t, 200, w.get(path+"?compress=gzip&status=VALID,RISKY", key).status)
 	require.Equal(t, 200, b.get(path+"?format=jsonl").status)
@@ -58,16 +58,16 @@ func TestEachDownloadIsAudited(t *testing.T) {
 	require.Equal(t, 404, w.get(path, w.key).status)
 	require.Equal(t, 403, w.get(link[:len(link)-4]+"AAAA", "").status)
 
-	acts := w.get("/v1/admin/audit?act=download", w.adminKey).json(t)["acts"].([]any)
+	events := w.get("/v1/admin/audit?act=download", w.adminKey).json(t)["acts"].([]any)
 	notes, by := []string{}, []string{}
-	for _, a := range acts {
-		act := a.(map[string]any)
-		require.Equal(t, id, act["target"])
-		require.Equal(t, "127.0.0.1", act["from"])
-		require.Equal(t, "dash@probity.test", act["about"])
-		note, ok := strings.CutPrefix(act["note"].(string), account+" ")
-		require.True(t, ok, act["note"])
-		notes, by = append(notes, note), append(by, act["by"].(string))
+	for _, a := range events {
+		action := a.(map[string]any)
+		require.Equal(t, id, action["target"])
+		require.Equal(t, "127.0.0.1", action["from"])
+		require.Equal(t, "dash@probity.test", action["about"])
+		note, ok := strings.CutPrefix(action["note"].(string), account+" ")
+		require.True(t, ok, action["note"])
+		notes, by = append(notes, note), append(by, action["by"].(string))
 	}
 	keyID := strings.Fields(notes[0])[1]
 	session := b.get("/v1/dash/session").json(t)["session_id"].(string)
@@ -75,9 +75,9 @@ func TestEachDownloadIsAudited(t *testing.T) {
 		"key " + keyID + " csv gzip VALID RISKY"}, notes)
 	require.Equal(t, []string{"dash@probity.test", "dash@probity.test", "signed link", "dash@probity.test", "dash@probity.test"}, by)
 	require.Len(t, w.get("/v1/admin/audit?act=download&by=signed", w.adminKey).json(t)["acts"].([]any), 1)
-	require.NotContains(t, w.acts("limit=100"), "download", "they do not hide what admins did")
+	require.NotContains(t, w.auditActions("limit=100"), "download", "they do not hide what admins did")
 
-	w.ahead.Add(int64(time.Hour))
+	w.clockOffset.Add(int64(time.Hour))
 	require.Equal(t, 200, w.get(link, "").status)
-	require.Len(t, w.acts("act=download"), len(acts)+1, "the next hour has its own")
+	require.Len(t, w.auditActions("act=download"), len(events)+1, "the next hour has its own")
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnErasureAnswersWithAReceipt: what was reached, in figures, without the address, and what was not reached and
+// TestErasureReturnsReceipt: what was reached, in figures, without the address, and what was not reached and
 // by when it goes. The receipt can be asked for until it is done, and after that.
-func TestAnErasureAnswersWithAReceipt(t *testing.T) {
-	w := newWorld(t, nil)
+func TestErasureReturnsReceipt(t *testing.T) {
+	w := newTestServer(t, nil)
 	w.nodes.away.Store(true)
-	w.finished(w.key, part{"file", "l.csv", "email,note\nann@shop.test,x\nbo@shop.test,ask ann@shop.test\nAnn@shop.test,\n"})
-	w.finished(w.key, part{"file", "m.csv", "email\nbo@shop.test\n"})
+	w.uploadAndWait(w.key, part{"file", "l.csv", "email,note\nann@shop.test,x\nbo@shop.test,ask ann@shop.test\nAnn@shop.test,\n"})
+	w.uploadAndWait(w.key, part{"file", "m.csv", "email\nbo@shop.test\n"})
 	require.Equal(t, 200, w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: strings.NewReader(`{"email":"ann@shop.test"}`),
 		header: map[string]string{"Content-Type": "application/json", "Idempotency-Key": "k"}}).status)
 
@@ -46,7 +46,7 @@ func TestAnErasureAnswersWithAReceipt(t *testing.T) {
 	w.nodes.away.Store(false)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- w.server.rooms.Eraser.Run(ctx) }()
+	go func() { ended <- w.server.deps.Eraser.Run(ctx) }()
 	path := "/v1/admin/erasures/" + got["erasure_id"].(string)
 	require.Eventually(t, func() bool { return w.get(path, w.adminKey).json(t)["status"] == "done" }, 20*time.Second, time.Millisecond)
 	stop()
@@ -71,13 +71,13 @@ func TestAnErasureAnswersWithAReceipt(t *testing.T) {
 		require.Contains(t, refused.detail(t), "cursor", bad)
 	}
 	require.Equal(t, 403, w.get(path, w.key).status)
-	require.Equal(t, []string{"erase", "erase"}, w.acts("act=erase"))
+	require.Equal(t, []string{"erase", "erase"}, w.auditActions("act=erase"))
 }
 
-// TestAnErasureWaitsNoLongerThanItsClient: one that waits for its turn while another is under way ends when its client hangs up, and the
-// wish is kept.
-func TestAnErasureWaitsNoLongerThanItsClient(t *testing.T) {
-	w := newWorld(t, nil)
+// TestErasureStopsWaitingWhenClientDisconnects: one that waits for its turn while another is under way ends when its client disconnects, and the
+// erasure is kept.
+func TestErasureStopsWaitingWhenClientDisconnects(t *testing.T) {
+	w := newTestServer(t, nil)
 	busy := make(chan struct{})
 	w.nodes.busy.Store(&busy)
 	begin := func(address string) net.Conn {

@@ -18,20 +18,20 @@ import (
 
 // The bounds of a form.
 const (
-	maxParts    = 64       // parts, unknown ones included
-	maxPartText = 4 << 10  // bytes of a part that is no file
-	maxPartHead = 16 << 10 // bytes between two parts: what is left of one, the boundary, and the header of the next
-	maxName     = 200      // bytes of a job's name
+	maxParts      = 64       // parts, unknown ones included
+	maxPartText   = 4 << 10  // bytes of a part that is no file
+	maxPartHeader = 16 << 10 // bytes between two parts: what is left of one, the boundary, and the header of the next
+	maxName       = 200      // bytes of a job's name
 )
 
 // form reads the parts of an upload one after another, in whatever order they come.
 type form struct {
-	mr    *multipart.Reader
-	body  tailReader
-	end   []byte // what ends the form
-	ended bool
-	parts int
-	seen  []string
+	mr           *multipart.Reader
+	body         tailReader
+	lastBoundary []byte // what ends the form
+	done         bool
+	parts        int
+	seen         []string
 	bulkOptions
 }
 
@@ -47,7 +47,7 @@ type bulkOptions struct {
 
 func newForm(body io.Reader, contentType string) *form {
 	_, params, _ := mime.ParseMediaType(contentType) // admit has seen that it is whole
-	f := &form{body: tailReader{r: body}, end: []byte("--" + params["boundary"] + "--"),
+	f := &form{body: tailReader{r: body}, lastBoundary: []byte("--" + params["boundary"] + "--"),
 		bulkOptions: bulkOptions{callbackContent: "full", maxAge: coordinator.DefaultMaxAge}}
 	f.mr = multipart.NewReader(&f.body, params["boundary"])
 	return f
@@ -60,29 +60,29 @@ const tailBytes = 8 << 10
 // one that has ended; the last boundary tells them apart. While a header is looked for, it gives no more than its bound: the
 // reader of forms would keep megabytes of it.
 type tailReader struct {
-	r    io.Reader
-	tail []byte
-	head bool // a header is looked for
-	left int  // bytes that it may still take
+	r          io.Reader
+	tail       []byte
+	inHeader   bool // a header is looked for
+	headerLeft int  // bytes that it may still take
 }
 
-// longHead ends a form whose header of a part does not end.
-func longHead() error {
-	r := refuse(malformed, "The header of a part is longer than %d bytes: send only the headers of a form (RFC 7578).", maxPartHead)
-	r.hangUp = true
+// longPartHeader ends a form whose header of a part does not end.
+func longPartHeader() error {
+	r := refuse(malformed, "The header of a part is longer than %d bytes: send only the headers of a form (RFC 7578).", maxPartHeader)
+	r.closeConn = true
 	return r
 }
 
 func (t *tailReader) Read(p []byte) (int, error) {
-	if t.head {
-		if t.left == 0 {
-			return 0, longHead()
+	if t.inHeader {
+		if t.headerLeft == 0 {
+			return 0, longPartHeader()
 		}
-		p = p[:min(len(p), t.left)]
+		p = p[:min(len(p), t.headerLeft)]
 	}
 	n, err := t.r.Read(p)
-	if t.head {
-		t.left -= n
+	if t.inHeader {
+		t.headerLeft -= n
 	}
 	if over := len(t.tail) + n - tailBytes; over > 0 {
 		t.tail = t.tail[:copy(t.tail, t.tail[min(over, len(t.tail)):])]
@@ -95,12 +95,12 @@ func (f *form) has(name string) bool { return slices.Contains(f.seen, name) }
 
 // next reads parts up to the file, which it returns, or to the end of the form: then it returns nil.
 func (f *form) next() (*multipart.Part, error) {
-	for !f.ended {
-		f.body.head, f.body.left = true, maxPartHead
+	for !f.done {
+		f.body.inHeader, f.body.headerLeft = true, maxPartHeader
 		p, err := f.mr.NextRawPart()
-		f.body.head = false
+		f.body.inHeader = false
 		if err == io.EOF {
-			f.ended = true
+			f.done = true
 			return nil, f.finish()
 		}
 		if err != nil {
@@ -114,7 +114,7 @@ func (f *form) next() (*multipart.Part, error) {
 		}
 		name := p.FormName()
 		if name != "" && f.has(name) {
-			return nil, refuse(unacceptable, "%s was sent twice: send it once.", shown(name))
+			return nil, refuse(unacceptable, "%s was sent twice: send it once.", quoteName(name))
 		}
 		f.seen = append(f.seen, name)
 		if name == "file" {
@@ -130,7 +130,7 @@ func (f *form) next() (*multipart.Part, error) {
 // finish sees that the last boundary is there and reads what follows it (RFC 2046, section 5.1.1), so that a body that
 // breaks off is not taken for a whole one.
 func (f *form) finish() error {
-	if !bytes.Contains(f.body.tail, f.end) {
+	if !bytes.Contains(f.body.tail, f.lastBoundary) {
 		return brokenForm(io.ErrUnexpectedEOF)
 	}
 	n, err := io.Copy(io.Discard, io.LimitReader(&f.body, maxJSON))
@@ -143,8 +143,8 @@ func (f *form) finish() error {
 	return nil
 }
 
-// shown is a name that a client chose, fit for a detail.
-func shown(name string) string {
+// quoteName is a name that a client chose, fit for a detail.
+func quoteName(name string) string {
 	return strconv.QuoteToASCII(name[:min(len(name), 40)])
 }
 
@@ -153,7 +153,7 @@ func brokenForm(err error) error {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r
 	}
-	return &refusal{kind: malformed, detail: "The multipart body is malformed: it must begin and end with the boundary of the Content-Type.", hangUp: true, cause: err}
+	return &refusal{kind: malformed, detail: "The multipart body is malformed: it must begin and end with the boundary of the Content-Type.", closeConn: true, cause: err}
 }
 
 // checkEncoding refuses parts that would have to be decoded first (RFC 7578, section 4.7: clients should not send them).
@@ -165,10 +165,10 @@ func checkEncoding(h textproto.MIMEHeader) error {
 	return refuse(mediaType, "A part has a Content-Transfer-Encoding: send parts as they are.")
 }
 
-// optionNames are the parts that are no file.
-var optionNames = []string{"callback_url", "name", "email_column", "has_header", "max_age", "max_hours", "callback_content", "callback_input"}
+// bulkFields are the parts that are no file.
+var bulkFields = []string{"callback_url", "name", "email_column", "has_header", "max_age", "max_hours", "callback_content", "callback_input"}
 
-// option reads one part that is no file. What we do not know is passed over, save a name that we know misspelt: a
+// option reads one part that is no file. What we do not know is passed over, except a misspelt known name: a
 // callback that never comes, for want of a letter, would be noticed too late.
 func (f *form) option(name string, p *multipart.Part) error {
 	b, err := io.ReadAll(io.LimitReader(p, maxPartText+1))
@@ -176,20 +176,20 @@ func (f *form) option(name string, p *multipart.Part) error {
 		return brokenForm(err)
 	}
 	s := string(b)
-	if slices.Contains(optionNames, name) {
+	if slices.Contains(bulkFields, name) {
 		if len(b) > maxPartText || !utf8.Valid(b) || strings.ContainsRune(s, 0) {
 			return refuse(unacceptable, "%s must be UTF-8 text of at most %d bytes.", name, maxPartText)
 		}
 		return f.set(name, s)
 	}
-	if err := misspelt(name, optionNames); err != nil {
+	if err := checkUnknownField(name, bulkFields); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, io.LimitReader(p, maxJSON)); err != nil {
 		return brokenForm(err)
 	}
 	if n, err := p.Read(make([]byte, 1)); n > 0 || (err != nil && err != io.EOF) {
-		return refuse(unacceptable, "The part %s is too long for one that is not known: send the list as the part named file.", shown(name))
+		return refuse(unacceptable, "The part %s is too long for one that is not known: send the list as the part named file.", quoteName(name))
 	}
 	return nil
 }

@@ -15,9 +15,9 @@ func checkFraming(h *fasthttp.RequestHeader) error {
 		line, after, _ := bytes.Cut(rest, []byte{'\n'})
 		switch {
 		case len(line) == 0 || line[len(line)-1] != '\r':
-			return misframed("a line of it ends without CR")
+			return badFraming("a line of it ends without CR")
 		case line[0] == ' ' || line[0] == '\t':
-			return misframed("a line of it is folded")
+			return badFraming("a line of it is folded")
 		case line[0]|0x20 == 'c':
 			length = length || isField(line, fasthttp.HeaderContentLength)
 		case line[0]|0x20 == 't':
@@ -27,23 +27,23 @@ func checkFraming(h *fasthttp.RequestHeader) error {
 	}
 	switch {
 	case length && coding:
-		return misframed("it has both Content-Length and Transfer-Encoding")
-	case coding && h.ContentLength() != inChunks:
-		return misframed("its Transfer-Encoding is not chunked")
+		return badFraming("it has both Content-Length and Transfer-Encoding")
+	case coding && h.ContentLength() != chunkedLength:
+		return badFraming("its Transfer-Encoding is not chunked")
 	}
 	return nil
 }
 
-// inChunks is the length that the HTTP library tells of a body in chunks.
-const inChunks = -1
+// chunkedLength is the length that the HTTP library tells of a body in chunks.
+const chunkedLength = -1
 
 // isField reports that a line of a header is of a field, whatever its case.
 func isField(line []byte, name string) bool {
 	return len(line) > len(name) && line[len(name)] == ':' && bytes.EqualFold(line[:len(name)], []byte(name))
 }
 
-func misframed(why string) error {
-	r := refuse(malformed, "The header is ambiguous: %s. Let your HTTP client write it, or mend the proxy before us.", why)
-	r.hangUp = true
+func badFraming(reason string) error {
+	r := refuse(malformed, "The header is ambiguous: %s. Let your HTTP client write it, or mend the proxy before us.", reason)
+	r.closeConn = true
 	return r
 }

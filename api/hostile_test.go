@@ -18,22 +18,22 @@ import (
 // connection and of the parser.
 const formMemory = 4 << 20
 
-// head is a form's part with a header of our own.
-func head(lines string) string {
+// formPart is a form's part with a header of our own.
+func formPart(lines string) string {
 	return "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"l.csv\"" + lines + "\r\n\r\nemail\nann@shop.test\r\n"
 }
 
 // TestFormBombs: forms made to be kept in memory are refused, with little of them kept.
 func TestFormBombs(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	big := strings.Repeat("x", 8<<20)
 	names := ""
 	for i := range 60 {
 		names += fmt.Sprintf("--b\r\nContent-Disposition: form-data; name=\"%d%s\"\r\n\r\n\r\n", i, big[:1<<20])
 	}
 	for name, body := range map[string]string{
-		"a header of megabytes":    head("\r\nX-Long: " + big),
-		"many headers":             head(strings.Repeat("\r\nX-A: b", 100_000)),
+		"a header of megabytes":    formPart("\r\nX-Long: " + big),
+		"many headers":             formPart(strings.Repeat("\r\nX-A: b", 100_000)),
 		"a name of megabytes":      "--b\r\nContent-Disposition: form-data; name=\"" + big + "\"\r\n\r\n\r\n--b--\r\n",
 		"many long names":          names + "--b--\r\n",
 		"words before the form":    big,
@@ -53,9 +53,9 @@ func TestFormBombs(t *testing.T) {
 			require.Less(t, now.TotalAlloc-before.TotalAlloc, uint64(formMemory), "bytes allocated, the client's among them")
 		})
 	}
-	require.Zero(t, w.jobFolders())
-	w.leftNothing()
-	require.Equal(t, store.Credits{Balance: creditsAtFirst}, w.credits())
+	require.Zero(t, w.jobFolderCount())
+	w.requireNoScratch()
+	require.Equal(t, store.Credits{Balance: initialCredits}, w.credits())
 }
 
 // onlyReader has no size, so that it is sent in chunks.
@@ -63,7 +63,7 @@ type onlyReader struct{ io.Reader }
 
 // TestDocumentBombs: documents made to be costly are refused for what they are.
 func TestDocumentBombs(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	for name, c := range map[string]struct {
 		body   string
 		status int
@@ -83,16 +83,16 @@ func TestDocumentBombs(t *testing.T) {
 	}
 }
 
-// TestUnicodeTricks: characters that look like others, hide, turn the line round or are none at all neither pass for what they
+// TestMisleadingUnicodeIsHandled: characters that look like others, hide, turn the line round or are none at all neither pass for what they
 // look like nor end up where they could do harm.
-func TestUnicodeTricks(t *testing.T) {
-	w := newWorld(t, nil)
+func TestMisleadingUnicodeIsHandled(t *testing.T) {
+	w := newTestServer(t, nil)
 	for _, email := range []string{
 		"ann@shop.test\u202e", "ann\u200b@shop.test", "ann@sh\u00adop.test", "ann@shop\u2024test", "ann\uff20shop.test", "ann@shop.test\u0000",
 		"\ufeffann@shop.test", "ann@shop.test\u2028", "a\u0301nn@sh\u043ep.test\u200d", "ann@[\uff11\uff12\uff17.0.0.1]", "ann@shop\u3002\u3002test",
 		"ann@\u2100.test", "ann@xn--a.test", "ann@xn--\u00e9.test", "ann\r\nRCPT TO:<bob@shop.test>@shop.test", "ann@shop.test>\r\nDATA",
 	} {
-		body := fmt.Sprintf(`{"email":%s}`, quoted(email))
+		body := fmt.Sprintf(`{"email":%s}`, asciiJSON(email))
 		r := w.single(body)
 		require.Contains(t, []int{200, 400, 422}, r.status, "%q: %s", email, r.body)
 		if r.status == 200 {
@@ -108,7 +108,7 @@ func TestUnicodeTricks(t *testing.T) {
 	}
 	r := w.upload(w.key, nil, part{"name", "", "\u202efsc.tsil\x1b[2J\r\nSet-Cookie: a=b"}, part{"file", "../../etc/passwd\u202e\r\nX: y", "email\nann@shop.test\n"})
 	if r.status == 202 {
-		job := w.wait(w.key, r.json(t)["job_id"].(string))
+		job := w.waitForJob(w.key, r.json(t)["job_id"].(string))
 		name, _ := job["filename"].(string)
 		require.False(t, strings.ContainsAny(name, "/\\\r\n"), name)
 		got := w.get("/v1/verify/bulk/"+job["job_id"].(string)+"/results", w.key)
@@ -120,8 +120,8 @@ func TestUnicodeTricks(t *testing.T) {
 	}
 }
 
-// quoted is a JSON string in ASCII.
-func quoted(s string) string {
+// asciiJSON is a JSON string in ASCII.
+func asciiJSON(s string) string {
 	var b bytes.Buffer
 	b.WriteByte('"')
 	for _, r := range s {
@@ -131,26 +131,26 @@ func quoted(s string) string {
 	return b.String()
 }
 
-// TestGuessedIDs: what belongs to another account, what once existed and what never did are answered alike, by every way that
-// takes an id, and a guess costs the guesser his limit and nobody else anything.
-func TestGuessedIDs(t *testing.T) {
-	w := newWorld(t, nil)
-	_, stranger := w.customer("stranger@probity.test", 10)
-	id := w.finished(w.key, part{"file", "l.csv", "email\nann@shop.test\n"})["job_id"].(string)
-	for _, way := range []struct{ method, path string }{
+// TestForeignAndUnknownIDsAnswerAlike: what belongs to another account, what once existed and what never did are answered alike, by every way that
+// takes an id, and a guess costs the guesser his limit and no other account anything.
+func TestForeignAndUnknownIDsAnswerAlike(t *testing.T) {
+	w := newTestServer(t, nil)
+	_, otherKey := w.addCustomer("stranger@probity.test", 10)
+	id := w.uploadAndWait(w.key, part{"file", "l.csv", "email\nann@shop.test\n"})["job_id"].(string)
+	for _, endpoint := range []struct{ method, path string }{
 		{"GET", ""}, {"GET", "/results"}, {"GET", "/callback"}, {"POST", "/cancel"}, {"POST", "/pause"}, {"POST", "/resume"}, {"DELETE", ""},
 	} {
 		var want reply
 		for i, guess := range []string{id, id[:len(id)-1] + "0", strings.Repeat("0", len(id)), "1", "null", strings.Repeat("f", 4000), "a%00b"} {
-			r := w.do(request{method: way.method, path: "/v1/verify/bulk/" + guess + way.path, key: stranger})
+			r := w.do(request{method: endpoint.method, path: "/v1/verify/bulk/" + guess + endpoint.path, key: otherKey})
 			if i == 0 {
 				want = r
-				require.Equal(t, 404, r.status, "%s %s", way.method, way.path)
+				require.Equal(t, 404, r.status, "%s %s", endpoint.method, endpoint.path)
 			}
 			if len(guess) == len(id) {
-				require.Equal(t, string(want.body), string(r.body), "%s %s tells whether it exists", way.method, way.path)
+				require.Equal(t, string(want.body), string(r.body), "%s %s tells whether it exists", endpoint.method, endpoint.path)
 			}
-			require.Contains(t, []int{400, 404}, r.status, "%s %s %s: %s", way.method, guess, way.path, r.body)
+			require.Contains(t, []int{400, 404}, r.status, "%s %s %s: %s", endpoint.method, guess, endpoint.path, r.body)
 			require.NotContains(t, string(r.body), guess[:1]+id[1:], "an id is repeated")
 		}
 	}

@@ -16,81 +16,81 @@ const (
 )
 
 // job is the job of the path, if it is the caller's.
-func (x *exchange) job() (*store.Job, error) {
-	j, err := x.srv.rooms.Coordinator.Job(x.param)
-	if errors.Is(err, store.ErrNotFound) || (err == nil && j.Account != x.who.User.ID) {
+func (c *call) job() (*store.Job, error) {
+	j, err := c.srv.deps.Coordinator.Job(c.param)
+	if errors.Is(err, store.ErrNotFound) || (err == nil && j.Account != c.identity.User.ID) {
 		return nil, refuse(notFound, "There is no such job in this account: check the job_id.")
 	}
 	return j, err
 }
 
 // queryNumber is a parameter of the query that must be a whole number.
-func (x *exchange) queryNumber(name string, otherwise, least, most int64) (int64, error) {
-	if !x.ctx.QueryArgs().Has(name) {
-		return otherwise, nil
+func (c *call) queryNumber(name string, fallback, least, most int64) (int64, error) {
+	if !c.ctx.QueryArgs().Has(name) {
+		return fallback, nil
 	}
-	return readNumber(name, string(x.ctx.QueryArgs().Peek(name)), least, most)
+	return readNumber(name, string(c.ctx.QueryArgs().Peek(name)), least, most)
 }
 
-func (x *exchange) query(name string) string { return string(x.ctx.QueryArgs().Peek(name)) }
+func (c *call) query(name string) string { return string(c.ctx.QueryArgs().Peek(name)) }
 
 // getJob serves a look at a job, held until its state changes if the caller wants to wait.
-func (x *exchange) getJob() error {
-	if err := x.onlyQuery("wait"); err != nil {
+func (c *call) getJob() error {
+	if err := c.checkQuery("wait"); err != nil {
 		return err
 	}
-	seconds, err := x.queryNumber("wait", 0, 0, maxWait)
+	seconds, err := c.queryNumber("wait", 0, 0, maxWait)
 	if err != nil {
 		return err
 	}
-	j, err := x.job()
+	j, err := c.job()
 	if err != nil {
 		return err
 	}
 	if seconds > 0 && !j.State.Finished() {
-		ctx, cancel := context.WithTimeout(x.srv.leaving, time.Duration(seconds)*time.Second)
+		ctx, cancel := context.WithTimeout(c.srv.drainCtx, time.Duration(seconds)*time.Second)
 		defer cancel()
-		if _, err := x.srv.rooms.Coordinator.WaitChange(ctx, j.ID, j.State); err != nil {
+		if _, err := c.srv.deps.Coordinator.WaitChange(ctx, j.ID, j.State); err != nil {
 			return err
 		}
 	}
-	return x.sendJob(j.ID)
+	return c.sendJob(j.ID)
 }
 
-func (x *exchange) sendJob(id string) error {
-	r, err := x.srv.lookUp(id)
+func (c *call) sendJob(id string) error {
+	r, err := c.srv.loadJob(id)
 	if err != nil {
 		return err
 	}
-	return x.sendAs(statusOK, r)
+	return c.sendJSON(statusOK, r)
 }
 
 // listJobs serves a page of the account's jobs, newest first.
-func (x *exchange) listJobs() error {
-	if err := x.onlyQuery("status", "limit", "cursor"); err != nil {
+func (c *call) listJobs() error {
+	if err := c.checkQuery("status", "limit", "cursor"); err != nil {
 		return err
 	}
-	limit, err := x.queryNumber("limit", defaultPage, 1, maxPage)
+	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	cursor, err := x.cursor()
+	cursor, err := c.cursor()
 	if err != nil {
 		return err
 	}
-	state := store.JobState(x.query("status"))
+	state := store.JobState(c.query("status"))
 	if state != "" && !knownState(state) {
 		return refuse(unacceptable, "status must be one of queued, running, paused, finalizing, completed, cancelling, cancelled, failed, expired.")
 	}
-	jobs, next, err := x.srv.rooms.Coordinator.Jobs(x.who.User.ID, state, int(limit), cursor)
+	jobs, next, err := c.srv.deps.Coordinator.Jobs(c.identity.User.ID, state, int(limit), cursor)
 	if err != nil {
 		return err
 	}
-	records, err := x.srv.recordsOf(jobs)
+	records, err := c.srv.loadJobs(jobs)
 	if err != nil {
 		return err
 	}
-	return x.sendAs(statusOK, map[string]any{"jobs": records, "next_cursor": nextCursor(next)})
+	return c.sendJSON(statusOK, map[string]any{"jobs": records, "next_cursor": nextCursor(next)})
 }
 
 func knownState(s store.JobState) bool {
@@ -101,13 +101,13 @@ func knownState(s store.JobState) bool {
 	return s.Finished()
 }
 
-func (x *exchange) pauseJob() error  { return x.move(x.srv.rooms.Coordinator.Pause, "paused") }
-func (x *exchange) resumeJob() error { return x.move(x.srv.rooms.Coordinator.Resume, "resumed") }
-func (x *exchange) cancelJob() error { return x.move(x.srv.rooms.Coordinator.Cancel, "cancelled") }
+func (c *call) pauseJob() error  { return c.changeState(c.srv.deps.Coordinator.Pause, "paused") }
+func (c *call) resumeJob() error { return c.changeState(c.srv.deps.Coordinator.Resume, "resumed") }
+func (c *call) cancelJob() error { return c.changeState(c.srv.deps.Coordinator.Cancel, "cancelled") }
 
-// move takes a job to another state and shows it.
-func (x *exchange) move(do func(string) (*store.Job, error), what string) error {
-	j, err := x.job()
+// changeState takes a job to another state and shows it.
+func (c *call) changeState(do func(string) (*store.Job, error), what string) error {
+	j, err := c.job()
 	if err != nil {
 		return err
 	}
@@ -117,102 +117,102 @@ func (x *exchange) move(do func(string) (*store.Job, error), what string) error 
 		}
 		return err
 	}
-	return x.sendJob(j.ID)
+	return c.sendJob(j.ID)
 }
 
 // deleteJob forgets a finished job.
-func (x *exchange) deleteJob() error {
-	j, err := x.job()
+func (c *call) deleteJob() error {
+	j, err := c.job()
 	if err != nil {
 		return err
 	}
 	if !j.State.Finished() {
 		return refuse(conflict, "The job is %s: cancel it first, and delete it once it is cancelled.", j.State)
 	}
-	if err := x.srv.rooms.Coordinator.Delete(j.ID); err != nil {
+	if err := c.srv.deps.Coordinator.Delete(j.ID); err != nil {
 		return err
 	}
-	x.ctx.Response.SetStatusCode(statusNoContent)
+	c.ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 
 // attempt is one line of a callback's log.
 type attempt struct {
-	Number   int     `json:"number"`
-	At       stamp   `json:"at"`
-	Duration int64   `json:"duration_ms"`
-	Status   *int    `json:"status"`
-	Error    *string `json:"error"`
-	Bytes    int64   `json:"bytes"`
-	Link     bool    `json:"link"`
-	Cut      bool    `json:"cut"`
+	Number   int       `json:"number"`
+	At       timestamp `json:"at"`
+	Duration int64     `json:"duration_ms"`
+	Status   *int      `json:"status"`
+	Error    *string   `json:"error"`
+	Bytes    int64     `json:"bytes"`
+	Link     bool      `json:"link"`
+	Cut      bool      `json:"cut"`
 }
 
 // getCallback serves the log of a job's callback.
-func (x *exchange) getCallback() error {
-	j, err := x.job()
+func (c *call) getCallback() error {
+	j, err := c.job()
 	if err != nil {
 		return err
 	}
-	c, err := x.srv.rooms.Store.Callback(j.ID)
+	callback, err := c.srv.deps.Store.Callback(j.ID)
 	if errors.Is(err, store.ErrNoCallback) && j.CallbackURL != "" {
-		c, err = store.Callback{State: store.CallbackPending}, nil // not due before the job has finished
+		callback, err = store.Callback{State: store.CallbackPending}, nil // not due before the job has finished
 	}
 	if err != nil {
 		return err
 	}
-	return x.sendCallback(statusOK, j.ID, c)
+	return c.sendCallback(statusOK, j.ID, callback)
 }
 
-func (x *exchange) sendCallback(status int, job string, c store.Callback) error {
-	log, err := x.srv.rooms.Store.CallbackLog(job)
+func (c *call) sendCallback(status int, job string, callback store.Callback) error {
+	log, err := c.srv.deps.Store.CallbackLog(job)
 	if err != nil && !errors.Is(err, store.ErrNoCallback) {
 		return err
 	}
 	attempts := make([]attempt, 0, len(log))
 	for _, a := range log {
-		line := attempt{Number: a.Number, At: stamp(a.At), Duration: a.Duration.Milliseconds(), Error: textOrNil(a.Error), Bytes: a.Bytes, Link: a.Link, Cut: a.Cut}
+		line := attempt{Number: a.Number, At: timestamp(a.At), Duration: a.Duration.Milliseconds(), Error: textOrNil(a.Error), Bytes: a.Bytes, Link: a.Link, Cut: a.Truncated}
 		if a.Status != 0 {
 			line.Status = &a.Status
 		}
 		attempts = append(attempts, line)
 	}
-	return x.sendAs(status, map[string]any{"status": c.State, "next_attempt_at": stampOf(c.Next), "attempts": attempts})
+	return c.sendJSON(status, map[string]any{"status": callback.State, "next_attempt_at": timestampOrNil(callback.Next), "attempts": attempts})
 }
 
 // resendCallback makes a job's callback due again.
-func (x *exchange) resendCallback() error {
-	j, err := x.job()
+func (c *call) resendCallback() error {
+	j, err := c.job()
 	if err != nil {
 		return err
 	}
-	if j.CallbackURL == "" || x.srv.rooms.Callbacks == nil {
+	if j.CallbackURL == "" || c.srv.deps.Callbacks == nil {
 		return store.ErrNoCallback
 	}
 	if !j.State.Finished() || j.State == store.JobExpired {
 		return refuse(conflict, "The job is %s: only a finished job whose results are there has a callback to send.", j.State)
 	}
-	c, err := x.srv.rooms.Callbacks.Resend(j.ID)
+	callback, err := c.srv.deps.Callbacks.Resend(j.ID)
 	if err != nil {
 		return err
 	}
-	return x.sendCallback(statusAccepted, j.ID, c)
+	return c.sendCallback(statusAccepted, j.ID, callback)
 }
 
 // queryFlag is a parameter of the query that must be true or false.
-func (x *exchange) queryFlag(name string) (bool, error) {
-	if !x.ctx.QueryArgs().Has(name) {
+func (c *call) queryFlag(name string) (bool, error) {
+	if !c.ctx.QueryArgs().Has(name) {
 		return false, nil
 	}
-	return readFlag(name, x.query(name))
+	return readFlag(name, c.query(name))
 }
 
 // cursorSize is the length of a cursor: the time of a job in eight bytes, and its id.
 const cursorSize = 8 + 32
 
 // cursor is where a page of jobs begins, "" for the first.
-func (x *exchange) cursor() (string, error) {
-	cursor, err := base64.RawURLEncoding.DecodeString(x.query("cursor"))
+func (c *call) cursor() (string, error) {
+	cursor, err := base64.RawURLEncoding.DecodeString(c.query("cursor"))
 	if err != nil || len(cursor) != 0 && len(cursor) != cursorSize {
 		return "", refuse(unacceptable, "cursor must be the next_cursor of the page before.")
 	}

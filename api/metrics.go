@@ -7,18 +7,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// meters count requests. Labels are routes of ours and statuses, never what a client made up.
-type meters struct {
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
+// httpMetrics count requests. Labels are routes of ours and statuses, never what a client made up.
+type httpMetrics struct {
+	requests  *prometheus.CounterVec
+	durations *prometheus.HistogramVec
 }
 
-func newMeters(r prometheus.Registerer) (*meters, error) {
-	m := &meters{
+func newHTTPMetrics(r prometheus.Registerer) (*httpMetrics, error) {
+	m := &httpMetrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "probity_http_requests_total", Help: "Requests by route, method and status.",
 		}, []string{"method", "route", "status"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "probity_http_request_duration_seconds", Help: "Time from a request's header to its answer, by route.",
 			Buckets: []float64{.001, .005, .02, .1, .15, .5, 1, 3, 10, 30, 120, 600},
 		}, []string{"route"}),
@@ -26,7 +26,7 @@ func newMeters(r prometheus.Registerer) (*meters, error) {
 	if r == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.seconds} {
+	for _, c := range []prometheus.Collector{m.requests, m.durations} {
 		if err := r.Register(c); err != nil {
 			return nil, err
 		}
@@ -34,23 +34,23 @@ func newMeters(r prometheus.Registerer) (*meters, error) {
 	return m, nil
 }
 
-// of gives a route the meters of its usual answer, so that they need not be looked up.
-func (m *meters) of(r *route) {
-	r.usual = m.requests.WithLabelValues(r.method, r.name, strconv.Itoa(statusOK))
-	r.seconds = m.seconds.WithLabelValues(r.name)
+// bind gives a route the metrics of its usual answer, so that they need not be looked up.
+func (m *httpMetrics) bind(r *route) {
+	r.okRequests = m.requests.WithLabelValues(r.method, r.name, strconv.Itoa(statusOK))
+	r.duration = m.durations.WithLabelValues(r.name)
 }
 
 // observe counts one answer; r is nil where the request found no route.
-func (m *meters) observe(r *route, status int, took time.Duration) {
+func (m *httpMetrics) observe(r *route, status int, took time.Duration) {
 	switch {
 	case r == nil:
 		m.requests.WithLabelValues("other", "none", strconv.Itoa(status)).Inc()
-		m.seconds.WithLabelValues("none").Observe(took.Seconds())
+		m.durations.WithLabelValues("none").Observe(took.Seconds())
 		return
 	case status == statusOK:
-		r.usual.Inc()
+		r.okRequests.Inc()
 	default:
 		m.requests.WithLabelValues(r.method, r.name, strconv.Itoa(status)).Inc()
 	}
-	r.seconds.Observe(took.Seconds())
+	r.duration.Observe(took.Seconds())
 }

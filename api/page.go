@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// page is a document that is the same for everybody.
+// page is a document that is the same for all clients.
 type page struct {
 	body   []byte
 	kind   string
@@ -27,20 +27,20 @@ func newPage(body []byte, kind string) page {
 	return page{body: body, kind: kind, tag: `"` + hex.EncodeToString(sum[:12]) + `"`}
 }
 
-func (x *exchange) getWidget() error {
-	x.ctx.Response.Header.Set("Cross-Origin-Resource-Policy", "cross-origin")
-	return x.sendPage(x.srv.widget, "public, max-age=3600")
+func (c *call) getWidget() error {
+	c.ctx.Response.Header.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	return c.sendPage(c.srv.widgetPage, "public, max-age=3600")
 }
 
-func (x *exchange) getDescription() error { return x.sendPage(x.srv.json, "public, no-cache") }
-func (x *exchange) getDocs() error        { return x.sendPage(x.srv.docs, "public, no-cache") }
+func (c *call) getDescription() error { return c.sendPage(c.srv.descriptionPage, "public, no-cache") }
+func (c *call) getDocs() error        { return c.sendPage(c.srv.docsPage, "public, no-cache") }
 
 // sendPage serves a page, or says that the client has it.
-func (x *exchange) sendPage(p page, caching string) error {
-	res := &x.ctx.Response
+func (c *call) sendPage(p page, caching string) error {
+	res := &c.ctx.Response
 	res.Header.Set("ETag", p.tag)
 	res.Header.Set("Cache-Control", caching)
-	if sameTag(string(x.ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), p.tag) {
+	if matchesETag(string(c.ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), p.tag) {
 		res.SetStatusCode(statusNotModified)
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func FuzzForm(f *testing.F) {
-	whole, kind := formOf(part{"name", "", "x"}, part{"file", "l.csv", "email\na@b.c\n"}, part{"max_age", "", "5"})
+	whole, kind := encodeForm(part{"name", "", "x"}, part{"file", "l.csv", "email\na@b.c\n"}, part{"max_age", "", "5"})
 	f.Add(whole, kind)
 	f.Add(whole[:100], kind)
 	f.Add("--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--", "multipart/form-data; boundary=b")
@@ -25,7 +25,7 @@ func FuzzForm(f *testing.F) {
 				return
 			}
 			if p == nil {
-				require.Contains(t, body, string(form.end), "a form without an end is not whole")
+				require.Contains(t, body, string(form.lastBoundary), "a form without an end is not whole")
 				return
 			}
 			if _, err := io.Copy(io.Discard, formFile{p}); err != nil {
@@ -53,10 +53,10 @@ func FuzzRange(f *testing.F) {
 func FuzzPath(f *testing.F) {
 	f.Add("GET", "/v1/verify/bulk/x/results")
 	f.Add("POST", "/v1/admin/users/%2e%2e/disable")
-	s := &Server{fixed: map[string][]*route{}}
-	s.table = s.routes()
+	s := &Server{staticRoutes: map[string][]*route{}}
+	s.routeTable = s.routes()
 	f.Fuzz(func(t *testing.T, method, path string) {
-		r, param, err := s.find(method, path)
+		r, param, err := s.findRoute(method, path)
 		if err != nil {
 			return
 		}
@@ -81,7 +81,7 @@ func FuzzBearer(f *testing.F) {
 }
 
 // What a file name shows is what it is: characters that turn it round, hide in it or end its line are dropped.
-func TestFilenamesHideNothing(t *testing.T) {
+func TestFilenamesAreSanitized(t *testing.T) {
 	for sent, want := range map[string]string{
 		"list.csv": "list.csv", "Kunden – März (2).csv": "Kunden – März (2).csv", "名簿.csv": "名簿.csv",
 		"list\u202evsc.exe": "listvsc.exe", "a\u200bb\u200e\u2066\ufeff\u00ad.csv": "ab.csv", "a\u2028b\u2029\x00\x1b[2J\r\n.csv": "ab[2J.csv",

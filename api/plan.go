@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	planWait    = time.Minute      // for the plans before, for reading the list and for its look-ups
-	planLookups = 20 * time.Second // of these, for the look-ups
+	planTimeout       = time.Minute      // for the plans before, for reading the list and for its look-ups
+	planLookupTimeout = 20 * time.Second // of these, for the look-ups
 )
 
 // jobPlan is a plan with the job that it is of.
@@ -21,25 +21,25 @@ type jobPlan struct {
 }
 
 // getPlan serves the least time that what is left of a job takes.
-func (x *exchange) getPlan() error {
-	if err := x.onlyQuery("sources", "refused"); err != nil {
+func (c *call) getPlan() error {
+	if err := c.checkQuery("sources", "refused"); err != nil {
 		return err
 	}
-	sources, err := x.queryNumber("sources", 0, 1, plan.MaxSources)
+	sources, err := c.queryNumber("sources", 0, 1, plan.MaxSources)
 	if err != nil {
 		return err
 	}
-	refused, err := x.queryNumber("refused", 100*coordinator.DefaultRefused, 0, 100)
+	refused, err := c.queryNumber("refused", 100*coordinator.DefaultRefused, 0, 100)
 	if err != nil {
 		return err
 	}
-	j, err := x.job()
+	j, err := c.job()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(x.srv.leaving, planWait)
+	ctx, cancel := context.WithTimeout(c.srv.drainCtx, planTimeout)
 	defer cancel()
-	p, err := x.srv.rooms.Coordinator.Plan(ctx, j.ID, coordinator.PlanOptions{Sources: int(sources), Refused: float64(refused) / 100, Lookups: planLookups})
+	p, err := c.srv.deps.Coordinator.Plan(ctx, j.ID, coordinator.PlanOptions{Sources: int(sources), Refused: float64(refused) / 100, Lookups: planLookupTimeout})
 	switch {
 	case errors.Is(err, coordinator.ErrState):
 		return refuse(conflict, "The job has nothing left to ask: only a job that is queued, running or paused has a plan.")
@@ -48,5 +48,5 @@ func (x *exchange) getPlan() error {
 	case err != nil:
 		return err
 	}
-	return x.sendAs(statusOK, jobPlan{j.ID, p.Report()})
+	return c.sendJSON(statusOK, jobPlan{j.ID, p.Report()})
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // A plan is as much its account's own as the job, and there is none once nothing is left to ask.
-func TestPlanOfAJob(t *testing.T) {
-	w := newWorld(t, nil)
+func TestJobPlan(t *testing.T) {
+	w := newTestServer(t, nil)
 	release := w.prober.holdAnswers()
 	defer release()
 	var list strings.Builder
@@ -38,12 +38,12 @@ func TestPlanOfAJob(t *testing.T) {
 		"least_seconds": 7200.0, "limit": "refusals_per_hour", "budget": 20.0} {
 		require.Equal(t, v, receivers[0].(map[string]any)[k], k)
 	}
-	_, other := w.customer("bob@probity.test", 0)
+	_, other := w.addCustomer("bob@probity.test", 0)
 	require.Equal(t, 404, w.get(path, other).status)
 	require.Equal(t, 422, w.get(path+"?refused=101", w.key).status)
 	require.Equal(t, 422, w.get(path+"?source=2", w.key).status)
 	release()
-	w.wait(w.key, strings.Split(path, "/")[4])
+	w.waitForJob(w.key, strings.Split(path, "/")[4])
 	require.Contains(t, w.get(path, w.key).detail(t), "nothing left to ask")
 	require.Zero(t, w.credits().Reserved)
 }

@@ -12,42 +12,42 @@ import (
 )
 
 // verifyPublic serves the anonymous endpoint. Only a request that could be read counts against its client's address.
-func (x *exchange) verifyPublic() error {
-	d, err := x.document()
+func (c *call) verifyPublic() error {
+	d, err := c.document()
 	if err != nil {
 		return err
 	}
-	email, err := d.needText("email")
+	email, err := d.requiredText("email")
 	if err != nil {
 		return err
 	}
 	limits := store.DefaultPublicLimits()
-	limits.GlobalPerDay = x.srv.cfg.PublicPerDay
-	decision, err := x.srv.rooms.Store.AllowPublic(x.client(), limits, x.srv.now())
+	limits.GlobalPerDay = c.srv.cfg.PublicPerDay
+	decision, err := c.srv.deps.Store.AllowPublic(c.clientIP(), limits, c.srv.now())
 	if err != nil {
 		return err
 	}
-	x.limit = &decision
+	c.limit = &decision
 	if !decision.OK {
 		return overLimit(decision)
 	}
 	q := singleRequest{email: email, checkSMTP: true, timeout: defaultTimeout * time.Second, maxAge: coordinator.DefaultMaxAge}
-	a, err := x.verify(q, time.Now(), coordinator.Request{Email: email, MaxAge: q.maxAge, Low: true})
+	a, err := c.verify(q, time.Now(), coordinator.Request{Email: email, MaxAge: q.maxAge, LowPriority: true})
 	if err != nil {
 		return err
 	}
-	return x.send(statusOK, a.AppendJSON(make([]byte, 0, 512), x.srv.now()))
+	return c.sendBytes(statusOK, a.AppendJSON(make([]byte, 0, 512), c.srv.now()))
 }
 
 // admitOrigin lets pages of our own and of the configured origins in, and tells their browsers so.
-func (x *exchange) admitOrigin() error {
-	h := &x.ctx.Response.Header
+func (c *call) admitOrigin() error {
+	h := &c.ctx.Response.Header
 	h.Set("Vary", "Origin")
-	origin := string(x.ctx.Request.Header.Peek(fasthttp.HeaderOrigin))
+	origin := string(c.ctx.Request.Header.Peek(fasthttp.HeaderOrigin))
 	if origin == "" {
 		return nil
 	}
-	if !x.ownOrigin(origin) && !slices.Contains(x.srv.cfg.CORSOrigins, origin) {
+	if !c.ownOrigin(origin) && !slices.Contains(c.srv.cfg.CORSOrigins, origin) {
 		return refuse(forbidden, "This page's origin may not use the public endpoint: the operator of the service allows it with --cors-origin.")
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
@@ -56,20 +56,20 @@ func (x *exchange) admitOrigin() error {
 }
 
 // ownOrigin reports that a page is of the host that the request was sent to.
-func (x *exchange) ownOrigin(origin string) bool {
-	if own, err := originOf(x.srv.cfg.PublicURL); err == nil && own == origin {
+func (c *call) ownOrigin(origin string) bool {
+	if own, err := originOf(c.srv.cfg.PublicURL); err == nil && own == origin {
 		return true
 	}
 	_, host, ok := strings.Cut(origin, "://")
-	return ok && strings.EqualFold(host, string(x.ctx.Request.Header.Host()))
+	return ok && strings.EqualFold(host, string(c.ctx.Request.Header.Host()))
 }
 
 // preflight answers a browser that asks before it sends. It never counts.
-func (x *exchange) preflight() error {
-	h := &x.ctx.Response.Header
+func (c *call) preflight() error {
+	h := &c.ctx.Response.Header
 	h.Set("Access-Control-Allow-Methods", "POST")
 	h.Set("Access-Control-Allow-Headers", "Content-Type")
 	h.Set("Access-Control-Max-Age", "86400")
-	x.ctx.Response.SetStatusCode(statusNoContent)
+	c.ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"probity/engine"
 )
 
-// meanings explains each reason in one line.
-var meanings = map[engine.Reason]string{
+// reasonMeanings explains each reason in one line.
+var reasonMeanings = map[engine.Reason]string{
 	engine.ReasonNone:                "The server accepts this mailbox and refuses made-up ones.",
 	engine.ReasonDisposable:          "The address is on a domain of throw-away mailboxes.",
 	engine.ReasonAcceptAllProvider:   "The provider accepts any recipient while it is asked, so that a mailbox cannot be told from none.",
@@ -45,7 +45,7 @@ var meanings = map[engine.Reason]string{
 }
 
 // allReasons are the reasons in the order of their numbers.
-func allReasons() []engine.Reason { return slices.Sorted(reasonsOf(meanings)) }
+func allReasons() []engine.Reason { return slices.Sorted(reasonsOf(reasonMeanings)) }
 
 func reasonsOf(m map[engine.Reason]string) iter.Seq[engine.Reason] {
 	return func(yield func(engine.Reason) bool) {
@@ -70,9 +70,9 @@ func reasonsJSON() []byte {
 		b = strconv.AppendUint(append(b, `,"score":`...), uint64(r.Figure()), 10)
 		b = strconv.AppendUint(append(b, `,"score_min":`...), uint64(band.Low), 10)
 		b = strconv.AppendUint(append(b, `,"score_max":`...), uint64(band.High), 10)
-		b = append(coordinator.AppendText(append(b, `,"meaning":`...), meanings[r]), '}')
+		b = append(coordinator.AppendText(append(b, `,"meaning":`...), reasonMeanings[r]), '}')
 	}
 	return append(b, `]}`...)
 }
 
-func (x *exchange) getReasons() error { return x.send(statusOK, x.srv.reasons) }
+func (c *call) getReasons() error { return c.sendBytes(statusOK, c.srv.reasonsBody) }

@@ -11,7 +11,7 @@ import (
 )
 
 // resetLink makes a link for an account and gives its token.
-func (w *world) resetLink(email string) string {
+func (w *testServer) resetLink(email string) string {
 	r := w.do(request{method: "POST", path: "/v1/admin/users/" + email + "/reset", key: w.adminKey})
 	require.Equal(w.t, 201, r.status, "%s", r.body)
 	path, token, ok := strings.Cut(r.json(w.t)["url"].(string), "#")
@@ -20,12 +20,12 @@ func (w *world) resetLink(email string) string {
 	return token
 }
 
-func (w *world) reset(token, password string) reply {
+func (w *testServer) reset(token, password string) reply {
 	return w.post("/v1/dash/reset", "", `{"token":"`+token+`","password":"`+password+`"}`)
 }
 
-func TestAResetLinkIsGoodOnceAndEndsAllSessions(t *testing.T) {
-	w := newWorld(t, nil)
+func TestResetLinkWorksOnceAndEndsSessions(t *testing.T) {
+	w := newTestServer(t, nil)
 	b := w.signIn("cleo@probity.test", store.Customer)
 	for range 5 {
 		require.Equal(t, 401, w.logIn("cleo@probity.test", "forgotten forgotten").status)
@@ -42,11 +42,11 @@ func TestAResetLinkIsGoodOnceAndEndsAllSessions(t *testing.T) {
 	require.Equal(t, 410, w.reset(token, "yet another phrase").status)
 	require.Equal(t, 401, w.logIn("cleo@probity.test", password).status)
 	require.Equal(t, 200, w.logIn("cleo@probity.test", "a new pass phrase").status, "the lock-out is lifted")
-	require.Equal(t, []string{"reset link"}, w.acts("by=root@"))
+	require.Equal(t, []string{"reset link"}, w.auditActions("by=root@"))
 }
 
-func TestResetLinksThatAreNotGood(t *testing.T) {
-	w := newWorld(t, nil)
+func TestInvalidResetLinksAreRefused(t *testing.T) {
+	w := newTestServer(t, nil)
 	cleo := w.signIn("cleo@probity.test", store.Customer)
 	old := w.resetLink("cleo@probity.test")
 	token := w.resetLink("cleo@probity.test")
@@ -58,7 +58,7 @@ func TestResetLinksThatAreNotGood(t *testing.T) {
 	require.Equal(t, 410, w.reset(token, "yet another phrase").status, "a new password makes older links void")
 
 	token = w.resetLink("cleo@probity.test")
-	w.ahead.Store(int64(time.Hour))
+	w.clockOffset.Store(int64(time.Hour))
 	require.Equal(t, 410, w.reset(token, "yet another phrase").status, "after an hour")
 	require.Equal(t, 403, w.do(request{method: "POST", path: "/v1/admin/users/cleo@probity.test/reset", key: w.key}).status)
 	require.Equal(t, 404, w.do(request{method: "POST", path: "/v1/admin/users/nobody/reset", key: w.adminKey}).status)

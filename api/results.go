@@ -18,59 +18,59 @@ import (
 )
 
 // isSigned reports that the request bears the signature of a link instead of a key.
-func (x *exchange) isSigned() bool { return x.ctx.QueryArgs().Has("signature") }
+func (c *call) isSigned() bool { return c.ctx.QueryArgs().Has("signature") }
 
 // checkSignature lets the bearer of a signed link read the results of one job.
-func (x *exchange) checkSignature() error {
-	if x.srv.rooms.Callbacks == nil {
-		return coordinator.ErrLinkWrong
+func (c *call) checkSignature() error {
+	if c.srv.deps.Callbacks == nil {
+		return coordinator.ErrLinkInvalid
 	}
-	j, err := x.srv.rooms.Callbacks.VerifyLink(x.param, x.query("expires"), x.query("signature"))
+	j, err := c.srv.deps.Callbacks.VerifyLink(c.param, c.query("expires"), c.query("signature"))
 	if err != nil {
 		return err
 	}
-	x.who.User.ID = j.Account
+	c.identity.User.ID = j.Account
 	return nil
 }
 
 // getResults serves the rows of a job.
-func (x *exchange) getResults() error {
-	f, err := x.readFilter()
+func (c *call) getResults() error {
+	f, err := c.readFilter()
 	if err != nil {
 		return err
 	}
-	j, err := x.job()
+	j, err := c.job()
 	if err != nil {
 		return err
 	}
-	if err := readable(j, f); err != nil {
+	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}
-	h := &x.ctx.Response.Header
+	h := &c.ctx.Response.Header
 	kind, ending := mediaTypeOf(f.Form)
-	h.Set("Content-Disposition", disposition(j, f, ending))
+	h.Set("Content-Disposition", contentDisposition(j, f, ending))
 	h.SetContentType(kind)
 	if !j.State.Finished() {
 		h.Set("Accept-Ranges", "none")
-		return x.streamResults(j, f)
+		return c.streamResults(j, f)
 	}
-	tag := tagOf(j, f, x.srv.rooms.Coordinator.StoredForm())
+	tag := etagOf(j, f, c.srv.deps.Coordinator.StoredForm())
 	h.Set("ETag", tag)
 	h.Set("Cache-Control", "private, no-cache")
-	if sameTag(string(x.ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), tag) {
-		x.ctx.Response.SetStatusCode(statusNotModified)
+	if matchesETag(string(c.ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), tag) {
+		c.ctx.Response.SetStatusCode(statusNotModified)
 		return nil
 	}
-	if f.Form == x.srv.rooms.Coordinator.StoredForm() && len(f.Status) == 0 {
+	if f.Form == c.srv.deps.Coordinator.StoredForm() && len(f.Status) == 0 {
 		h.Set("Accept-Ranges", "bytes")
-		return x.sendStored(j, f)
+		return c.sendStored(j, f)
 	}
 	h.Set("Accept-Ranges", "none")
-	return x.streamResults(j, f)
+	return c.streamResults(j, f)
 }
 
-// readable refuses results that are not there.
-func readable(j *store.Job, f coordinator.Filter) error {
+// checkResultsReady refuses results that are not there.
+func checkResultsReady(j *store.Job, f coordinator.Filter) error {
 	switch {
 	case j.State == store.JobExpired:
 		return coordinator.ErrExpired
@@ -83,29 +83,29 @@ func readable(j *store.Job, f coordinator.Filter) error {
 }
 
 // readFilter reads which rows are wanted, and how.
-func (x *exchange) readFilter() (f coordinator.Filter, err error) {
-	if err := x.onlyQuery("status", "format", "compress", "partial", "expires", "signature"); err != nil {
+func (c *call) readFilter() (f coordinator.Filter, err error) {
+	if err := c.checkQuery("status", "format", "compress", "partial", "expires", "signature"); err != nil {
 		return f, err
 	}
 	f.Form = coordinator.Form{Format: coordinator.CSV, Compress: coordinator.None}
-	args := x.ctx.QueryArgs()
+	args := c.ctx.QueryArgs()
 	if args.Has("format") {
-		if f.Format = coordinator.Format(x.query("format")); f.Format != coordinator.CSV && f.Format != coordinator.JSONL {
+		if f.Format = coordinator.Format(c.query("format")); f.Format != coordinator.CSV && f.Format != coordinator.JSONL {
 			return f, refuse(unacceptable, "format must be csv or jsonl.")
 		}
 	}
 	if args.Has("compress") {
-		switch f.Compress = coordinator.Compress(x.query("compress")); f.Compress {
+		switch f.Compress = coordinator.Compress(c.query("compress")); f.Compress {
 		case coordinator.None, coordinator.Gzip, coordinator.Zstd:
 		default:
 			return f, refuse(unacceptable, "compress must be none, gzip or zstd.")
 		}
 	}
-	if f.Partial, err = x.queryFlag("partial"); err != nil {
+	if f.Partial, err = c.queryFlag("partial"); err != nil {
 		return f, err
 	}
 	if args.Has("status") {
-		f.Status, err = readStatuses(x.query("status"))
+		f.Status, err = readStatuses(c.query("status"))
 	}
 	return f, err
 }
@@ -147,8 +147,8 @@ func mediaTypeOf(f coordinator.Form) (kind, ending string) {
 	return kind, ending
 }
 
-// disposition names the file after the upload, in ASCII and as it is (RFC 6266, appendix D).
-func disposition(j *store.Job, f coordinator.Filter, ending string) string {
+// contentDisposition names the file after the upload, in ASCII and as it is (RFC 6266, appendix D).
+func contentDisposition(j *store.Job, f coordinator.Filter, ending string) string {
 	base := j.Filename
 	for _, e := range []string{".gz", ".zst", ".zip", ".csv", ".txt", ".tsv"} {
 		if len(base) > len(e) && strings.EqualFold(path.Ext(base), e) {
@@ -175,9 +175,9 @@ func disposition(j *store.Job, f coordinator.Filter, ending string) string {
 	return fmt.Sprintf(`attachment; filename="%s"; filename*=UTF-8''%s`, plain, url.PathEscape(base))
 }
 
-// tagOf names the bytes of a finished job in a form. Only the stored bytes are promised to stay the same to the last
-// one; other forms are made anew by whatever version runs, and bear a weak tag.
-func tagOf(j *store.Job, f coordinator.Filter, stored coordinator.Form) string {
+// etagOf names the bytes of a finished job in a form. Only the stored bytes are promised to stay the same to the last
+// one; other forms are made again by the version that runs, and bear a weak tag.
+func etagOf(j *store.Job, f coordinator.Filter, stored coordinator.Form) string {
 	sum := j.ResultSHA[:min(len(j.ResultSHA), 32)]
 	if f.Form == stored && len(f.Status) == 0 {
 		return `"` + sum + `"`
@@ -189,8 +189,8 @@ func tagOf(j *store.Job, f coordinator.Filter, stored coordinator.Form) string {
 	return `W/"` + tag + `"`
 }
 
-// sameTag compares weakly (RFC 9110, section 13.1.2).
-func sameTag(header, tag string) bool {
+// matchesETag compares weakly (RFC 9110, section 13.1.2).
+func matchesETag(header, tag string) bool {
 	if strings.TrimSpace(header) == "*" {
 		return true
 	}
@@ -203,44 +203,44 @@ func sameTag(header, tag string) bool {
 }
 
 // sendStored serves the stored file, or the range of it that is asked for.
-func (x *exchange) sendStored(j *store.Job, filter coordinator.Filter) error {
-	f, j, err := x.srv.rooms.Coordinator.OpenStored(x.ctx, j.ID)
+func (c *call) sendStored(j *store.Job, filter coordinator.Filter) error {
+	f, j, err := c.srv.deps.Coordinator.OpenStored(c.ctx, j.ID)
 	if err != nil {
 		return fmt.Errorf("stored results: %w", err)
 	}
-	tag := tagOf(j, filter, filter.Form) // of these bytes
-	x.ctx.Response.Header.Set("ETag", tag)
-	part, err := x.rangeOf(j.ResultBytes, tag)
-	if err == nil && !x.ctx.IsHead() {
-		err = x.auditDownload(j, filter, part)
+	tag := etagOf(j, filter, filter.Form) // of these bytes
+	c.ctx.Response.Header.Set("ETag", tag)
+	part, err := c.requestedRange(j.ResultBytes, tag)
+	if err == nil && !c.ctx.IsHead() {
+		err = c.auditDownload(j, filter, part)
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	if part.asked {
-		x.ctx.Response.SetStatusCode(statusPartial)
-		x.ctx.Response.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.from, part.to-1, j.ResultBytes))
+	if part.isRange {
+		c.ctx.Response.SetStatusCode(statusPartial)
+		c.ctx.Response.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.from, part.to-1, j.ResultBytes))
 	}
 	body := struct {
 		io.Reader
 		io.Closer
 	}{io.NewSectionReader(f, part.from, part.to-part.from), f}
-	x.ctx.Response.SetBodyStream(body, int(part.to-part.from))
+	c.ctx.Response.SetBodyStream(body, int(part.to-part.from))
 	return nil
 }
 
-// span is the bytes [from, to) of a file: those that were asked for, or all.
-type span struct {
+// byteRange is the bytes [from, to) of a file: those that were asked for, or all.
+type byteRange struct {
 	from, to int64
-	asked    bool
+	isRange  bool
 }
 
-// rangeOf reads the Range header (RFC 9110, section 14.2): one range of bytes. What it cannot read it ignores, as it
+// requestedRange reads the Range header (RFC 9110, section 14.2): one range of bytes. What it cannot read it ignores, as it
 // does when If-Range names other bytes.
-func (x *exchange) rangeOf(size int64, tag string) (span, error) {
-	all := span{to: size}
-	header := string(x.ctx.Request.Header.Peek(fasthttp.HeaderRange))
-	if only := string(x.ctx.Request.Header.Peek(fasthttp.HeaderIfRange)); only != "" && only != tag {
+func (c *call) requestedRange(size int64, tag string) (byteRange, error) {
+	all := byteRange{to: size}
+	header := string(c.ctx.Request.Header.Peek(fasthttp.HeaderRange))
+	if ifRange := string(c.ctx.Request.Header.Peek(fasthttp.HeaderIfRange)); ifRange != "" && ifRange != tag {
 		return all, nil
 	}
 	from, to, ok := parseRange(header, size)
@@ -250,9 +250,9 @@ func (x *exchange) rangeOf(size int64, tag string) (span, error) {
 	if from >= to {
 		r := refuse(badRange, "The Range is outside of the file: ask for bytes below %d.", size)
 		r.length = size
-		return span{}, r
+		return byteRange{}, r
 	}
-	return span{from, to, true}, nil
+	return byteRange{from, to, true}, nil
 }
 
 // parseRange gives the bytes [from, to) of a file that a Range header asks for; from is not below to when there are none.
@@ -282,26 +282,26 @@ func parseRange(header string, size int64) (from, to int64, ok bool) {
 
 // streamResults makes rows while they are sent. What fails before the first byte is answered; what fails later breaks
 // the connection, so that half a file is never taken for a whole one.
-func (x *exchange) streamResults(j *store.Job, f coordinator.Filter) error {
-	if x.ctx.IsHead() {
-		x.ctx.Response.SetBodyStream(strings.NewReader(""), -1)
+func (c *call) streamResults(j *store.Job, f coordinator.Filter) error {
+	if c.ctx.IsHead() {
+		c.ctx.Response.SetBodyStream(strings.NewReader(""), -1)
 		return nil
 	}
-	s, id := x.srv, j.ID
+	s, id := c.srv, j.ID
 	r, w := io.Pipe()
 	s.streams.Go(func() {
-		w.CloseWithError(s.rooms.Coordinator.Results(s.ending, id, f, w))
+		w.CloseWithError(s.deps.Coordinator.Results(s.stopCtx, id, f, w))
 	})
-	ahead := bufio.NewReaderSize(r, 64<<10)
-	if _, err := ahead.Peek(1); err != nil && err != io.EOF {
+	buffered := bufio.NewReaderSize(r, 64<<10)
+	if _, err := buffered.Peek(1); err != nil && err != io.EOF {
 		return errors.Join(err, r.Close())
 	}
-	if err := x.auditDownload(j, f, span{}); err != nil {
+	if err := c.auditDownload(j, f, byteRange{}); err != nil {
 		return errors.Join(err, r.Close())
 	}
-	x.ctx.Response.SetBodyStream(struct {
+	c.ctx.Response.SetBodyStream(struct {
 		io.Reader
 		io.Closer
-	}{ahead, r}, -1)
+	}{buffered, r}, -1)
 	return nil
 }

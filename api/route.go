@@ -14,21 +14,21 @@ import (
 type access uint8
 
 const (
-	anyone       access = iota
-	keyOnly             // a key of any account, or a session
-	adminKey            // a live key with the scope admin of an account with the role admin, or a session of one
-	keyOrSig            // a key, or the signature of a link
-	sessionOnly         // a session of the dashboard, never a key
-	adminSession        // a session of an account with the role admin
+	anyone         access = iota
+	keyOrSession          // a key of any account, or a session
+	adminKey              // a live key with the scope admin of an account with the role admin, or a session of one
+	keyOrSignature        // a key, or the signature of a link
+	sessionOnly           // a session of the dashboard, never a key
+	adminSession          // a session of an account with the role admin
 )
 
-// counted is the limit that a route counts against. Public requests are counted by their handler, once they are read.
-type counted uint8
+// rateLimit is the limit that a route counts against. Public requests are counted by their handler, once they are read.
+type rateLimit uint8
 
 const (
-	notCounted counted = iota
-	asSingle
-	asBulk
+	noRateLimit rateLimit = iota
+	singleLimit
+	bulkLimit
 )
 
 // payload is what body a route takes.
@@ -42,77 +42,77 @@ const (
 
 // route is one method of one path.
 type route struct {
-	method  string
-	path    []string // segments; "{...}" is a parameter
-	name    string   // as in openapi.yaml, the label of logs and metrics
-	access  access
-	counted counted
-	payload payload
-	scopes  store.Scopes // a key needs one of them; a route that names none is opened by no key
-	always  bool         // also while the server drains
-	cross   bool         // pages of other origins may use it
-	serve   func(*exchange) error
+	method        string
+	path          []string // segments; "{...}" is a parameter
+	name          string   // as in openapi.yaml, the label of logs and metrics
+	access        access
+	rateLimit     rateLimit
+	payload       payload
+	scopes        store.Scopes // a key needs one of them; a route that names none is opened by no key
+	whileDraining bool         // also while the server drains
+	crossOrigin   bool         // pages of other origins may use it
+	handler       func(*call) error
 
-	usual   prometheus.Counter // of answers with 200
-	seconds prometheus.Observer
+	okRequests prometheus.Counter // of answers with 200
+	duration   prometheus.Observer
 }
 
-// routes is the whole interface on one page.
+// routes is the whole API on one page.
 func (s *Server) routes() []*route {
 	list := []*route{
-		s.on("POST /v1/verify/single", (*exchange).verifySingle, keyOnly, store.ScopeVerify, asSingle, jsonPayload),
-		s.on("POST /v1/verify/bulk", (*exchange).createJob, keyOnly, store.ScopeJobs, asBulk, formPayload),
-		s.on("GET /v1/verify/bulk", (*exchange).listJobs, keyOnly, store.ScopeJobs),
-		s.on("GET /v1/verify/bulk/{job_id}", (*exchange).getJob, keyOnly, store.ScopeJobs),
-		s.on("DELETE /v1/verify/bulk/{job_id}", (*exchange).deleteJob, keyOnly, store.ScopeJobs),
-		s.on("POST /v1/verify/bulk/{job_id}/pause", (*exchange).pauseJob, keyOnly, store.ScopeJobs),
-		s.on("POST /v1/verify/bulk/{job_id}/resume", (*exchange).resumeJob, keyOnly, store.ScopeJobs),
-		s.on("POST /v1/verify/bulk/{job_id}/cancel", (*exchange).cancelJob, keyOnly, store.ScopeJobs),
-		s.on("GET /v1/verify/bulk/{job_id}/plan", (*exchange).getPlan, keyOnly, store.ScopeJobs),
-		s.on("GET /v1/verify/bulk/{job_id}/results", (*exchange).getResults, keyOrSig, store.ScopeJobs),
-		s.on("GET /v1/verify/bulk/{job_id}/callback", (*exchange).getCallback, keyOnly, store.ScopeJobs),
-		s.on("POST /v1/verify/bulk/{job_id}/callback", (*exchange).resendCallback, keyOnly, store.ScopeJobs),
-		s.on("GET /v1/credits", (*exchange).getCredits, keyOnly, store.ScopeVerify|store.ScopeJobs|store.ScopeAccount),
-		s.on("GET /v1/reasons", (*exchange).getReasons, anyone),
-		s.on("GET /v1/callback-origins", (*exchange).getOrigins, anyone),
-		s.on("POST /v1/verify/public", (*exchange).verifyPublic, anyone, jsonPayload, crossOrigin),
-		s.on("OPTIONS /v1/verify/public", (*exchange).preflight, anyone, crossOrigin),
-		s.on("POST /verify/public", (*exchange).verifyPublic, anyone, jsonPayload, crossOrigin),
-		s.on("OPTIONS /verify/public", (*exchange).preflight, anyone, crossOrigin),
-		s.on("GET /widget.js", (*exchange).getWidget, anyone),
-		s.on("GET /healthz", (*exchange).getHealth, anyone, whileDraining),
-		s.on("GET /readyz", (*exchange).getReadiness, anyone, whileDraining),
+		s.newRoute("POST /v1/verify/single", (*call).verifySingle, keyOrSession, store.ScopeVerify, singleLimit, jsonPayload),
+		s.newRoute("POST /v1/verify/bulk", (*call).createJob, keyOrSession, store.ScopeJobs, bulkLimit, formPayload),
+		s.newRoute("GET /v1/verify/bulk", (*call).listJobs, keyOrSession, store.ScopeJobs),
+		s.newRoute("GET /v1/verify/bulk/{job_id}", (*call).getJob, keyOrSession, store.ScopeJobs),
+		s.newRoute("DELETE /v1/verify/bulk/{job_id}", (*call).deleteJob, keyOrSession, store.ScopeJobs),
+		s.newRoute("POST /v1/verify/bulk/{job_id}/pause", (*call).pauseJob, keyOrSession, store.ScopeJobs),
+		s.newRoute("POST /v1/verify/bulk/{job_id}/resume", (*call).resumeJob, keyOrSession, store.ScopeJobs),
+		s.newRoute("POST /v1/verify/bulk/{job_id}/cancel", (*call).cancelJob, keyOrSession, store.ScopeJobs),
+		s.newRoute("GET /v1/verify/bulk/{job_id}/plan", (*call).getPlan, keyOrSession, store.ScopeJobs),
+		s.newRoute("GET /v1/verify/bulk/{job_id}/results", (*call).getResults, keyOrSignature, store.ScopeJobs),
+		s.newRoute("GET /v1/verify/bulk/{job_id}/callback", (*call).getCallback, keyOrSession, store.ScopeJobs),
+		s.newRoute("POST /v1/verify/bulk/{job_id}/callback", (*call).resendCallback, keyOrSession, store.ScopeJobs),
+		s.newRoute("GET /v1/credits", (*call).getCredits, keyOrSession, store.ScopeVerify|store.ScopeJobs|store.ScopeAccount),
+		s.newRoute("GET /v1/reasons", (*call).getReasons, anyone),
+		s.newRoute("GET /v1/callback-origins", (*call).getOrigins, anyone),
+		s.newRoute("POST /v1/verify/public", (*call).verifyPublic, anyone, jsonPayload, crossOrigin),
+		s.newRoute("OPTIONS /v1/verify/public", (*call).preflight, anyone, crossOrigin),
+		s.newRoute("POST /verify/public", (*call).verifyPublic, anyone, jsonPayload, crossOrigin),
+		s.newRoute("OPTIONS /verify/public", (*call).preflight, anyone, crossOrigin),
+		s.newRoute("GET /widget.js", (*call).getWidget, anyone),
+		s.newRoute("GET /healthz", (*call).getHealth, anyone, whileDraining),
+		s.newRoute("GET /readyz", (*call).getReadiness, anyone, whileDraining),
 	}
 	if !s.cfg.HideDocs {
-		list = append(list, s.on("GET /openapi.json", (*exchange).getDescription, anyone), s.on("GET /docs", (*exchange).getDocs, anyone))
+		list = append(list, s.newRoute("GET /openapi.json", (*call).getDescription, anyone), s.newRoute("GET /docs", (*call).getDocs, anyone))
 	}
 	return slices.Concat(list, s.adminRoutes(), s.dashRoutes())
 }
 
 func (s *Server) adminRoutes() []*route {
 	return []*route{
-		s.on("GET /v1/admin/users", (*exchange).listUsers, adminKey, store.ScopeAdmin),
-		s.on("POST /v1/admin/users", (*exchange).addUser, adminKey, store.ScopeAdmin, jsonPayload),
-		s.on("POST /v1/admin/users/{user}/disable", (*exchange).disableUser, adminKey, store.ScopeAdmin),
-		s.on("POST /v1/admin/users/{user}/enable", (*exchange).enableUser, adminKey, store.ScopeAdmin),
-		s.on("PUT /v1/admin/users/{user}/limits", (*exchange).setLimits, adminKey, store.ScopeAdmin, jsonPayload),
-		s.on("POST /v1/admin/users/{user}/reset", (*exchange).makeReset, adminKey, store.ScopeAdmin),
-		s.on("POST /v1/admin/users/{user}/totp-off", (*exchange).switchTOTPOffFor, adminKey, store.ScopeAdmin),
-		s.on("GET /v1/admin/keys", (*exchange).listKeys, adminKey, store.ScopeAdmin),
-		s.on("POST /v1/admin/keys", (*exchange).createKey, adminKey, store.ScopeAdmin, jsonPayload),
-		s.on("DELETE /v1/admin/keys/{key_id}", (*exchange).revokeKey, adminKey, store.ScopeAdmin),
-		s.on("GET /v1/admin/credits", (*exchange).getCreditsOf, adminKey, store.ScopeAdmin),
-		s.on("POST /v1/admin/credits", (*exchange).grantCredits, adminKey, store.ScopeAdmin, jsonPayload),
-		s.on("GET /v1/admin/ledger", (*exchange).getLedger, adminKey, store.ScopeAdmin),
-		s.on("GET /v1/admin/suppressions", (*exchange).listSuppressions, adminKey, store.ScopeAdmin),
-		s.on("POST /v1/admin/suppressions", (*exchange).suppress, adminKey, store.ScopeAdmin, jsonPayload),
-		s.on("DELETE /v1/admin/suppressions", (*exchange).unsuppress, adminKey, store.ScopeAdmin),
-		s.on("POST /v1/admin/erase", (*exchange).erase, adminKey, store.ScopeAdmin, jsonPayload),
-		s.on("GET /v1/admin/erasures", (*exchange).listErasures, adminKey, store.ScopeAdmin),
-		s.on("GET /v1/admin/erasures/{erasure_id}", (*exchange).getErasure, adminKey, store.ScopeAdmin),
-		s.on("POST /v1/admin/backup", (*exchange).sendBackup, adminKey, store.ScopeAdmin),
-		s.on("GET /v1/admin/audit", (*exchange).listActs, adminKey, store.ScopeAdmin),
-		s.on("GET /v1/admin/cluster", (*exchange).getCluster, adminKey, store.ScopeAdmin),
+		s.newRoute("GET /v1/admin/users", (*call).listUsers, adminKey, store.ScopeAdmin),
+		s.newRoute("POST /v1/admin/users", (*call).addUser, adminKey, store.ScopeAdmin, jsonPayload),
+		s.newRoute("POST /v1/admin/users/{user}/disable", (*call).disableUser, adminKey, store.ScopeAdmin),
+		s.newRoute("POST /v1/admin/users/{user}/enable", (*call).enableUser, adminKey, store.ScopeAdmin),
+		s.newRoute("PUT /v1/admin/users/{user}/limits", (*call).setLimits, adminKey, store.ScopeAdmin, jsonPayload),
+		s.newRoute("POST /v1/admin/users/{user}/reset", (*call).createResetLink, adminKey, store.ScopeAdmin),
+		s.newRoute("POST /v1/admin/users/{user}/totp-off", (*call).switchTOTPOffFor, adminKey, store.ScopeAdmin),
+		s.newRoute("GET /v1/admin/keys", (*call).listKeys, adminKey, store.ScopeAdmin),
+		s.newRoute("POST /v1/admin/keys", (*call).createKey, adminKey, store.ScopeAdmin, jsonPayload),
+		s.newRoute("DELETE /v1/admin/keys/{key_id}", (*call).revokeKey, adminKey, store.ScopeAdmin),
+		s.newRoute("GET /v1/admin/credits", (*call).getCreditsOf, adminKey, store.ScopeAdmin),
+		s.newRoute("POST /v1/admin/credits", (*call).grantCredits, adminKey, store.ScopeAdmin, jsonPayload),
+		s.newRoute("GET /v1/admin/ledger", (*call).getLedger, adminKey, store.ScopeAdmin),
+		s.newRoute("GET /v1/admin/suppressions", (*call).listSuppressions, adminKey, store.ScopeAdmin),
+		s.newRoute("POST /v1/admin/suppressions", (*call).suppress, adminKey, store.ScopeAdmin, jsonPayload),
+		s.newRoute("DELETE /v1/admin/suppressions", (*call).unsuppress, adminKey, store.ScopeAdmin),
+		s.newRoute("POST /v1/admin/erase", (*call).erase, adminKey, store.ScopeAdmin, jsonPayload),
+		s.newRoute("GET /v1/admin/erasures", (*call).listErasures, adminKey, store.ScopeAdmin),
+		s.newRoute("GET /v1/admin/erasures/{erasure_id}", (*call).getErasure, adminKey, store.ScopeAdmin),
+		s.newRoute("POST /v1/admin/backup", (*call).sendBackup, adminKey, store.ScopeAdmin),
+		s.newRoute("GET /v1/admin/audit", (*call).listAuditEvents, adminKey, store.ScopeAdmin),
+		s.newRoute("GET /v1/admin/cluster", (*call).getCluster, adminKey, store.ScopeAdmin),
 	}
 }
 
@@ -124,42 +124,42 @@ const (
 	crossOrigin
 )
 
-// on makes a route of a method and a path.
-func (s *Server) on(what string, serve func(*exchange) error, properties ...any) *route {
+// newRoute makes a route of a method and a path.
+func (s *Server) newRoute(what string, handler func(*call) error, properties ...any) *route {
 	method, path, _ := strings.Cut(what, " ")
-	r := &route{method: method, path: strings.Split(path[1:], "/"), name: path, serve: serve}
+	r := &route{method: method, path: strings.Split(path[1:], "/"), name: path, handler: handler}
 	for _, p := range properties {
 		switch p := p.(type) {
 		case access:
 			r.access = p
-		case counted:
-			r.counted = p
+		case rateLimit:
+			r.rateLimit = p
 		case payload:
 			r.payload = p
 		case store.Scopes:
 			r.scopes |= p
 		case option:
-			r.always = r.always || p == whileDraining
-			r.cross = r.cross || p == crossOrigin
+			r.whileDraining = r.whileDraining || p == whileDraining
+			r.crossOrigin = r.crossOrigin || p == crossOrigin
 		}
 	}
-	if s.meters != nil {
-		s.meters.of(r)
+	if s.metrics != nil {
+		s.metrics.bind(r)
 	}
 	return r
 }
 
-// find is the route of a path as it was sent, and the value of its parameter. A path with other methods is refused
+// findRoute is the route of a path as it was sent, and the value of its parameter. A path with other methods is refused
 // with them, any other as not found. HEAD is GET without a body.
-func (s *Server) find(method, path string) (*route, string, error) {
+func (s *Server) findRoute(method, path string) (*route, string, error) {
 	if method == "HEAD" {
 		method = "GET"
 	}
-	if r := s.findFixed([]byte(method), []byte(path)); r != nil {
+	if r := s.findStatic([]byte(method), []byte(path)); r != nil {
 		return r, "", nil
 	}
 	var allow []string
-	for _, r := range s.table {
+	for _, r := range s.routeTable {
 		param, ok := r.matches(path)
 		if ok && r.method == method {
 			return r, param, nil
@@ -174,14 +174,14 @@ func (s *Server) find(method, path string) (*route, string, error) {
 	if allow == nil {
 		return nil, "", refuse(notFound, "There is nothing at this path: check it against the description of the interface.")
 	}
-	no := refuse(wrongMethod, "This path does not take this method: use %s.", strings.Join(allow, ", "))
-	no.allow = strings.Join(allow, ", ")
-	return nil, "", no
+	notAllowed := refuse(wrongMethod, "This path does not take this method: use %s.", strings.Join(allow, ", "))
+	notAllowed.allow = strings.Join(allow, ", ")
+	return nil, "", notAllowed
 }
 
-// findFixed is the route of a path that has no parameter; nil when there is none of just that method and path.
-func (s *Server) findFixed(method, path []byte) *route {
-	for _, r := range s.fixed[string(path)] {
+// findStatic is the route of a path that has no parameter; nil when there is none of just that method and path.
+func (s *Server) findStatic(method, path []byte) *route {
+	for _, r := range s.staticRoutes[string(path)] {
 		if r.method == string(method) {
 			return r
 		}

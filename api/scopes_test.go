@@ -11,7 +11,7 @@ import (
 	"probity/store"
 )
 
-func (w *world) keyWith(account string, n store.NewKey) string {
+func (w *testServer) newKey(account string, n store.NewKey) string {
 	n.Name = "narrow"
 	key, _, err := w.store.CreateKey(account, n, "test", w.server.now())
 	require.NoError(w.t, err)
@@ -20,14 +20,14 @@ func (w *world) keyWith(account string, n store.NewKey) string {
 
 // TestKeysOpenOnlyTheirScopes asks every route that takes keys with a key of each scope.
 func TestKeysOpenOnlyTheirScopes(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	keys := map[store.Scopes]string{}
 	for _, scope := range []store.Scopes{store.ScopeVerify, store.ScopeJobs, store.ScopeAccount, store.ScopeAdmin} {
-		keys[scope] = w.keyWith(w.admin.ID, store.NewKey{Scopes: scope})
+		keys[scope] = w.newKey(w.admin.ID, store.NewKey{Scopes: scope})
 	}
 	asked := 0
-	for _, r := range w.server.table {
-		if r.access != keyOnly && r.access != keyOrSig && r.access != adminKey {
+	for _, r := range w.server.routeTable {
+		if r.access != keyOrSession && r.access != keyOrSignature && r.access != adminKey {
 			require.Zero(t, r.scopes, "%s %s takes no key", r.method, r.name)
 			continue
 		}
@@ -45,8 +45,8 @@ func TestKeysOpenOnlyTheirScopes(t *testing.T) {
 	require.Greater(t, asked, 100)
 }
 
-func TestAnOrdinaryKeyOfAnAdminIsNoAdminKey(t *testing.T) {
-	w := newWorld(t, nil)
+func TestAdminAccountKeyNeedsAdminScope(t *testing.T) {
+	w := newTestServer(t, nil)
 	made := w.post("/v1/admin/keys", w.adminKey, `{"user":"root@probity.test","name":"shop"}`).json(t)
 	require.Equal(t, []any{"verify", "jobs"}, made["scopes"])
 	require.Nil(t, made["expires_at"])
@@ -57,8 +57,8 @@ func TestAnOrdinaryKeyOfAnAdminIsNoAdminKey(t *testing.T) {
 	require.Equal(t, 200, w.get("/v1/verify/bulk", made["key"].(string)).status)
 }
 
-func TestKeysAreMadeAsAsked(t *testing.T) {
-	w := newWorld(t, nil)
+func TestNewKeyHasRequestedRestrictions(t *testing.T) {
+	w := newTestServer(t, nil)
 	b := w.signIn("cleo@probity.test", store.Customer)
 	soon := w.server.now().Add(time.Hour).UTC().Truncate(time.Second)
 	body, err := json.Marshal(map[string]any{"name": "shop", "scopes": []string{"jobs"}, "expires_at": soon, "networks": []string{"127.0.0.0/8", "2001:db8::/48"}})
@@ -72,7 +72,7 @@ func TestKeysAreMadeAsAsked(t *testing.T) {
 	secret := k["key"].(string)
 	require.Equal(t, 200, w.get("/v1/verify/bulk", secret).status)
 	require.Equal(t, 403, w.post("/v1/verify/single", secret, `{"email":"ann@shop.test"}`).status)
-	w.ahead.Store(int64(time.Hour))
+	w.clockOffset.Store(int64(time.Hour))
 	late := w.get("/v1/verify/bulk", secret)
 	require.Equal(t, 401, late.status)
 	require.Contains(t, late.detail(t), "expired")
@@ -87,18 +87,18 @@ func TestKeysAreMadeAsAsked(t *testing.T) {
 	}
 }
 
-func TestKeysStayInTheirNetworks(t *testing.T) {
-	w := newWorld(t, nil)
+func TestKeyIsLimitedToItsNetworks(t *testing.T) {
+	w := newTestServer(t, nil)
 	nets, err := store.ParseNetworks([]string{"192.0.2.0/24"})
 	require.NoError(t, err)
-	r := w.get("/v1/verify/bulk", w.keyWith(w.user.ID, store.NewKey{Networks: nets}))
+	r := w.get("/v1/verify/bulk", w.newKey(w.user.ID, store.NewKey{Networks: nets}))
 	require.Equal(t, 403, r.status)
 	require.Contains(t, r.detail(t), "127.0.0.1")
 }
 
 // TestUnknownMembersAreRefused: a restriction that is ignored is none.
 func TestUnknownMembersAreRefused(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	b := w.signIn("dora@probity.test", store.Admin)
 	for _, c := range []struct{ what, body string }{
 		{"POST /v1/admin/keys", `{"user":"ann@probity.test","name":"x","read_only":true}`},

@@ -35,10 +35,10 @@ func selfSigned(t *testing.T) (*tls.Config, *x509.CertPool) {
 }
 
 // TestTLS: the same server with TLS. What speaks none, or never ends its handshake, costs one place until the time of a
-// header is over; a client over the limit of connections holds nobody up.
+// header is over; a client over the limit of connections holds up no other client.
 func TestTLS(t *testing.T) {
 	config, pool := selfSigned(t)
-	w := newWorld(t, func(c *Config) { c.TLS, c.MaxConnsPerIP, c.HeaderTimeout = config, 2, 200*time.Millisecond })
+	w := newTestServer(t, func(c *Config) { c.TLS, c.MaxConnsPerIP, c.HeaderTimeout = config, 2, 200*time.Millisecond })
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	defer client.CloseIdleConnections()
 	get := func(path string) *http.Response {
@@ -78,8 +78,8 @@ func TestTLS(t *testing.T) {
 func TestEveryAnswerIsHardened(t *testing.T) {
 	for name, public := range map[string]string{"in clear": "", "behind TLS": "https://probity.test"} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(c *Config) { c.PublicURL = public })
-			for _, r := range w.server.table {
+			w := newTestServer(t, func(c *Config) { c.PublicURL = public })
+			for _, r := range w.server.routeTable {
 				path := strings.NewReplacer("{job_id}", "x", "{user}", "x", "{key_id}", "x", "{session_id}", "x", "{page}", "x", "{item}", "x", "{file}", "x").Replace(r.name)
 				got := w.do(request{method: r.method, path: path})
 				require.Equal(t, "nosniff", got.header.Get("X-Content-Type-Options"), path)
@@ -97,10 +97,10 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 	}
 }
 
-// TestSessionsAreNotFixed: a token that somebody planted in a browser before its user signed in opens nothing after it, and
+// TestSignInPreventsSessionFixation: a token that an attacker planted in a browser before its user signed in opens nothing after it, and
 // each sign-in makes a token of its own.
-func TestSessionsAreNotFixed(t *testing.T) {
-	w := newWorld(t, nil)
+func TestSignInPreventsSessionFixation(t *testing.T) {
+	w := newTestServer(t, nil)
 	victim := w.signIn("cleo@probity.test", store.Customer)
 	planted := "probity=" + strings.Repeat("A", 43)
 	body := `{"email":"cleo@probity.test","password":"` + password + `"}`
@@ -119,33 +119,33 @@ func TestSessionsAreNotFixed(t *testing.T) {
 
 // TestAudit: what an admin does can be read by admins: who, what, when, and from where.
 func TestAudit(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	b := w.signIn("dana@probity.test", store.Admin)
 	require.Equal(t, 200, w.do(request{method: "POST", path: "/v1/admin/users/ann@probity.test/disable", key: w.adminKey}).status)
 	require.Equal(t, 200, b.do("POST", "/v1/admin/users/ann@probity.test/enable", "").status)
 	w.signIn("eve@probity.test", store.Customer)
 	page := w.get("/v1/admin/audit?limit=4", w.adminKey)
 	require.Equal(t, 200, page.status, "%s", page.body)
-	acts := page.json(t)["acts"].([]any)
-	require.Len(t, acts, 4)
+	events := page.json(t)["acts"].([]any)
+	require.Len(t, events, 4)
 	for i, want := range [][]any{{"test", "", "user add"}, {"dana@probity.test", "127.0.0.1", "user enable"}, {"root@probity.test", "127.0.0.1", "user disable"},
 		{"dana@probity.test", "127.0.0.1", "sign in"}} {
-		act := acts[i].(map[string]any)
-		require.Equal(t, want, []any{act["by"], act["from"], act["act"]}, i)
-		require.NotEmpty(t, act["at"])
+		action := events[i].(map[string]any)
+		require.Equal(t, want, []any{action["by"], action["from"], action["act"]}, i)
+		require.NotEmpty(t, action["at"])
 	}
 	older := w.get("/v1/admin/audit?limit=1&cursor="+page.json(t)["next_cursor"].(string), w.adminKey).json(t)["acts"].([]any)
 	require.Equal(t, "user add", older[0].(map[string]any)["act"])
-	require.Equal(t, "ann@probity.test", acts[1].(map[string]any)["about"])
-	require.Equal(t, []string{"user enable", "sign in"}, w.acts("by=DANA@"))
-	require.Equal(t, []string{"user disable"}, w.acts("by=root@&act=user+disable&limit=1"))
-	require.Empty(t, w.acts("by=nobody"))
+	require.Equal(t, "ann@probity.test", events[1].(map[string]any)["about"])
+	require.Equal(t, []string{"user enable", "sign in"}, w.auditActions("by=DANA@"))
+	require.Equal(t, []string{"user disable"}, w.auditActions("by=root@&act=user+disable&limit=1"))
+	require.Empty(t, w.auditActions("by=nobody"))
 	require.Equal(t, 422, w.get("/v1/admin/audit?cursor=zzz", w.adminKey).status)
 	require.Equal(t, 403, w.get("/v1/admin/audit", w.key).status)
 }
 
-// acts are the words of the acts that a filter finds.
-func (w *world) acts(query string) []string {
+// auditActions are the actions of the audit events that a filter finds.
+func (w *testServer) auditActions(query string) []string {
 	words := []string{}
 	for _, a := range w.get("/v1/admin/audit?"+query, w.adminKey).json(w.t)["acts"].([]any) {
 		words = append(words, a.(map[string]any)["act"].(string))

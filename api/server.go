@@ -19,8 +19,8 @@ import (
 	"probity/store"
 )
 
-// Rooms is what the interface stands on.
-type Rooms struct {
+// Deps is what the server depends on.
+type Deps struct {
 	Store       *store.Store
 	Coordinator *coordinator.Coordinator
 	Callbacks   *coordinator.Callbacks // nil where none are sent
@@ -39,39 +39,39 @@ type Rooms struct {
 	Now func() time.Time
 }
 
-// Server is the interface. It serves any number of listeners, and starts nothing before Serve.
+// Server is the HTTP server of the API. It serves any number of listeners, and starts nothing before Serve.
 type Server struct {
-	cfg      Config
-	rooms    Rooms
-	log      *slog.Logger
-	now      func() time.Time
-	web      *fasthttp.Server
-	table    []*route
-	fixed    map[string][]*route // routes without a parameter, by path
-	meters   *meters
-	docs     page
-	json     page
-	widget   page
-	reasons  []byte
-	dash     dashboard
-	spare    sync.Pool // of exchanges that are over (BenchmarkHandle)
-	secure   bool      // clients reach us with TLS, here or at a proxy
-	draining atomic.Bool
-	streams  sync.WaitGroup // goroutines that write bodies
-	recorded *lru.Cache     // downloads that auditDownload recorded (job and note, a string) to when, a time.Time
-	backing  atomic.Bool    // a backup is under way: there is one at a time
-	// leaving ends when the server begins to drain, ending when its patience is over.
-	leaving, ending context.Context
-	leave, end      context.CancelFunc
+	cfg              Config
+	deps             Deps
+	log              *slog.Logger
+	now              func() time.Time
+	httpServer       *fasthttp.Server
+	routeTable       []*route
+	staticRoutes     map[string][]*route // routes without a parameter, by path
+	metrics          *httpMetrics
+	docsPage         page
+	descriptionPage  page
+	widgetPage       page
+	reasonsBody      []byte
+	dashboard        dashboardState
+	callPool         sync.Pool // of finished calls (BenchmarkHandle)
+	secure           bool      // clients reach us with TLS, here or at a proxy
+	draining         atomic.Bool
+	streams          sync.WaitGroup // goroutines that write bodies
+	auditedDownloads *lru.Cache     // downloads that auditDownload recorded (job and note, a string) to when, a time.Time
+	backupRunning    atomic.Bool    // a backup is under way: there is one at a time
+	// drainCtx ends when the server begins to drain, ending when the drain timeout is over.
+	drainCtx, stopCtx       context.Context
+	cancelDrain, cancelStop context.CancelFunc
 }
 
-// New makes a server of its rooms. An error tells what is wrong with the configuration.
-func New(cfg Config, rooms Rooms) (*Server, error) {
+// New makes a server from its dependencies. An error tells what is wrong with the configuration.
+func New(cfg Config, deps Deps) (*Server, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, rooms: rooms, log: rooms.Log, now: rooms.Now, fixed: make(map[string][]*route)}
+	s := &Server{cfg: cfg, deps: deps, log: deps.Log, now: deps.Now, staticRoutes: make(map[string][]*route)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -79,50 +79,50 @@ func New(cfg Config, rooms Rooms) (*Server, error) {
 		s.now = time.Now
 	}
 	s.secure = s.overTLS()
-	s.leaving, s.leave = context.WithCancel(context.Background())
-	s.ending, s.end = context.WithCancel(context.Background())
+	s.drainCtx, s.cancelDrain = context.WithCancel(context.Background())
+	s.stopCtx, s.cancelStop = context.WithCancel(context.Background())
 	var err error
-	if s.meters, err = newMeters(rooms.Metrics); err != nil {
+	if s.metrics, err = newHTTPMetrics(deps.Metrics); err != nil {
 		return nil, err
 	}
-	if s.recorded, err = lru.New(maxDownloads); err != nil {
+	if s.auditedDownloads, err = lru.New(maxAuditedDownloads); err != nil {
 		return nil, err
 	}
-	s.widget, s.reasons = newPage(widgetScript, "text/javascript; charset=utf-8"), reasonsJSON()
-	if s.docs, s.json, err = describe(); err != nil {
+	s.widgetPage, s.reasonsBody = newPage(widgetScript, "text/javascript; charset=utf-8"), reasonsJSON()
+	if s.docsPage, s.descriptionPage, err = buildDocs(); err != nil {
 		return nil, err
 	}
-	s.dash.searching, s.dash.started = make(chan struct{}, searchers), s.now()
-	if s.dash.site, err = newSite(); err != nil {
+	s.dashboard.searchSlots, s.dashboard.started = make(chan struct{}, maxSearches), s.now()
+	if s.dashboard.webApp, err = newWebApp(); err != nil {
 		return nil, err
 	}
-	s.table = s.routes()
-	for _, r := range s.table {
+	s.routeTable = s.routes()
+	for _, r := range s.routeTable {
 		if !strings.Contains(r.name, "{") {
-			s.fixed[r.name] = append(s.fixed[r.name], r)
+			s.staticRoutes[r.name] = append(s.staticRoutes[r.name], r)
 		}
 	}
-	s.web = s.newWeb()
+	s.httpServer = s.newHTTPServer()
 	return s, nil
 }
 
 // clock is the time of limits and ledgers, that is now by the machine's clock.
 func (s *Server) clock(now time.Time) time.Time {
-	if s.rooms.Now == nil {
+	if s.deps.Now == nil {
 		return now
 	}
-	return s.rooms.Now()
+	return s.deps.Now()
 }
 
-// newWeb sets the HTTP server up. Its own limits of body, connections per address and write time are not used: the
+// newHTTPServer sets the HTTP server up. Its own limits of body, connections per address and write time are not used: the
 // first is off while it streams, the second knows no trusted proxy, and the third spans a whole download.
-func (s *Server) newWeb() *fasthttp.Server {
+func (s *Server) newHTTPServer() *fasthttp.Server {
 	return &fasthttp.Server{
 		NoDefaultServerHeader:        true,
 		Handler:                      s.handle,
-		ErrorHandler:                 s.refuseUnread,
+		ErrorHandler:                 s.refuseUnreadable,
 		HeaderReceived:               s.headerReceived,
-		ExpectHandler:                s.expect,
+		ExpectHandler:                s.handleExpectContinue,
 		StreamRequestBody:            true,
 		DisablePreParseMultipartForm: true,
 		MaxRequestBodySize:           1 << 62,
@@ -135,47 +135,47 @@ func (s *Server) newWeb() *fasthttp.Server {
 		NoDefaultDate:                s.cfg.NoDate,
 		LazyRequestTime:              !s.cfg.NoDate, // it needs what keeps the date
 		SecureErrorLogMessage:        true,
-		Logger:                       quiet{},
+		Logger:                       discardLogger{},
 	}
 }
 
-// quiet drops what the HTTP library would print: errors of connections come to refuseUnread.
-type quiet struct{}
+// discardLogger drops what the HTTP library would print: errors of connections come to refuseUnreadable.
+type discardLogger struct{}
 
-func (quiet) Printf(string, ...any) {}
+func (discardLogger) Printf(string, ...any) {}
 
 // Serve answers requests that come by a listener until ctx ends; then it drains: requests under way are finished for up
 // to patience, new ones are refused. It returns when no request is under way. A server that has drained serves no more.
-func (s *Server) Serve(ctx context.Context, ln net.Listener, patience time.Duration) error {
-	d := newDoor(ln, s.cfg)
+func (s *Server) Serve(ctx context.Context, ln net.Listener, drainTimeout time.Duration) error {
+	d := newConnectionLimiter(ln, s.cfg)
 	served := make(chan error, 1)
-	go func() { served <- s.web.Serve(d) }()
+	go func() { served <- s.httpServer.Serve(d) }()
 	select {
 	case err := <-served:
 		return fmt.Errorf("listener %s: %w", ln.Addr(), err)
 	case <-ctx.Done():
 	}
 	s.Drain()
-	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	late := s.web.ShutdownWithContext(soon)
+	late := s.httpServer.ShutdownWithContext(soon)
 	_ = d.Close() // a server that has not begun to accept knows no listener to close; else it is closed already
-	s.end()
-	d.throwOut()
+	s.cancelStop()
+	d.closeAll()
 	err := <-served
 	s.streams.Wait()
-	s.awaitLast()
+	s.waitForConnections()
 	if late != nil {
-		return fmt.Errorf("listener %s: requests were still under way after %s: %w", ln.Addr(), patience, late)
+		return fmt.Errorf("listener %s: requests were still under way after %s: %w", ln.Addr(), drainTimeout, late)
 	}
 	return err
 }
 
-// awaitLast waits until the connections that were thrown out have been let go of. What their requests wait for has ended.
-func (s *Server) awaitLast() {
+// waitForConnections waits until the closed connections are gone. What their requests wait for has ended.
+func (s *Server) waitForConnections() {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for s.web.GetCurrentConcurrency() > 0 {
+	for s.httpServer.GetCurrentConcurrency() > 0 {
 		<-tick.C
 	}
 }
@@ -183,7 +183,7 @@ func (s *Server) awaitLast() {
 // Drain refuses new requests from now on, and tells so at /readyz.
 func (s *Server) Drain() {
 	s.draining.Store(true)
-	s.leave()
+	s.cancelDrain()
 }
 
 // readiness is why no request should come, or nil.
@@ -191,8 +191,8 @@ func (s *Server) readiness() error {
 	if s.draining.Load() {
 		return busy("The server is shutting down")
 	}
-	if s.rooms.Ready != nil {
-		if err := s.rooms.Ready(); err != nil {
+	if s.deps.Ready != nil {
+		if err := s.deps.Ready(); err != nil {
 			r := busy("The server is not ready")
 			r.cause = err
 			return r

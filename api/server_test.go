@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestServeThatIsOverAtOnce ends a server before it could begin to accept: it ends all the same, each time.
-func TestServeThatIsOverAtOnce(t *testing.T) {
-	w := newWorld(t, nil)
+// TestServeReturnsWhenContextIsDone ends a server before it could begin to accept: it ends all the same, each time.
+func TestServeReturnsWhenContextIsDone(t *testing.T) {
+	w := newTestServer(t, nil)
 	over, end := context.WithCancel(t.Context())
 	end()
 	for range 20 {
-		s, err := New(Config{}, Rooms{Store: w.store, Coordinator: w.coord, FS: w.fs, Scratch: "data/scratch"})
+		s, err := New(Config{}, Deps{Store: w.store, Coordinator: w.coord, FS: w.fs, Scratch: "data/scratch"})
 		require.NoError(t, err)
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)

@@ -27,17 +27,17 @@ type singleRequest struct {
 	details   bool
 }
 
-// singleNames are the members of a single verification's body.
-var singleNames = []string{"email", "check_smtp", "timeout", "max_age", "details"}
+// singleFields are the members of a single verification's body.
+var singleFields = []string{"email", "check_smtp", "timeout", "max_age", "details"}
 
 func readSingle(d *document) (q singleRequest, err error) {
-	if err = d.refuseMisspelt(singleNames); err != nil {
+	if err = d.checkUnknownFields(singleFields); err != nil {
 		return q, err
 	}
-	if q.email, err = d.needText("email"); err != nil {
+	if q.email, err = d.requiredText("email"); err != nil {
 		return q, err
 	}
-	if q.checkSMTP, err = d.flag("check_smtp", true); err != nil {
+	if q.checkSMTP, err = d.boolean("check_smtp", true); err != nil {
 		return q, err
 	}
 	seconds, err := d.number("timeout", defaultTimeout, 1, maxTimeout)
@@ -49,7 +49,7 @@ func readSingle(d *document) (q singleRequest, err error) {
 		return q, err
 	}
 	q.maxAge = time.Duration(seconds) * time.Second
-	q.details, err = d.flag("details", false)
+	q.details, err = d.boolean("details", false)
 	return q, err
 }
 
@@ -59,8 +59,8 @@ func (q *singleRequest) digest() store.KeyHash {
 }
 
 // verifySingle serves POST /v1/verify/single.
-func (x *exchange) verifySingle() error {
-	d, err := x.document()
+func (c *call) verifySingle() error {
+	d, err := c.document()
 	if err != nil {
 		return err
 	}
@@ -68,52 +68,52 @@ func (x *exchange) verifySingle() error {
 	if err != nil {
 		return err
 	}
-	if x.who.Test {
-		if err := x.pretendRefusal(q.email); err != nil {
+	if c.identity.Test {
+		if err := c.simulatedRefusal(q.email); err != nil {
 			return err
 		}
 	}
-	key := string(x.ctx.Request.Header.Peek("Idempotency-Key"))
+	key := string(c.ctx.Request.Header.Peek("Idempotency-Key"))
 	if key == "" {
-		return x.answerSingle(q, nil)
+		return c.answerSingle(q, nil)
 	}
-	r := store.Request{Account: x.who.User.ID, Endpoint: x.route.name, Key: key, Digest: q.digest()}
-	kept, done, err := x.srv.rooms.Store.BeginRequest(r, x.srv.now())
+	r := store.Request{Account: c.identity.User.ID, Endpoint: c.route.name, Key: key, Digest: q.digest()}
+	kept, done, err := c.srv.deps.Store.BeginRequest(r, c.srv.now())
 	if err != nil {
 		return err
 	}
 	if done {
-		return x.send(kept.Status, kept.Body)
+		return c.sendBytes(kept.Status, kept.Body)
 	}
-	defer x.srv.rooms.Store.EndRequest(r)
-	return x.answerSingle(q, &r)
+	defer c.srv.deps.Store.EndRequest(r)
+	return c.answerSingle(q, &r)
 }
 
 // answerSingle verifies between reservation and settlement. The answer to a request with an Idempotency-Key is kept in
 // the commit that charges for it.
-func (x *exchange) answerSingle(q singleRequest, keep *store.Request) error {
-	ref := store.WithKey(x.id, x.who.Key)
-	if err := x.reserve(ref); err != nil {
+func (c *call) answerSingle(q singleRequest, keep *store.Request) error {
+	ref := store.WithKey(c.id, c.identity.Key)
+	if err := c.reserve(ref); err != nil {
 		return err
 	}
-	began := time.Now()
-	a, err := x.verify(q, began, coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: x.who.Test, Brief: !q.details})
+	started := time.Now()
+	a, err := c.verify(q, started, coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, NoSuggestion: !q.details})
 	if err != nil {
-		return errors.Join(err, x.settle(ref, 0, x.srv.now(), nil))
+		return errors.Join(err, c.settle(ref, 0, c.srv.now(), nil))
 	}
-	if !x.who.Test {
+	if !c.identity.Test {
 		a.Credits = coordinator.Cost(a.Verdict.Status)
 	}
-	x.saw(a)
-	now := x.srv.clock(began.Add(a.Took))
-	res := &x.ctx.Response
+	c.rememberSingle(a)
+	now := c.srv.clock(started.Add(a.Took))
+	res := &c.ctx.Response
 	body := a.AppendJSON(res.SwapBody(nil)[:0], now) // into the buffer of the connection's last answer
 	var parts []store.Part
 	if keep != nil && a.Verdict.Status != engine.Unknown {
 		parts = append(parts, store.KeepAnswer(*keep, store.Answer{Status: statusOK, Body: body}, now))
 	}
-	if err := x.settle(ref, a.Credits, now, parts); err != nil {
-		return errors.Join(err, x.settle(ref, 0, x.srv.now(), nil)) // a failure costs nothing
+	if err := c.settle(ref, a.Credits, now, parts); err != nil {
+		return errors.Join(err, c.settle(ref, 0, c.srv.now(), nil)) // a failure costs nothing
 	}
 	res.SwapBody(body)
 	res.Header.SetContentType("application/json")
@@ -121,38 +121,38 @@ func (x *exchange) answerSingle(q singleRequest, keep *store.Request) error {
 }
 
 // reserve sets the price of a verification aside before any work. ref is the ledger's name of it.
-func (x *exchange) reserve(ref string) error {
-	if x.who.Test {
+func (c *call) reserve(ref string) error {
+	if c.identity.Test {
 		return nil
 	}
-	return x.srv.rooms.Store.ReserveSingle(x.who.User.ID, ref, 1, x.at)
+	return c.srv.deps.Store.ReserveSingle(c.identity.User.ID, ref, 1, c.clockTime)
 }
 
 // settle charges what was used and gives the rest back.
-func (x *exchange) settle(ref string, used int64, now time.Time, parts []store.Part) error {
-	if x.who.Test {
+func (c *call) settle(ref string, used int64, now time.Time, parts []store.Part) error {
+	if c.identity.Test {
 		if len(parts) == 0 {
 			return nil
 		}
-		return x.srv.rooms.Store.Commit(x.who.User.ID, parts...)
+		return c.srv.deps.Store.Commit(c.identity.User.ID, parts...)
 	}
-	return x.srv.rooms.Store.SettleSingle(x.who.User.ID, ref, used, now, parts...)
+	return c.srv.deps.Store.SettleSingle(c.identity.User.ID, ref, used, now, parts...)
 }
 
-// verify asks the coordinator; the result is the exchange's own. A deadline that passed on the way is a timeout like any other.
-func (x *exchange) verify(q singleRequest, began time.Time, r coordinator.Request) (*coordinator.Result, error) {
-	ctx := newDeadline(x.srv.ending, began.Add(q.timeout))
-	defer ctx.end()
-	got, err := x.srv.rooms.Coordinator.Single(ctx, r)
+// verify asks the coordinator; the result is the call's own. A deadline that passed on the way is a timeout like any other.
+func (c *call) verify(q singleRequest, started time.Time, r coordinator.Request) (*coordinator.Result, error) {
+	ctx := newDeadline(c.srv.stopCtx, started.Add(q.timeout))
+	defer ctx.release()
+	got, err := c.srv.deps.Coordinator.Single(ctx, r)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-		got, err = coordinator.Answer{Verdict: engine.Sure(engine.ReasonTimeout, "request/deadline", 0, x.srv.now())}, nil
+		got, err = coordinator.Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "request/deadline", 0, c.srv.now())}, nil
 		got.Address, _ = engine.ParseTrimmed(q.email)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("single verification: %w", err)
 	}
-	a := &x.result
-	*a = coordinator.Result{Email: q.email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(began), Details: q.details}
+	a := &c.result
+	*a = coordinator.Result{Email: q.email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(started), Details: q.details}
 	if !got.Address.IsZero() {
 		a.Normalized = got.Address.Folded()
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 func TestParallelSinglesOnOneCredit(t *testing.T) {
-	w := newWorld(t, nil)
-	_, key := w.customer("poor@probity.test", 1)
+	w := newTestServer(t, nil)
+	_, key := w.addCustomer("poor@probity.test", 1)
 	release := w.prober.holdAnswers()
 	var mu sync.Mutex
 	got := map[int]int{}
@@ -35,7 +35,7 @@ func TestParallelSinglesOnOneCredit(t *testing.T) {
 }
 
 func TestSingleCosts(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	for _, c := range []struct {
 		email string
 		cost  float64
@@ -49,7 +49,7 @@ func TestSingleCosts(t *testing.T) {
 }
 
 func TestSingleRequests(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	for _, c := range []struct {
 		body   string
 		status int
@@ -88,7 +88,7 @@ func TestSingleRequests(t *testing.T) {
 }
 
 func TestMediaTypes(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	for kind, status := range map[string]int{"application/json": 200, "Application/JSON; charset=UTF-8": 200, `application/json; charset="utf-8"`: 200,
 		"": 415, "text/plain": 415, "application/x-www-form-urlencoded": 415, "application/json; charset=iso-8859-1": 415, "multipart/form-data; boundary=x": 415} {
 		r := w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: strings.NewReader(`{"email":"ann@shop.test"}`), header: map[string]string{"Content-Type": kind}})
@@ -104,15 +104,15 @@ func TestMediaTypes(t *testing.T) {
 }
 
 func TestSingleDeadline(t *testing.T) {
-	w := newWorld(t, nil)
-	begun := time.Now()
+	w := newTestServer(t, nil)
+	started := time.Now()
 	got := w.single(`{"email":"slow@shop.test","timeout":1}`).json(t)
 	require.Equal(t, []any{"UNKNOWN", "timeout"}, []any{got["status"], got["reason"]})
-	require.Less(t, time.Since(begun), 20*time.Second, "its own deadline ends it")
+	require.Less(t, time.Since(started), 20*time.Second, "its own deadline ends it")
 }
 
 func TestSingleIdempotency(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	send := func(key, body string) reply {
 		return w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: strings.NewReader(body), header: map[string]string{"Content-Type": "application/json", "Idempotency-Key": key}})
 	}
@@ -120,21 +120,21 @@ func TestSingleIdempotency(t *testing.T) {
 	again := send("k1", ` {"max_age": 604800, "email":"ann@shop.test"}`)
 	require.Equal(t, 200, again.status)
 	require.Equal(t, string(first.body), string(again.body))
-	require.EqualValues(t, creditsAtFirst-1, w.credits().Balance)
+	require.EqualValues(t, initialCredits-1, w.credits().Balance)
 	require.Equal(t, 422, send("k1", `{"email":"bob@shop.test"}`).status)
 	require.Equal(t, 400, send(strings.Repeat("k", 300), `{"email":"ann@shop.test"}`).status)
 
-	asked := w.prober.asked.Load()
+	asked := w.prober.requests.Load()
 	require.Equal(t, 200, send("k2", `{"email":"block@shop.test"}`).status)
 	require.Equal(t, 200, send("k2", `{"email":"block@shop.test"}`).status, "an UNKNOWN releases the key")
-	require.EqualValues(t, 2, w.prober.asked.Load()-asked)
+	require.EqualValues(t, 2, w.prober.requests.Load()-asked)
 
 	release := w.prober.holdAnswers()
 	defer release()
-	asked = w.prober.asked.Load()
+	asked = w.prober.requests.Load()
 	done := make(chan reply)
 	go func() { done <- send("k3", `{"email":"ann@shop.test"}`) }()
-	require.Eventually(t, func() bool { return w.prober.asked.Load() > asked }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.prober.requests.Load() > asked }, 5*time.Second, time.Millisecond)
 	busy := send("k3", `{"email":"ann@shop.test"}`)
 	require.Equal(t, 409, busy.status)
 	require.Equal(t, "1", busy.header.Get("Retry-After"))
@@ -142,9 +142,9 @@ func TestSingleIdempotency(t *testing.T) {
 	require.Equal(t, 200, (<-done).status)
 }
 
-// TestTestKeys asks for every reason by name, in a single, in a job and in its callback, and for each error.
-func TestTestKeys(t *testing.T) {
-	w := newWorld(t, nil)
+// TestTestKeysReturnRequestedReason asks for every reason by name, in a single, in a job and in its callback, and for each error.
+func TestTestKeysReturnRequestedReason(t *testing.T) {
+	w := newTestServer(t, nil)
 	cases := map[string]engine.Reason{"valid": engine.ReasonNone, "someone": engine.ReasonSMTPNotChecked, "http_200": engine.ReasonSMTPNotChecked}
 	for _, r := range allReasons() {
 		if r != engine.ReasonNone {
@@ -155,13 +155,13 @@ func TestTestKeys(t *testing.T) {
 	for local, reason := range cases {
 		r := w.post("/v1/verify/single", w.testKey, fmt.Sprintf(`{"email":"%s@example.com","details":true}`, local))
 		require.Equal(t, 200, r.status)
-		requirePretended(t, reason, r.json(t))
+		requireSimulated(t, reason, r.json(t))
 		list += local + "@example.com\n"
 	}
 	other := w.post("/v1/verify/single", w.testKey, `{"email":"valid@shop.test"}`).json(t)
 	require.Equal(t, [2]any{"UNKNOWN", "smtp_not_checked"}, [2]any{other["status"], other["reason"]})
 
-	job := w.finished(w.testKey, part{"file", "l.csv", list + "DISPOSABLE@example.com\n"})
+	job := w.uploadAndWait(w.testKey, part{"file", "l.csv", list + "DISPOSABLE@example.com\n"})
 	require.Equal(t, map[string]any{"VALID": 1.0, "RISKY": 9.0, "INVALID": 8.0, "UNKNOWN": 16.0}, job["counts"])
 	require.EqualValues(t, 0, job["credits_used"])
 	rows := strings.Split(strings.TrimSpace(string(w.get(job["results_url"].(string)+"?format=jsonl", w.testKey).body)), "\n")
@@ -169,14 +169,14 @@ func TestTestKeys(t *testing.T) {
 	for _, line := range rows {
 		row := reply{body: []byte(line)}.json(t)
 		local, _, _ := strings.Cut(strings.ToLower(row["email"].(string)), "@")
-		requirePretended(t, cases[local], row)
+		requireSimulated(t, cases[local], row)
 	}
-	require.Zero(t, w.prober.asked.Load())
-	require.EqualValues(t, creditsAtFirst, w.credits().Balance)
+	require.Zero(t, w.prober.requests.Load())
+	require.EqualValues(t, initialCredits, w.credits().Balance)
 }
 
-// requirePretended wants the fields of a result to agree with the reason that was asked for.
-func requirePretended(t *testing.T, reason engine.Reason, got map[string]any) {
+// requireSimulated wants the fields of a result to agree with the reason that was asked for.
+func requireSimulated(t *testing.T, reason engine.Reason, got map[string]any) {
 	t.Helper()
 	var name any
 	if reason != engine.ReasonNone {
@@ -205,7 +205,7 @@ func requirePretended(t *testing.T, reason engine.Reason, got map[string]any) {
 
 // TestErrorsOfTestKeys asks for each error by name. An integrator's code meets the headers that a real one has.
 func TestErrorsOfTestKeys(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	for _, status := range []int{402, 429, 500} {
 		r := w.post("/v1/verify/single", w.testKey, fmt.Sprintf(`{"email":"http_%d@example.com"}`, status))
 		require.Equal(t, status, r.status)
@@ -213,17 +213,17 @@ func TestErrorsOfTestKeys(t *testing.T) {
 		if status != 429 {
 			continue
 		}
-		limited(t, r, 60)
+		requireRateLimited(t, r, 60)
 		require.Equal(t, r.header.Get("Retry-After"), r.header.Get("RateLimit-Reset"))
 		require.Contains(t, r.detail(t), r.header.Get("RateLimit-Limit"))
 	}
 	require.NotContains(t, w.log.String(), "level=ERROR", "nobody need look into what was asked for")
 	require.Equal(t, 200, w.single(`{"email":"http_500@example.com"}`).status, "a live key verifies it as any other")
-	require.EqualValues(t, creditsAtFirst-1, w.credits().Balance)
+	require.EqualValues(t, initialCredits-1, w.credits().Balance)
 }
 
 func TestPublicEndpoint(t *testing.T) {
-	w := newWorld(t, func(c *Config) {
+	w := newTestServer(t, func(c *Config) {
 		c.CORSOrigins, c.PublicURL = []string{"https://shop.example"}, "https://verify.example"
 		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 		c.PublicPerDay = 7
@@ -244,7 +244,7 @@ func TestPublicEndpoint(t *testing.T) {
 		require.Contains(t, r.header.Get("Vary"), "Origin")
 	}
 	r := send("198.51.100.1", "https://shop.example", ok)
-	limited(t, r, 86400)
+	requireRateLimited(t, r, 86400)
 	require.Equal(t, "https://shop.example", r.header.Get("Access-Control-Allow-Origin"), "the page may read why")
 	r = send("198.51.100.2", "https://evil.example", ok)
 	require.Equal(t, 403, r.status)
@@ -255,7 +255,7 @@ func TestPublicEndpoint(t *testing.T) {
 		require.Equal(t, 200, send("198.51.100.2", "", ok).status, "what could not be read does not count")
 	}
 	require.Equal(t, 200, send("2001:db9:1:1::1", "", ok).status)
-	limited(t, send("2001:db9:2:2::1", "", ok), 86400)
+	requireRateLimited(t, send("2001:db9:2:2::1", "", ok), 86400)
 	for _, path := range []string{"/verify/public", "/v1/verify/public"} {
 		r := w.do(request{method: "OPTIONS", path: path, header: map[string]string{"Origin": "https://shop.example", "Access-Control-Request-Method": "POST"}})
 		require.Equal(t, 204, r.status, "preflights never count")

@@ -18,13 +18,13 @@ import (
 	"probity/store"
 )
 
-// app is an authenticator app, which knows of the service only what the URL says.
-type app struct {
-	w      *world
+// authenticator is an authenticator app, which knows of the service only what the URL says.
+type authenticator struct {
+	w      *testServer
 	secret []byte
 }
 
-func (w *world) newApp(link string) app {
+func (w *testServer) newAuthenticator(link string) authenticator {
 	u, err := url.Parse(link)
 	require.NoError(w.t, err)
 	require.Equal(w.t, "otpauth://totp", u.Scheme+"://"+u.Host)
@@ -32,12 +32,12 @@ func (w *world) newApp(link string) app {
 	require.Equal(w.t, "Probity", u.Query().Get("issuer"))
 	secret, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(u.Query().Get("secret"))
 	require.NoError(w.t, err)
-	return app{w, secret}
+	return authenticator{w, secret}
 }
 
-// next lets 30 seconds go by, and is the code that the app shows then.
-func (a app) next() string {
-	a.w.ahead.Add(int64(30 * time.Second))
+// nextCode lets 30 seconds go by, and is the code that the app shows then.
+func (a authenticator) nextCode() string {
+	a.w.clockOffset.Add(int64(30 * time.Second))
 	mac := hmac.New(sha1.New, a.secret)
 	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(a.w.server.now().Unix()/30)))
 	sum := mac.Sum(nil)
@@ -46,13 +46,13 @@ func (a app) next() string {
 }
 
 // withTOTP makes an account that asks for codes: a session of it, its app, its recovery codes.
-func (w *world) withTOTP() (b *browser, a app, recovery []string) {
+func (w *testServer) withTOTP() (b *browser, a authenticator, recovery []string) {
 	b = w.signIn("cleo@probity.test", store.Customer)
 	made := b.do("POST", "/v1/dash/totp", `{"password":"`+password+`"}`)
 	require.Equal(w.t, 201, made.status, "%s", made.body)
-	a = w.newApp(made.json(w.t)["url"].(string))
+	a = w.newAuthenticator(made.json(w.t)["url"].(string))
 	require.Equal(w.t, 200, w.logIn("cleo@probity.test", password).status, "it is not on before its first code")
-	on := b.do("POST", "/v1/dash/totp/on", `{"code":"`+a.next()+`"}`)
+	on := b.do("POST", "/v1/dash/totp/on", `{"code":"`+a.nextCode()+`"}`)
 	require.Equal(w.t, 200, on.status, "%s", on.body)
 	for _, code := range on.json(w.t)["recovery_codes"].([]any) {
 		recovery = append(recovery, code.(string))
@@ -61,16 +61,16 @@ func (w *world) withTOTP() (b *browser, a app, recovery []string) {
 	return b, a, recovery
 }
 
-func (w *world) logInWith(password, code string) reply {
+func (w *testServer) logInWithCode(password, code string) reply {
 	body, err := json.Marshal(map[string]string{"email": "cleo@probity.test", "password": password, "code": code})
 	require.NoError(w.t, err)
 	return w.post("/v1/dash/login", "", string(body))
 }
 
-func TestSigningInAsksForACodeWhereTOTPIsOn(t *testing.T) {
-	w := newWorld(t, nil)
+func TestSignInNeedsCodeWithTOTP(t *testing.T) {
+	w := newTestServer(t, nil)
 	_, a, recovery := w.withTOTP()
-	wrong := w.logInWith("a wrong password", a.next())
+	wrong := w.logInWithCode("a wrong password", a.nextCode())
 	require.Equal(t, []any{401, "Bearer"}, []any{wrong.status, wrong.header.Get("WWW-Authenticate")})
 	require.NotContains(t, wrong.detail(t), "code", "no stranger is told what an account asks for")
 
@@ -79,35 +79,35 @@ func TestSigningInAsksForACodeWhereTOTPIsOn(t *testing.T) {
 	require.Contains(t, asked.detail(t), "code")
 	require.Empty(t, asked.header.Get("Set-Cookie"))
 
-	code := a.next()
-	require.Equal(t, 200, w.logInWith(password, code).status)
-	again := w.logInWith(password, code)
+	code := a.nextCode()
+	require.Equal(t, 200, w.logInWithCode(password, code).status)
+	again := w.logInWithCode(password, code)
 	require.Equal(t, []any{401, "TOTP"}, []any{again.status, again.header.Get("WWW-Authenticate")}, "a code is good once")
-	require.Equal(t, 200, w.logInWith(password, recovery[3]).status)
-	require.Equal(t, 401, w.logInWith(password, recovery[3]).status)
-	require.Equal(t, []string{"recovery code", "totp on"}, w.acts("by=cleo@"))
+	require.Equal(t, 200, w.logInWithCode(password, recovery[3]).status)
+	require.Equal(t, 401, w.logInWithCode(password, recovery[3]).status)
+	require.Equal(t, []string{"recovery code", "totp on"}, w.auditActions("by=cleo@"))
 	for _, secret := range append(recovery, code, string(a.secret)) {
 		require.NotContains(t, w.log.String(), secret)
 	}
 }
 
-func TestWrongCodesCountInTheLockOut(t *testing.T) {
-	w := newWorld(t, nil)
+func TestWrongCodesCountTowardLockout(t *testing.T) {
+	w := newTestServer(t, nil)
 	_, a, _ := w.withTOTP()
 	for range 5 {
-		require.Equal(t, 401, w.logInWith(password, "12345x").status)
+		require.Equal(t, 401, w.logInWithCode(password, "12345x").status)
 	}
-	locked := w.logInWith(password, a.next())
+	locked := w.logInWithCode(password, a.nextCode())
 	require.Equal(t, 429, locked.status)
 	require.NotEmpty(t, locked.header.Get("Retry-After"))
 	require.Contains(t, locked.detail(t), "for this address")
-	w.ahead.Add(int64(15 * time.Minute))
-	require.Equal(t, 200, w.logInWith(password, a.next()).status)
+	w.clockOffset.Add(int64(15 * time.Minute))
+	require.Equal(t, 200, w.logInWithCode(password, a.nextCode()).status)
 }
 
-// TestLockedCodesAreSaidToBeTheAccounts: wrong codes from several networks lock the account, wherever the next one comes from.
-func TestLockedCodesAreSaidToBeTheAccounts(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+// TestCodeLockoutNamesTheAccount: wrong codes from several networks lock the account, wherever the next one comes from.
+func TestCodeLockoutNamesTheAccount(t *testing.T) {
+	w := newTestServer(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
 	w.withTOTP()
 	try := func(network int) reply {
 		return w.do(request{method: "POST", path: "/v1/dash/login", body: strings.NewReader(`{"email":"cleo@probity.test","password":"` + password + `","code":"12345x"}`),
@@ -122,20 +122,20 @@ func TestLockedCodesAreSaidToBeTheAccounts(t *testing.T) {
 }
 
 func TestSwitchingTOTPEndsOtherSessions(t *testing.T) {
-	w := newWorld(t, nil)
-	elsewhere := w.signIn("bo@probity.test", store.Customer) // of another account: stays
+	w := newTestServer(t, nil)
+	otherAccount := w.signIn("bo@probity.test", store.Customer) // of another account: stays
 	b, a, recovery := w.withTOTP()
 	require.Equal(t, map[string]any{"on": true, "recovery_codes_left": 10.0}, b.get("/v1/dash/totp").json(t))
 	require.Equal(t, true, b.get("/v1/dash/session").json(t)["user"].(map[string]any)["totp"])
 	require.Len(t, b.get("/v1/dash/sessions").json(t)["sessions"], 1, "the one that withTOTP opened before has ended")
-	require.Equal(t, 200, elsewhere.get("/v1/dash/session").status)
+	require.Equal(t, 200, otherAccount.get("/v1/dash/session").status)
 
-	r := w.logInWith(password, a.next())
+	r := w.logInWithCode(password, a.nextCode())
 	cookie, _, _ := strings.Cut(r.header.Get("Set-Cookie"), ";")
 	other := &browser{w, cookie, r.json(t)["csrf_token"].(string)}
 	require.Equal(t, 409, b.do("POST", "/v1/dash/totp", `{"password":"`+password+`"}`).status)
-	require.Equal(t, 409, b.do("POST", "/v1/dash/totp/on", `{"code":"`+a.next()+`"}`).status)
-	for _, bad := range []string{`{"password":"` + password + `"}`, `{"password":"` + password + `","code":"12345x"}`, `{"password":"wrong","code":"` + a.next() + `"}`,
+	require.Equal(t, 409, b.do("POST", "/v1/dash/totp/on", `{"code":"`+a.nextCode()+`"}`).status)
+	for _, bad := range []string{`{"password":"` + password + `"}`, `{"password":"` + password + `","code":"12345x"}`, `{"password":"wrong","code":"` + a.nextCode() + `"}`,
 		`{"password":"` + password + `","code":""}`} {
 		require.Equal(t, 422, b.do("POST", "/v1/dash/totp/off", bad).status, bad)
 	}
@@ -152,11 +152,11 @@ func TestSwitchingTOTPEndsOtherSessions(t *testing.T) {
 	idle := b.do("POST", "/v1/dash/totp/off", `{"password":"`+password+`","code":"123456"}`)
 	require.Equal(t, 409, idle.status, "it is off: %s", idle.body)
 	require.Equal(t, 200, other.get("/v1/dash/session").status)
-	require.Len(t, w.acts("act=totp+off"), 1)
+	require.Len(t, w.auditActions("act=totp+off"), 1)
 }
 
-func TestTOTPIsMadeWithThePasswordAndConfirmedWithACode(t *testing.T) {
-	w := newWorld(t, nil)
+func TestTOTPNeedsPasswordAndFirstCode(t *testing.T) {
+	w := newTestServer(t, nil)
 	b := w.signIn("cleo@probity.test", store.Customer)
 	require.Equal(t, 409, b.do("POST", "/v1/dash/totp/on", `{"code":"123456"}`).status)
 	require.Equal(t, 422, b.do("POST", "/v1/dash/totp", `{"password":"a wrong password"}`).status)
@@ -167,12 +167,12 @@ func TestTOTPIsMadeWithThePasswordAndConfirmedWithACode(t *testing.T) {
 	require.Equal(t, 401, w.get("/v1/dash/totp", w.key).status, "a key is no session")
 }
 
-func TestAResetLinkDoesNotSwitchTOTPOffAndAnAdminDoes(t *testing.T) {
-	w := newWorld(t, nil)
+func TestResetLinkKeepsTOTPAndAdminDisablesIt(t *testing.T) {
+	w := newTestServer(t, nil)
 	_, a, _ := w.withTOTP()
 	require.Equal(t, 204, w.reset(w.resetLink("cleo@probity.test"), "a new pass phrase").status)
-	require.Equal(t, 401, w.logInWith("a new pass phrase", "").status)
-	r := w.logInWith("a new pass phrase", a.next())
+	require.Equal(t, 401, w.logInWithCode("a new pass phrase", "").status)
+	r := w.logInWithCode("a new pass phrase", a.nextCode())
 	require.Equal(t, 200, r.status)
 	cookie, _, _ := strings.Cut(r.header.Get("Set-Cookie"), ";")
 	b := &browser{w, cookie, r.json(t)["csrf_token"].(string)}
@@ -185,7 +185,7 @@ func TestAResetLinkDoesNotSwitchTOTPOffAndAnAdminDoes(t *testing.T) {
 	require.Equal(t, false, done.json(t)["totp"])
 	require.Equal(t, 401, b.get("/v1/dash/session").status, "all sessions end")
 	require.Equal(t, 200, w.logIn("cleo@probity.test", "a new pass phrase").status)
-	require.Equal(t, []string{"totp off", "reset link"}, w.acts("by=root@"))
+	require.Equal(t, []string{"totp off", "reset link"}, w.auditActions("by=root@"))
 	off.path = "/v1/admin/users/nobody/totp-off"
 	require.Equal(t, 404, w.do(off).status)
 }

@@ -20,13 +20,13 @@ import (
 // as it arrives: options that only go into the record are taken when the last part is read, just before the commit.
 // Those that change how the file is read may prove to have come too late; then it is read again from a scratch copy.
 type upload struct {
-	x       *exchange
-	form    *form
-	sum     hash.Hash // of the file's bytes, for the Idempotency-Key
-	request *store.Request
-	claimed bool
-	job     *store.Job
-	body    []byte // the record of the accepted job
+	call       *call
+	form       *form
+	sum        hash.Hash // of the file's bytes, for the Idempotency-Key
+	request    *store.Request
+	keyClaimed bool
+	job        *store.Job
+	body       []byte // the record of the accepted job
 }
 
 // The ends of an acceptance that are not its refusal.
@@ -34,50 +34,50 @@ var (
 	errReadAgain = errors.New("options after the file change how it is read")
 )
 
-// keptAnswer ends the acceptance of a list that was accepted before.
-type keptAnswer struct{ store.Answer }
+// storedAnswer ends the acceptance of a list that was accepted before.
+type storedAnswer struct{ store.Answer }
 
-func (*keptAnswer) Error() string { return "answered before" }
+func (*storedAnswer) Error() string { return "answered before" }
 
 // createJob serves POST /v1/verify/bulk.
-func (x *exchange) createJob() error {
-	if err := x.srv.roomOnDisk(); err != nil {
+func (c *call) createJob() error {
+	if err := c.srv.checkDiskSpace(); err != nil {
 		return err
 	}
-	u := &upload{x: x, form: newForm(&x.body, string(x.ctx.Request.Header.ContentType())), sum: sha256.New()}
-	if key := string(x.ctx.Request.Header.Peek("Idempotency-Key")); key != "" {
+	u := &upload{call: c, form: newForm(&c.body, string(c.ctx.Request.Header.ContentType())), sum: sha256.New()}
+	if key := string(c.ctx.Request.Header.Peek("Idempotency-Key")); key != "" {
 		if len(key) > store.MaxName {
 			return store.ErrIdempotencyKey
 		}
-		u.request = &store.Request{Account: x.who.User.ID, Endpoint: x.route.name, Key: key}
+		u.request = &store.Request{Account: c.identity.User.ID, Endpoint: c.route.name, Key: key}
 	}
 	defer u.release()
 	err := u.receive()
-	if kept, ok := errors.AsType[*keptAnswer](err); ok {
-		x.ctx.Response.Header.Set("Location", kept.Location)
-		return x.send(kept.Status, kept.Body)
+	if kept, ok := errors.AsType[*storedAnswer](err); ok {
+		c.ctx.Response.Header.Set("Location", kept.Location)
+		return c.sendBytes(kept.Status, kept.Body)
 	}
 	if err != nil {
 		return err
 	}
-	x.ctx.Response.Header.Set("Location", u.x.srv.jobPath(u.job.ID))
-	return x.send(statusAccepted, u.body)
+	c.ctx.Response.Header.Set("Location", u.call.srv.jobURLPath(u.job.ID))
+	return c.sendBytes(statusAccepted, u.body)
 }
 
-// roomOnDisk refuses uploads below the floor of free space. A file system that cannot tell is believed to have room.
-func (s *Server) roomOnDisk() error {
-	if s.rooms.FS == nil {
+// checkDiskSpace refuses uploads below the floor of free space. A file system that cannot tell is believed to have room.
+func (s *Server) checkDiskSpace() error {
+	if s.deps.FS == nil {
 		return nil
 	}
-	if use, err := s.rooms.FS.GetDiskUsage(s.rooms.Scratch); err == nil && use.AvailBytes < uint64(s.cfg.DiskFloor) {
+	if use, err := s.deps.FS.GetDiskUsage(s.deps.Scratch); err == nil && use.AvailBytes < uint64(s.cfg.DiskFloor) {
 		return busy("The disk is nearly full, so that no uploads are taken")
 	}
 	return nil
 }
 
 func (u *upload) release() {
-	if u.claimed {
-		u.x.srv.rooms.Store.EndRequest(*u.request)
+	if u.keyClaimed {
+		u.call.srv.deps.Store.EndRequest(*u.request)
 	}
 }
 
@@ -93,18 +93,18 @@ func (u *upload) receive() error {
 	if err := u.checkCallback(); err != nil {
 		return err
 	}
-	settled := u.form.has("email_column") && u.form.has("has_header")
-	if settled || u.x.srv.rooms.FS == nil {
+	optionsKnown := u.form.has("email_column") && u.form.has("has_header")
+	if optionsKnown || u.call.srv.deps.FS == nil {
 		return u.accept(io.TeeReader(file, u.sum), file.FileName())
 	}
-	return u.receiveTwice(file)
+	return u.receiveWithCopy(file)
 }
 
-// receiveTwice accepts the file as it arrives, and again from a copy if options behind it change how it is read.
-func (u *upload) receiveTwice(file *multipart.Part) (err error) {
-	fs := u.x.srv.rooms.FS
-	path := fs.PathJoin(u.x.srv.rooms.Scratch, "upload-"+u.x.id)
-	if err := fs.MkdirAll(u.x.srv.rooms.Scratch, 0o700); err != nil {
+// receiveWithCopy accepts the file as it arrives, and again from a copy if options behind it change how it is read.
+func (u *upload) receiveWithCopy(file *multipart.Part) (err error) {
+	fs := u.call.srv.deps.FS
+	path := fs.PathJoin(u.call.srv.deps.Scratch, "upload-"+u.call.id)
+	if err := fs.MkdirAll(u.call.srv.deps.Scratch, 0o700); err != nil {
 		return fmt.Errorf("scratch: %w", err)
 	}
 	scratch, err := fs.Create(path, vfs.WriteCategoryUnspecified)
@@ -112,10 +112,10 @@ func (u *upload) receiveTwice(file *multipart.Part) (err error) {
 		return fmt.Errorf("scratch: %w", err)
 	}
 	defer func() { err = errors.Join(err, scratch.Close(), fs.Remove(path)) }()
-	copied := io.TeeReader(file, io.MultiWriter(u.sum, &quietWriter{f: scratch}))
+	copied := io.TeeReader(file, io.MultiWriter(u.sum, &copyingWriter{f: scratch}))
 	err = u.accept(copied, file.FileName())
 	if e, ok := errors.AsType[*csvfile.Error](err); ok && e.Kind == csvfile.Unacceptable {
-		again, later := u.readOn(copied)
+		again, later := u.readRemaining(copied)
 		if later != nil {
 			return later
 		}
@@ -135,19 +135,19 @@ func (u *upload) receiveTwice(file *multipart.Part) (err error) {
 	return u.accept(whole, file.FileName())
 }
 
-// quietWriter writes what must not be changed by being written: a file may do so to its buffer.
-type quietWriter struct {
+// copyingWriter writes what must not be changed by being written: a file may do so to its buffer.
+type copyingWriter struct {
 	f   vfs.File
-	own []byte
+	buf []byte
 }
 
-func (w *quietWriter) Write(b []byte) (int, error) {
-	w.own = append(w.own[:0], b...)
-	return w.f.Write(w.own)
+func (w *copyingWriter) Write(b []byte) (int, error) {
+	w.buf = append(w.buf[:0], b...)
+	return w.f.Write(w.buf)
 }
 
-// readOn reads the rest of a file that was refused and the parts behind it; again tells that they change how it is read.
-func (u *upload) readOn(file io.Reader) (again bool, err error) {
+// readRemaining reads the rest of a file that was refused and the parts behind it; again tells that they change how it is read.
+func (u *upload) readRemaining(file io.Reader) (again bool, err error) {
 	was := u.form.bulkOptions
 	if _, err := io.Copy(io.Discard, file); err != nil {
 		return false, brokenForm(err)
@@ -178,19 +178,19 @@ func (u *upload) checkCallback() error {
 	if u.form.callbackURL == "" {
 		return nil
 	}
-	if u.x.srv.rooms.Callbacks == nil {
+	if u.call.srv.deps.Callbacks == nil {
 		return refuse(unacceptable, "callback_url cannot be used here: this server sends no callbacks.")
 	}
-	return u.x.srv.rooms.Callbacks.CheckCallbackURL(u.x.srv.ending, u.form.callbackURL)
+	return u.call.srv.deps.Callbacks.CheckCallbackURL(u.call.srv.stopCtx, u.form.callbackURL)
 }
 
 // accept makes the job of a file as it is read with the options known so far.
 func (u *upload) accept(file io.Reader, filename string) error {
 	o := u.form.bulkOptions
-	j, err := u.x.srv.rooms.Coordinator.Accept(u.x.srv.ending, coordinator.Upload{Body: formFile{file}, Options: coordinator.Options{
-		Account: u.x.who.User.ID, Key: u.x.who.Key, Filename: cleanFilename(filename), Column: o.column, NoHeader: o.noHeader, Test: u.x.who.Test,
+	j, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.stopCtx, coordinator.Upload{Body: formFile{file}, Options: coordinator.Options{
+		Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: cleanFilename(filename), Column: o.column, NoHeader: o.noHeader, Test: u.call.identity.Test,
 		Parts: func(j *store.Job) []store.Part {
-			parts, err := u.parts(j, o)
+			parts, err := u.commitParts(j, o)
 			if err != nil {
 				return []store.Part{func(*pebble.Batch) error { return err }}
 			}
@@ -201,7 +201,7 @@ func (u *upload) accept(file io.Reader, filename string) error {
 	return err
 }
 
-// formFile reads a part; a part that breaks off is the form's fault, not the sheet's.
+// formFile reads a part; a part that breaks off is the form's fault, not the CSV reader's.
 type formFile struct{ r io.Reader }
 
 func (f formFile) Read(p []byte) (int, error) {
@@ -212,15 +212,15 @@ func (f formFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// parts is what the acceptance of a counted list commits with the job: the record's options, the reservation and the kept
+// commitParts is what the acceptance of a counted list commits with the job: the record's options, the reservation and the kept
 // answer. with are the options that the file was read with.
-func (u *upload) parts(j *store.Job, with bulkOptions) ([]store.Part, error) {
+func (u *upload) commitParts(j *store.Job, with bulkOptions) ([]store.Part, error) {
 	if err := u.finishForm(); err != nil {
 		return nil, err
 	}
 	o := u.form.bulkOptions
 	if o.column != with.column || o.noHeader != with.noHeader {
-		if u.x.srv.rooms.FS == nil {
+		if u.call.srv.deps.FS == nil {
 			return nil, refuse(unacceptable, "email_column and has_header must come before file: send the parts in that order.")
 		}
 		return nil, errReadAgain
@@ -233,36 +233,36 @@ func (u *upload) parts(j *store.Job, with bulkOptions) ([]store.Part, error) {
 		j.CallbackContent, j.CallbackInput = o.callbackContent, o.callbackInput
 	}
 	var err error
-	if u.body, err = u.x.srv.recordOf(coordinator.Snapshot{Job: *j}, nil); err != nil {
+	if u.body, err = u.call.srv.encodeJob(coordinator.Snapshot{Job: *j}, nil); err != nil {
 		return nil, err
 	}
-	parts := []store.Part{store.ReserveJob(j.Account, j.ID, costOf(j), j.CreatedAt)}
+	parts := []store.Part{store.ReserveJob(j.Account, j.ID, maxCost(j), j.CreatedAt)}
 	if u.request == nil {
 		return parts, nil
 	}
-	if err := u.claim(o, j.Filename); err != nil {
+	if err := u.claimKey(o, j.Filename); err != nil {
 		return nil, err
 	}
-	answer := store.Answer{Status: statusAccepted, Location: u.x.srv.jobPath(j.ID), Body: u.body}
+	answer := store.Answer{Status: statusAccepted, Location: u.call.srv.jobURLPath(j.ID), Body: u.body}
 	return append(parts, store.KeepAnswer(*u.request, answer, j.CreatedAt)), nil
 }
 
-// claim takes the Idempotency-Key, now that it is known what the request says.
-func (u *upload) claim(o bulkOptions, filename string) error {
+// claimKey takes the Idempotency-Key, now that it is known what the request says.
+func (u *upload) claimKey(o bulkOptions, filename string) error {
 	u.request.Digest = sha256.Sum256(fmt.Appendf(nil, "%x %q %+v", u.sum.Sum(nil), filename, o))
-	kept, done, err := u.x.srv.rooms.Store.BeginRequest(*u.request, u.x.srv.now())
+	kept, done, err := u.call.srv.deps.Store.BeginRequest(*u.request, u.call.srv.now())
 	if err != nil {
 		return err
 	}
 	if done {
-		return &keptAnswer{kept}
+		return &storedAnswer{kept}
 	}
-	u.claimed = true
+	u.keyClaimed = true
 	return nil
 }
 
-// costOf is what a job may cost at most.
-func costOf(j *store.Job) int64 {
+// maxCost is what a job may cost at most.
+func maxCost(j *store.Job) int64 {
 	if j.Test {
 		return 0
 	}

@@ -16,23 +16,23 @@ func bulkScenario() Scenario {
 	}
 }
 
-// fullJob is the size of a list for which the bars of the bulk scenario are meant.
-const fullJob = 5_000_000
+// fullJobRows is the size of a list for which the bars of the bulk scenario are meant.
+const fullJobRows = 5_000_000
 
 // runBulk measures jobs of a tenth of the rows and of all of them, and ten jobs of a tenth each at once, each on a service of its
 // own.
 func runBulk(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
-		g, err := t.grow(ctx, in, t.bulkAlone)
+		g, err := t.measureGrowth(ctx, in, t.bulkOnFreshService)
 		if err != nil {
 			return err
 		}
-		t.reportRun(g.large, t.rows, g.floor)
+		t.reportRun(g.large, t.rows, g.baseline)
 		t.reportJob(g.large)
 		if t.Latency == "none" {
-			t.atLeast("rows_per_second", fullJob/90)
+			t.atLeast("rows_per_second", fullJobRows/90)
 		}
-		if t.rows >= fullJob {
+		if t.rows >= fullJobRows {
 			t.atMost("seconds", 90)
 		}
 		t.atMost("peak_memory", 512)
@@ -40,20 +40,20 @@ func runBulk(ctx context.Context, t *Trial) error {
 		if err := t.scoreRun(in.world, g.list, g.large); err != nil {
 			return err
 		}
-		return t.measureAtOnce(ctx, in, g)
+		return t.measureConcurrentJobs(ctx, in, g)
 	})
 }
 
 // reportJob notes what only jobs have.
-func (t *Trial) reportJob(r run) {
-	for _, state := range slices.Sorted(maps.Keys(r.times)) {
-		t.metric("seconds_"+state, r.times[state].Seconds(), "s")
+func (t *Trial) reportJob(r runStats) {
+	for _, state := range slices.Sorted(maps.Keys(r.stateTimes)) {
+		t.metric("seconds_"+state, r.stateTimes[state].Seconds(), "s")
 	}
 	t.metric("result_size", float64(r.bytes)/1e6, "MB")
 }
 
-// bulkAlone runs one job on a service that has done nothing before.
-func (t *Trial) bulkAlone(ctx context.Context, in *internet, name, list string) (r run, err error) {
+// bulkOnFreshService runs one job on a service that has done nothing before.
+func (t *Trial) bulkOnFreshService(ctx context.Context, in *internet, name, list string) (r runStats, err error) {
 	err = t.withService(ctx, in, serviceConfig{name: name}, func(s *service) error {
 		r, err = t.bulk(ctx, in, s, list, name+".csv.zst")
 		return err
@@ -61,64 +61,64 @@ func (t *Trial) bulkAlone(ctx context.Context, in *internet, name, list string) 
 	return r, err
 }
 
-// lookEvery is how often a job is looked at.
-const lookEvery = 100 * time.Millisecond
+// pollEvery is how often a job is looked at.
+const pollEvery = 100 * time.Millisecond
 
 // bulk uploads a list, follows the job and downloads its result.
-func (t *Trial) bulk(ctx context.Context, in *internet, s *service, list, result string) (r run, err error) {
+func (t *Trial) bulk(ctx context.Context, in *internet, s *service, list, result string) (r runStats, err error) {
 	before, err := in.report(ctx)
 	if err != nil {
 		return r, err
 	}
-	t.say("upload %s", filepath.Base(list))
+	t.logProgress("upload %s", filepath.Base(list))
 	r.result = filepath.Join(t.Dir, result)
-	r.times = map[string]time.Duration{}
-	r.pulse = Series{Name: "rows finished", Unit: "rows/s"}
+	r.stateTimes = map[string]time.Duration{}
+	r.throughput = Series{Name: "rows finished", Unit: "rows/s"}
 	clock := stageClock{processes: []*process{s.process, in.process}, names: []string{"serve", "sim"}}
 	clock.begin("upload")
-	began, cpu, simCPU := time.Now(), s.cpu(), in.cpu()
+	start, cpu, simCPU := time.Now(), s.cpu(), in.cpu()
 	job, err := s.upload(ctx, s.keys[0], list, nil)
 	if err != nil {
 		return r, err
 	}
-	watch := jobWatch{run: &r, clock: &clock, began: began, at: time.Now(), drawn: time.Now()}
-	if err := s.follow(ctx, s.keys[0], job.ID, lookEvery, watch.see); err != nil {
+	watch := jobWatch{run: &r, clock: &clock, start: start, seenAt: time.Now(), plottedAt: time.Now()}
+	if err := s.follow(ctx, s.keys[0], job.ID, pollEvery, watch.observe); err != nil {
 		return r, err
 	}
 	clock.begin("download")
 	if r.bytes, err = s.results(ctx, s.keys[0], job.ID, r.result); err != nil {
 		return r, err
 	}
-	r.elapsed, r.cpu, r.simCPU = time.Since(began), s.cpu()-cpu, in.cpu()-simCPU
+	r.elapsed, r.cpu, r.simCPU = time.Since(start), s.cpu()-cpu, in.cpu()-simCPU
 	r.stages, r.peak, r.samples = clock.end(), s.peak(), s.history()
 	after, err := in.report(ctx)
-	r.traffic = between(before, after)
+	r.traffic = trafficBetween(before, after)
 	return r, err
 }
 
 // jobWatch turns what is seen of a job into a pulse, stages and times.
 type jobWatch struct {
-	run   *run
-	clock *stageClock
-	began time.Time
-	at    time.Time // of the last look
-	job   jobRecord
+	run    *runStats
+	clock  *stageClock
+	start  time.Time
+	seenAt time.Time // of the last look
+	job    jobRecord
 
-	drawn     time.Time // of the pulse's last point
+	plottedAt time.Time // of the pulse's last point
 	processed int       // at that time
 }
 
-// see takes the next look.
-func (w *jobWatch) see(job jobRecord) {
+// observe takes the next look.
+func (w *jobWatch) observe(job jobRecord) {
 	now := time.Now()
-	if job.Status != w.job.Status && !job.over() {
+	if job.Status != w.job.Status && !job.finished() {
 		w.clock.begin(job.Status)
 	}
-	w.run.times[job.Status] += now.Sub(w.at)
-	w.job, w.at = job, now
-	if passed := now.Sub(w.drawn); passed >= pulseEvery && job.Processed >= w.processed {
-		w.run.pulse.add(now.Sub(w.began), float64(job.Processed-w.processed)/passed.Seconds())
-		w.drawn, w.processed = now, job.Processed
+	w.run.stateTimes[job.Status] += now.Sub(w.seenAt)
+	w.job, w.seenAt = job, now
+	if passed := now.Sub(w.plottedAt); passed >= throughputEvery && job.Processed >= w.processed {
+		w.run.throughput.add(now.Sub(w.start), float64(job.Processed-w.processed)/passed.Seconds())
+		w.plottedAt, w.processed = now, job.Processed
 	}
 }
 
@@ -132,11 +132,11 @@ type stageClock struct {
 
 // begin ends the stage before.
 func (c *stageClock) begin(name string) {
-	c.settle()
+	c.closeStage()
 	c.stages = append(c.stages, Stage{Name: name})
 }
 
-func (c *stageClock) settle() {
+func (c *stageClock) closeStage() {
 	now := make([]time.Duration, len(c.processes))
 	for i, p := range c.processes {
 		now[i] = p.cpu()
@@ -151,6 +151,6 @@ func (c *stageClock) settle() {
 
 // end ends the last stage.
 func (c *stageClock) end() []Stage {
-	c.settle()
+	c.closeStage()
 	return c.stages
 }

@@ -37,27 +37,27 @@ func (t *Trial) measureCache(ctx context.Context, in *internet) error {
 	})
 }
 
-func (t *Trial) reportCache(w *sim.World, list string, first, second run) error {
-	reading, err := ingestFloor(list)
+func (t *Trial) reportCache(w *sim.World, list string, first, second runStats) error {
+	reading, err := ingestBaseline(list)
 	if err != nil {
 		return err
 	}
-	writing, err := zstdFloor(second.result)
+	writing, err := zstdBaseline(second.result)
 	if err != nil {
 		return err
 	}
-	floor := reading.Elapsed + writing.Elapsed
+	baseline := reading.Elapsed + writing.Elapsed
 	t.metric("rows", float64(t.rows), "")
 	t.metric("first_rows_per_second", ratio(float64(t.rows), first.elapsed.Seconds()), "rows/s")
 	t.metric("seconds", second.elapsed.Seconds(), "s")
 	t.metric("rows_per_second", ratio(float64(t.rows), second.elapsed.Seconds()), "rows/s")
 	t.metric("cpu_per_row", perItem(second.cpu, t.rows), "us")
-	t.metric("floor_rows_per_second", ratio(float64(t.rows), floor.Seconds()), "rows/s")
-	t.metric("ratio_to_floor", ratio(floor.Seconds(), second.elapsed.Seconds()), "ratio")
+	t.metric("floor_rows_per_second", ratio(float64(t.rows), baseline.Seconds()), "rows/s")
+	t.metric("ratio_to_floor", ratio(baseline.Seconds(), second.elapsed.Seconds()), "ratio")
 	t.metric("asked_again_share", ratio(float64(second.traffic.recipients), float64(first.traffic.recipients)), "ratio")
 	t.reportPeak("peak_memory", second.peak)
 	t.atMost("asked_again_share", 0.1)
-	t.Plots.Throughput = []Series{second.pulse}
+	t.Plots.Throughput = []Series{second.throughput}
 	t.Plots.Memory = []Series{memorySeries("serve", second.samples)}
 	t.Plots.Stages = second.stages
 	return t.scoreRun(w, list, second)

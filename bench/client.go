@@ -24,8 +24,8 @@ type jobRecord struct {
 	Error     string `json:"error"`
 }
 
-// over reports that the job has come to its end.
-func (j jobRecord) over() bool {
+// finished reports that the job has come to its end.
+func (j jobRecord) finished() bool {
 	switch j.Status {
 	case "completed", "cancelled", "failed", "expired":
 		return true
@@ -33,8 +33,8 @@ func (j jobRecord) over() bool {
 	return false
 }
 
-// maxAnswer bounds what is read of an answer that should be short.
-const maxAnswer = 1 << 20
+// maxResponse bounds what is read of an answer that should be short.
+const maxResponse = 1 << 20
 
 // upload sends a list as a job. Extra parts come first.
 func (s *service) upload(ctx context.Context, key, list string, parts map[string]string) (job jobRecord, err error) {
@@ -47,7 +47,7 @@ func (s *service) upload(ctx context.Context, key, list string, parts map[string
 	form := multipart.NewWriter(writing)
 	go func() { writing.CloseWithError(writeForm(form, f, filepath.Base(list), parts)) }()
 	defer body.Close()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/v1/verify/bulk", body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.baseURL+"/v1/verify/bulk", body)
 	if err != nil {
 		return job, err
 	}
@@ -73,7 +73,7 @@ func writeForm(form *multipart.Writer, list io.Reader, name string, parts map[st
 
 // job looks at a job.
 func (s *service) job(ctx context.Context, key, id string) (job jobRecord, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/v1/verify/bulk/"+id, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.baseURL+"/v1/verify/bulk/"+id, nil)
 	if err != nil {
 		return job, err
 	}
@@ -82,12 +82,12 @@ func (s *service) job(ctx context.Context, key, id string) (job jobRecord, err e
 
 // cancel asks a job to end; that it has ended by itself is fine.
 func (s *service) cancel(ctx context.Context, key, id string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/v1/verify/bulk/"+id+"/cancel", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.baseURL+"/v1/verify/bulk/"+id+"/cancel", nil)
 	if err != nil {
 		return err
 	}
-	var wrong *answerError
-	if err := s.do(req, key, http.StatusOK, &jobRecord{}); errors.As(err, &wrong) && wrong.code == http.StatusConflict {
+	var unexpected *responseError
+	if err := s.do(req, key, http.StatusOK, &jobRecord{}); errors.As(err, &unexpected) && unexpected.code == http.StatusConflict {
 		return nil
 	} else if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (s *service) cancel(ctx context.Context, key, id string) error {
 
 // results downloads the result of a job as zstd into a file, and returns how many bytes came.
 func (s *service) results(ctx context.Context, key, id, path string) (n int64, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/v1/verify/bulk/"+id+"/results?compress=zstd", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.baseURL+"/v1/verify/bulk/"+id+"/results?compress=zstd", nil)
 	if err != nil {
 		return 0, err
 	}
@@ -114,14 +114,14 @@ func (s *service) results(ctx context.Context, key, id, path string) (n int64, e
 	return n, errors.Join(err, f.Close())
 }
 
-// answerError is an answer of another status than the wanted one.
-type answerError struct {
+// responseError is an answer of another status than the wanted one.
+type responseError struct {
 	path   string
 	code   int
 	detail string
 }
 
-func (e *answerError) Error() string { return fmt.Sprintf("%s: %d %s", e.path, e.code, e.detail) }
+func (e *responseError) Error() string { return fmt.Sprintf("%s: %d %s", e.path, e.code, e.detail) }
 
 // do sends a request and reads the JSON of its answer.
 func (s *service) do(req *http.Request, key string, want int, into any) error {
@@ -130,7 +130,7 @@ func (s *service) do(req *http.Request, key string, want int, into any) error {
 		return err
 	}
 	defer answer.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(into); err != nil {
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxResponse)).Decode(into); err != nil {
 		return fmt.Errorf("%s: %w", req.URL.Path, err)
 	}
 	return nil
@@ -147,8 +147,8 @@ func (s *service) send(req *http.Request, key string, want int) (*http.Response,
 		return answer, nil
 	}
 	defer answer.Body.Close()
-	said, err := io.ReadAll(io.LimitReader(answer.Body, 500))
-	return nil, errors.Join(&answerError{path: req.URL.Path, code: answer.StatusCode, detail: strings.TrimSpace(string(said))}, err)
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 500))
+	return nil, errors.Join(&responseError{path: req.URL.Path, code: answer.StatusCode, detail: strings.TrimSpace(string(body))}, err)
 }
 
 // follow looks at a job until it is over, every pause, and calls seen with what it sees.
@@ -161,7 +161,7 @@ func (s *service) follow(ctx context.Context, key, id string, pause time.Duratio
 			return err
 		}
 		seen(job)
-		if job.over() {
+		if job.finished() {
 			if job.Status == "failed" {
 				return fmt.Errorf("job %s failed: %s", id, job.Error)
 			}
@@ -171,7 +171,7 @@ func (s *service) follow(ctx context.Context, key, id string, pause time.Duratio
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.done:
-			return errors.Join(errors.New("serve ended: "+s.words.last()), s.err)
+			return errors.Join(errors.New("serve ended: "+s.output.lastLine()), s.err)
 		case <-tick.C:
 		}
 	}

@@ -33,11 +33,11 @@ func runCluster(ctx context.Context, t *Trial) error {
 		if err != nil {
 			return err
 		}
-		floor, err := t.measureFloor(ctx, in, list, nil)
+		baseline, err := t.measureBaseline(ctx, in, list, nil)
 		if err != nil {
 			return err
 		}
-		alone, err := t.bulkAlone(ctx, in, "alone", list)
+		alone, err := t.bulkOnFreshService(ctx, in, "alone", list)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func runCluster(ctx context.Context, t *Trial) error {
 		if err != nil {
 			return err
 		}
-		t.reportRun(r, t.rows, floor)
+		t.reportRun(r, t.rows, baseline)
 		t.reportJob(r)
 		t.reportFleet(f, alone, r)
 		return t.scoreRun(in.world, list, r)
@@ -54,15 +54,15 @@ func runCluster(ctx context.Context, t *Trial) error {
 
 // fleetCount is what the processes of a fleet took.
 type fleetCount struct {
-	nodes    []nodeRecord
-	cpu      []time.Duration // of each prober
-	peak     []int64
-	samples  [][]Sample
-	pipeline time.Duration // CPU time of the coordinator
+	nodes          []nodeRecord
+	cpu            []time.Duration // of each prober
+	peak           []int64
+	samples        [][]Sample
+	coordinatorCPU time.Duration // CPU time of the coordinator
 }
 
 // bulkFleet runs one job on a fleet that has done nothing before.
-func (t *Trial) bulkFleet(ctx context.Context, in *internet, nodes int, list string) (r run, c fleetCount, err error) {
+func (t *Trial) bulkFleet(ctx context.Context, in *internet, nodes int, list string) (r runStats, c fleetCount, err error) {
 	f, err := t.startFleet(ctx, in, nodes)
 	if err != nil {
 		return r, c, err
@@ -72,7 +72,7 @@ func (t *Trial) bulkFleet(ctx context.Context, in *internet, nodes int, list str
 	if r, err = t.bulk(ctx, in, f.service, list, "fleet.csv.zst"); err != nil {
 		return r, c, err
 	}
-	c.pipeline = r.cpu
+	c.coordinatorCPU = r.cpu
 	for i, p := range f.probers {
 		used := p.cpu() - before[i]
 		r.cpu += used
@@ -83,11 +83,11 @@ func (t *Trial) bulkFleet(ctx context.Context, in *internet, nodes int, list str
 }
 
 // reportFleet notes what a fleet took, compared with one process that does it all.
-func (t *Trial) reportFleet(c fleetCount, alone, r run) {
+func (t *Trial) reportFleet(c fleetCount, alone, r runStats) {
 	t.metric("nodes", float64(len(c.nodes)), "")
 	t.metric("alone_rows_per_second", ratio(float64(t.rows), alone.elapsed.Seconds()), "rows/s")
 	t.metric("alone_cpu_per_row", perItem(alone.cpu, t.rows), "us")
-	t.metric("coordinator_cpu_per_row", perItem(c.pipeline, t.rows), "us")
+	t.metric("coordinator_cpu_per_row", perItem(c.coordinatorCPU, t.rows), "us")
 	t.metric("ratio_to_alone", ratio(alone.elapsed.Seconds(), r.elapsed.Seconds()), "ratio")
 	var most int64
 	var parts []Part
@@ -109,7 +109,7 @@ func (t *Trial) reportFleet(c fleetCount, alone, r run) {
 	t.metric("least_share_of_a_node", ratio(max(0, least)*float64(len(c.nodes)), total), "ratio")
 	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "probers, the whole list", Parts: parts},
 		Stage{Name: "serve alone, the whole list", Parts: []Part{{"serve", alone.cpu}, {"sim", alone.simCPU}}})
-	if t.rows >= growsFrom { // shorter lists wait for the slowest host longer than they work
+	if t.rows >= growthMinRows { // shorter lists wait for the slowest host longer than they work
 		t.atLeast("ratio_to_alone", 0.7)
 	}
 	t.atLeast("least_share_of_a_node", 0.1)

@@ -28,8 +28,8 @@ const (
 
 func (t Trend) String() string { return [...]string{"", "better", "WORSE"}[t] }
 
-// notable is the relative change from which on a metric is better or worse: below it runs differ by themselves.
-const notable = 0.10
+// notableChange is the relative change from which on a metric is better or worse: below it runs differ by themselves.
+const notableChange = 0.10
 
 // Compare lists the metrics that both have, in the order of now.
 func Compare(old, now []*Report) (changes []Change) {
@@ -56,7 +56,7 @@ func Compare(old, now []*Report) (changes []Change) {
 // trend judges a change by what is wanted of the metric.
 func trend(name string, was, is Metric) Trend {
 	good := direction(name, is.Unit)
-	if good == 0 || math.Abs(is.Value-was.Value) <= notable*math.Abs(was.Value) {
+	if good == 0 || math.Abs(is.Value-was.Value) <= notableChange*math.Abs(was.Value) {
 		return Same
 	}
 	if (is.Value > was.Value) == (good > 0) {
@@ -65,10 +65,10 @@ func trend(name string, was, is Metric) Trend {
 	return Worse
 }
 
-// wrongs are metrics of the scores: each of them should be 0.
-var wrongs = []string{"false_", "unexpected_", "wrong_", "missing_", "extra_", "order_", "changed_", "excesses", "asked_again", "not_settled", "not_judged"}
+// errorMetrics are metrics of the scores: each of them should be 0.
+var errorMetrics = []string{"false_", "unexpected_", "wrong_", "missing_", "extra_", "order_", "changed_", "excesses", "asked_again", "not_settled", "not_judged"}
 
-// direction is +1 for a metric of which more is better, -1 for one of which less is, and 0 for neither. A floor is a
+// direction is +1 for a metric of which more is better, -1 for one of which less is, and 0 for neither. A baseline is a
 // property of the machine, not of ours.
 func direction(name, unit string) int {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "resolver_"), "conversation_")
@@ -80,7 +80,7 @@ func direction(name, unit string) int {
 	case unit == "us", unit == "ms", unit == "s", unit == "MB", name == "cpu_ratio_to_floor", name == "memory_growth", name == "ten_jobs_to_whole":
 		return -1
 	}
-	for _, w := range wrongs {
+	for _, w := range errorMetrics {
 		if strings.HasPrefix(name, w) {
 			return -1
 		}
@@ -93,13 +93,13 @@ func direction(name, unit string) int {
 
 // PrintComparison writes the changes as a table, with a warning where the two are not comparable.
 func PrintComparison(w io.Writer, old, now []*Report) error {
-	for _, warning := range incomparable(old, now) {
+	for _, warning := range comparisonWarnings(old, now) {
 		fmt.Fprintln(w, "warning:", warning)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(table, "scenario\tmetric\tthen\tnow\tchange\t\t\n")
 	for _, c := range Compare(old, now) {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t %s\t\n", c.Scenario, c.Name, number(c.Old), number(c.New), percent(c.Old, c.New), c.Trend)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t %s\t\n", c.Scenario, c.Name, formatNumber(c.Old), formatNumber(c.New), percent(c.Old, c.New), c.Trend)
 	}
 	return table.Flush()
 }
@@ -111,8 +111,8 @@ func percent(old, now float64) string {
 	return fmt.Sprintf("%+.1f %%", 100*(now/old-1))
 }
 
-// incomparable says what was different about the two runs apart from our code.
-func incomparable(old, now []*Report) (why []string) {
+// comparisonWarnings says what was different about the two runs apart from our code.
+func comparisonWarnings(old, now []*Report) (why []string) {
 	before := map[string]*Report{}
 	for _, r := range old {
 		before[r.Scenario] = r
@@ -127,7 +127,7 @@ func incomparable(old, now []*Report) (why []string) {
 		case o.Seed != r.Seed:
 			why = append(why, fmt.Sprintf("%s ran with seed %d then", r.Scenario, o.Seed))
 		case o.Metrics["rows"].Value != r.Metrics["rows"].Value:
-			why = append(why, fmt.Sprintf("%s ran with %s rows then", r.Scenario, number(o.Metrics["rows"].Value)))
+			why = append(why, fmt.Sprintf("%s ran with %s rows then", r.Scenario, formatNumber(o.Metrics["rows"].Value)))
 		}
 	}
 	return why

@@ -21,18 +21,18 @@ func dnsScenario() Scenario {
 
 // runDNS measures two things next to the bare client, both on the same names: our resolver alone, which is what the bare
 // client's work can be compared with; and a list that is nothing but DNS, through verify. A name server of ours stands in for
-// the pretend internet, because that one has a few thousand domains only.
+// the simulated internet, because that one has a few thousand domains only.
 //
 // Of verify, the rate of questions is that between the first and the last of them, as the name server saw it: what the command
 // does before and after is no matter of the DNS, and is in rows_per_second. Within that time it does more than ask: it reads
-// the sheet, judges each row and keeps its verdict.
+// the list, judges each row and keeps its verdict.
 func runDNS(ctx context.Context, t *Trial) (err error) {
 	server, err := startNameServer(t.rows)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.close()) }()
-	floor, err := t.askInTurns(ctx, server)
+	baseline, err := t.measureResolver(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -42,18 +42,18 @@ func runDNS(ctx context.Context, t *Trial) (err error) {
 	if err != nil {
 		return err
 	}
-	return t.verifyNames(ctx, server, floor, list, truth)
+	return t.verifyNames(ctx, server, baseline, list, truth)
 }
 
 // verifyNames runs the command on the names and reports.
-func (t *Trial) verifyNames(ctx context.Context, server *nameServer, floor floorCount, list, truth string) error {
+func (t *Trial) verifyNames(ctx context.Context, server *nameServer, baseline clientCount, list, truth string) error {
 	providers, err := t.writeProviders(0)
 	if err != nil {
 		return err
 	}
 	result := filepath.Join(t.Dir, "result.csv.zst")
 	args := append([]string{"verify", list, "-o", result}, probingFlags(server.addr(), 25, providers)...)
-	t.say("verify")
+	t.logProgress("verify")
 	server.reset()
 	lost, served := datagramsLost(), ownCPU()
 	p, err := startProcess(ctx, command{name: "verify", binary: t.Binary, args: args, stdout: io.Discard})
@@ -64,7 +64,7 @@ func (t *Trial) verifyNames(ctx context.Context, server *nameServer, floor floor
 		return err
 	}
 	served = ownCPU() - served
-	asked, again, others := server.tally()
+	asked, repeated, others := server.counts()
 	t.metric("rows", float64(t.rows), "")
 	t.metric("seconds", p.elapsed().Seconds(), "s")
 	t.metric("rows_per_second", ratio(float64(t.rows), p.elapsed().Seconds()), "rows/s")
@@ -73,12 +73,12 @@ func (t *Trial) verifyNames(ctx context.Context, server *nameServer, floor floor
 	t.metric("domains_asked", float64(asked), "")
 	t.metric("questions_per_second", ratio(float64(asked), server.span().Seconds()), "questions/s")
 	lost = datagramsLost() - lost
-	t.metric("asked_again", float64(again), "")
+	t.metric("asked_again", float64(repeated), "")
 	t.metric("datagrams_lost", float64(lost), "")
-	t.metric("asked_again_needlessly", float64(max(0, again-lost)), "")
+	t.metric("asked_again_needlessly", float64(max(0, repeated-lost)), "")
 	t.metric("other_questions", float64(others), "")
-	t.metric("ratio_to_floor", ratio(t.Metrics["questions_per_second"].Value, floor.rate()), "ratio")
-	t.metric("cpu_ratio_to_floor", ratio(perItem(p.cpu()+served, t.rows), perItem(floor.CPU, floor.Recipients)), "ratio")
+	t.metric("ratio_to_floor", ratio(t.Metrics["questions_per_second"].Value, baseline.rate()), "ratio")
+	t.metric("cpu_ratio_to_floor", ratio(perItem(p.cpu()+served, t.rows), perItem(baseline.CPU, baseline.Recipients)), "ratio")
 	t.remark("ratio_to_floor and cpu_ratio_to_floor hold the whole path of a row against the same floor, and against no bar: reading, judging, " +
 		"caching and writing, of which the floor does nothing")
 	t.atLeast("domains_asked", float64(t.rows))
@@ -103,7 +103,7 @@ func (t *Trial) scoreNames(truth, result string) error {
 	if err != nil {
 		return err
 	}
-	t.judge(scores)
+	t.reportScores(scores)
 	return nil
 }
 

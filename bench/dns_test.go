@@ -34,22 +34,22 @@ func TestNameServerAnswersAsItsNamesSay(t *testing.T) {
 	require.Equal(t, dns.RcodeSuccess, exchange(t, s, ".", dns.TypeMX).Rcode, "who denies the root is believed in nothing")
 	exchange(t, s, "d0000004"+namesZone+".", dns.TypeMX)
 
-	asked, again, others := s.tally()
-	require.Equal(t, [3]int64{2, 1, 3}, [3]int64{asked, again, others})
+	asked, repeated, others := s.counts()
+	require.Equal(t, [3]int64{2, 1, 3}, [3]int64{asked, repeated, others})
 	s.reset()
-	asked, again, others = s.tally()
-	require.Zero(t, asked+again+others)
+	asked, repeated, others = s.counts()
+	require.Zero(t, asked+repeated+others)
 }
 
-func TestFloorAsksEachNameOnce(t *testing.T) {
+func TestDNSBaselineAsksEachNameOnce(t *testing.T) {
 	s, err := startNameServer(3000)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.close()) }()
-	count, err := dnsFloor(t.Context(), FloorDial, s.addr(), 3000)
+	count, err := dnsBaseline(t.Context(), BaselineDial, s.addr(), 3000)
 	require.NoError(t, err)
 	require.Equal(t, 3000, count.Recipients)
-	asked, again, others := s.tally()
-	require.Equal(t, [3]int64{3000, 0, 0}, [3]int64{asked, again, others})
+	asked, repeated, others := s.counts()
+	require.Equal(t, [3]int64{3000, 0, 0}, [3]int64{asked, repeated, others})
 }
 
 // plainResolver is a Resolve that asks the server, and tells what it is told.
@@ -60,37 +60,37 @@ func plainResolver(_ context.Context, server netip.AddrPort, use func(func(conte
 		case err != nil:
 			return err.Error()
 		case m.Rcode == dns.RcodeNameError:
-			return SettledNoName
+			return ResolvedNoName
 		}
-		return SettledNullMX
+		return ResolvedNullMX
 	})
 	return nil
 }
 
-// lyingResolver asks nobody, and every other time it is wrong.
-func lyingResolver(_ context.Context, _ netip.AddrPort, use func(func(context.Context, string) string)) error {
-	use(func(context.Context, string) string { return SettledNullMX })
+// wrongResolver asks no server, and every other time it is wrong.
+func wrongResolver(_ context.Context, _ netip.AddrPort, use func(func(context.Context, string) string)) error {
+	use(func(context.Context, string) string { return ResolvedNullMX })
 	return nil
 }
 
-func TestResolverIsHeldAgainstTheNames(t *testing.T) {
+func TestResolverIsCheckedAgainstTheNames(t *testing.T) {
 	for name, test := range map[string]struct {
-		resolve                 Resolve
-		settled, asked          int
-		allAsked, once, allTold bool // the bars
+		resolve                         Resolve
+		resolved, asked                 int
+		allAsked, askedOnce, allCorrect bool // the bars
 	}{
 		"one that asks": {plainResolver, 1000, 1000, true, true, true},
-		"one that lies": {lyingResolver, 500, 0, false, true, false},
+		"one that lies": {wrongResolver, 500, 0, false, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := startNameServer(1000)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, s.close()) }()
-			tr := &Trial{Options: Options{Dial: FloorDial, Resolve: test.resolve}, Report: newReport("dns", "", 1, Machine{}), rows: 1000}
-			floor, err := tr.askInTurns(t.Context(), s)
+			tr := &Trial{Options: Options{Dial: BaselineDial, Resolve: test.resolve}, Report: newReport("dns", "", 1, Machine{}), rows: 1000}
+			baseline, err := tr.measureResolver(t.Context(), s)
 			require.NoError(t, err)
-			require.Equal(t, dnsRounds*1000, floor.Recipients)
-			for metric, want := range map[string]int{"domains_asked": test.asked, "not_settled": 1000 - test.settled, "asked_again": 0, "other_questions": 0} {
+			require.Equal(t, dnsRounds*1000, baseline.Recipients)
+			for metric, want := range map[string]int{"domains_asked": test.asked, "not_settled": 1000 - test.resolved, "asked_again": 0, "other_questions": 0} {
 				require.InDelta(t, dnsRounds*want, tr.Metrics["resolver_"+metric].Value, 0, metric)
 			}
 			met := map[string]bool{}
@@ -99,8 +99,8 @@ func TestResolverIsHeldAgainstTheNames(t *testing.T) {
 			}
 			require.Contains(t, met, "resolver_ratio_to_floor")
 			delete(met, "resolver_ratio_to_floor")
-			require.Equal(t, map[string]bool{"resolver_domains_asked": test.allAsked, "resolver_asked_again_needlessly": test.once,
-				"resolver_not_settled": test.allTold}, met)
+			require.Equal(t, map[string]bool{"resolver_domains_asked": test.allAsked, "resolver_asked_again_needlessly": test.askedOnce,
+				"resolver_not_settled": test.allCorrect}, met)
 		})
 	}
 }

@@ -62,7 +62,7 @@ func (t *Trial) startFleet(ctx context.Context, in *internet, nodes int) (f *fle
 	return f, nil
 }
 
-// makeCerts makes the authority, the gossip key and everybody's certificate.
+// makeCerts makes the authority, the gossip key and every node's certificate.
 func (t *Trial) makeCerts(ctx context.Context, nodes int) (dir string, err error) {
 	dir = filepath.Join(t.Dir, "certs")
 	line := []string{"certs", "node"}
@@ -104,7 +104,7 @@ func (f *fleet) startProber(ctx context.Context, t *Trial, n int, join string, s
 
 // awaitNodes waits until so many nodes take work.
 func (f *fleet) awaitNodes(ctx context.Context, want int) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("the probers: %w", errNotReady))
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("the probers: %w", errNotReady))
 	defer cancel()
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		usable := 0

@@ -21,8 +21,8 @@ func growthScenario() Scenario {
 // growthLimit is how much a row may cost at one size of an axis, over what it costs at the size before.
 const growthLimit = 1.4
 
-// size is one run of an axis. The zero value of a field is its smallest.
-type size struct {
+// growthSize is one run of an axis. The zero value of a field is its smallest.
+type growthSize struct {
 	name    string
 	rows    int
 	jobs    int    // the rows are dealt out to so many jobs at once, of ten accounts
@@ -31,32 +31,32 @@ type size struct {
 	latency string // of each batch of replies
 }
 
-// axis is what grows, from the smallest size on.
-type axis struct {
+// growthAxis is what grows, from the smallest size on.
+type growthAxis struct {
 	name  string
-	sizes []size
+	sizes []growthSize
 }
 
 // growthAxes are those of the scenario. The rows of jobs are the same at each size, so that only their number grows.
-func growthAxes(rows int) []axis {
+func growthAxes(rows int) []growthAxis {
 	shared := 20 * rows
-	return []axis{
-		{"rows", []size{{name: "1", rows: rows}, {name: "10", rows: 10 * rows}, {name: "100", rows: 100 * rows}}},
-		{"jobs", []size{{name: "1", rows: shared}, {name: "10", rows: shared, jobs: 10}, {name: "100", rows: shared, jobs: 100}}},
-		{"domains", []size{domainsOf(rows / 5), domainsOf(rows), domainsOf(10 * rows)}},
-		{"sources", []size{{name: "1", rows: rows}, {name: "8", rows: rows, sources: 8}, {name: "64", rows: rows, sources: 64}}},
-		{"latency", []size{{name: "0", rows: rows}, {name: "50ms", rows: rows, latency: "50ms"}, {name: "200ms", rows: rows, latency: "200ms"}}},
+	return []growthAxis{
+		{"rows", []growthSize{{name: "1", rows: rows}, {name: "10", rows: 10 * rows}, {name: "100", rows: 100 * rows}}},
+		{"jobs", []growthSize{{name: "1", rows: shared}, {name: "10", rows: shared, jobs: 10}, {name: "100", rows: shared, jobs: 100}}},
+		{"domains", []growthSize{sizeOfDomains(rows / 5), sizeOfDomains(rows), sizeOfDomains(10 * rows)}},
+		{"sources", []growthSize{{name: "1", rows: rows}, {name: "8", rows: rows, sources: 8}, {name: "64", rows: rows, sources: 64}}},
+		{"latency", []growthSize{{name: "0", rows: rows}, {name: "50ms", rows: rows, latency: "50ms"}, {name: "200ms", rows: rows, latency: "200ms"}}},
 	}
 }
 
-func domainsOf(n int) size { return size{name: strconv.Itoa(n), rows: n, domains: n} }
+func sizeOfDomains(n int) growthSize { return growthSize{name: strconv.Itoa(n), rows: n, domains: n} }
 
-// runGrowth measures each size on a service and against a pretend internet that have done nothing before.
+// runGrowth measures each size on a service and against a simulated internet that have done nothing before.
 func runGrowth(ctx context.Context, t *Trial) error {
 	for _, a := range growthAxes(t.rows) {
-		var before run
+		var before runStats
 		for i, s := range a.sizes {
-			t.say("%s: %s", a.name, s.name)
+			t.logProgress("%s: %s", a.name, s.name)
 			r, err := t.runSize(ctx, fmt.Sprintf("%s-%d", a.name, i), s)
 			if err != nil {
 				return fmt.Errorf("%s %s: %w", a.name, s.name, err)
@@ -71,7 +71,7 @@ func runGrowth(ctx context.Context, t *Trial) error {
 	return nil
 }
 
-func (t *Trial) reportSize(a axis, s size, r run) {
+func (t *Trial) reportSize(a growthAxis, s growthSize, r runStats) {
 	name := a.name + "_" + s.name
 	t.metric(name+"_cpu_per_row", perItem(r.cpu, r.rows), "us")
 	t.metric(name+"_seconds", r.elapsed.Seconds(), "s")
@@ -79,7 +79,7 @@ func (t *Trial) reportSize(a axis, s size, r run) {
 }
 
 // reportStep holds a size against the one before.
-func (t *Trial) reportStep(a axis, s size, r, before run) {
+func (t *Trial) reportStep(a growthAxis, s growthSize, r, before runStats) {
 	if a.name == "latency" {
 		t.metric(a.name+"_"+s.name+"_growth_of_time", ratio(r.elapsed.Seconds(), before.elapsed.Seconds()), "ratio")
 		return
@@ -90,32 +90,32 @@ func (t *Trial) reportStep(a axis, s size, r, before run) {
 }
 
 // runSize uploads the lists of a size together, waits for their jobs and downloads the results.
-func (t *Trial) runSize(ctx context.Context, name string, s size) (r run, err error) {
+func (t *Trial) runSize(ctx context.Context, name string, s growthSize) (r runStats, err error) {
 	at := *t
 	at.homes, at.Latency = s.domains, "none"
 	if s.latency != "" {
 		at.Latency = s.latency
 	}
 	err = at.withInternet(ctx, 0, func(in *internet) error {
-		lists, err := at.listsOf(in, name, s)
+		lists, err := at.writeLists(in, name, s)
 		if err != nil {
 			return err
 		}
-		config := serviceConfig{name: name, accounts: min(len(lists), jobsAtOnce), sources: s.sources}
+		config := serviceConfig{name: name, accounts: min(len(lists), concurrentJobs), sources: s.sources}
 		return at.withService(ctx, in, config, func(service *service) error {
-			began, cpu := time.Now(), service.cpu()
-			if err := service.wholeJobs(ctx, lists); err != nil {
+			start, cpu := time.Now(), service.cpu()
+			if err := service.runJobs(ctx, lists); err != nil {
 				return err
 			}
-			r.rows, r.elapsed, r.cpu, r.peak = s.rows, time.Since(began), service.cpu()-cpu, service.peak()
+			r.rows, r.elapsed, r.cpu, r.peak = s.rows, time.Since(start), service.cpu()-cpu, service.peak()
 			return nil
 		})
 	})
 	return r, err
 }
 
-// listsOf writes the lists of a size.
-func (t *Trial) listsOf(in *internet, name string, s size) ([]string, error) {
+// writeLists writes the lists of a size.
+func (t *Trial) writeLists(in *internet, name string, s growthSize) ([]string, error) {
 	var list string
 	var err error
 	if s.domains > 0 {
@@ -126,15 +126,15 @@ func (t *Trial) listsOf(in *internet, name string, s size) ([]string, error) {
 	if err != nil || s.jobs < 2 {
 		return []string{list}, err
 	}
-	return cutList(list, filepath.Join(t.Dir, name+"-part"), s.jobs)
+	return splitList(list, filepath.Join(t.Dir, name+"-part"), s.jobs)
 }
 
-// wholeJobs runs a job for each list at once; the accounts take turns.
-func (s *service) wholeJobs(ctx context.Context, lists []string) error {
+// runJobs runs a job for each list at once; the accounts take turns.
+func (s *service) runJobs(ctx context.Context, lists []string) error {
 	var jobs sync.WaitGroup
 	errs := make([]error, len(lists))
 	for i, list := range lists {
-		jobs.Go(func() { errs[i] = s.wholeJob(ctx, s.keys[i%len(s.keys)], list, list+".result.zst") })
+		jobs.Go(func() { errs[i] = s.runJob(ctx, s.keys[i%len(s.keys)], list, list+".result.zst") })
 	}
 	jobs.Wait()
 	return errors.Join(errs...)

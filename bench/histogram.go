@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// bucketOf is the bucket whose bounds hold d: the first holds everything up to latencyFrom, the last everything beyond.
+// bucketOf is the bucket whose bounds hold d: the first holds everything up to minLatency, the last everything beyond.
 func bucketOf(d time.Duration) int {
-	if d <= latencyFrom {
+	if d <= minLatency {
 		return 0
 	}
-	n := int(math.Ceil(perDoubling * math.Log2(float64(d)/float64(latencyFrom))))
+	n := int(math.Ceil(bucketsPerDoubling * math.Log2(float64(d)/float64(minLatency))))
 	for n > 0 && d <= bucketEnd(n-1) { // rounding may have put a bound into the next bucket
 		n--
 	}
@@ -19,5 +19,5 @@ func bucketOf(d time.Duration) int {
 
 // bucketEnd is the highest duration of a bucket.
 func bucketEnd(n int) time.Duration {
-	return time.Duration(float64(latencyFrom) * math.Exp2(float64(n)/perDoubling))
+	return time.Duration(float64(minLatency) * math.Exp2(float64(n)/bucketsPerDoubling))
 }

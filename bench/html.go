@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// page is the template of the report: one file with its style and its plots in it, that needs nothing from anywhere.
+// pageTemplate is the template of the report: one file with its style and its plots in it, that needs nothing from anywhere.
 //
 //go:embed page.html
-var page string
+var pageTemplate string
 
 // WriteHTML writes the reports as one self-contained page. old may be nil; when it is not, the page compares.
 func WriteHTML(w io.Writer, reports, old []*Report, made time.Time) error {
 	tmpl, err := template.New("page").Funcs(template.FuncMap{
-		"number": anyNumber, "shade": func(share float64) float64 { return 12 + 40*share }, "percent": percent, "names": (*Report).names,
+		"number": formatAny, "shade": func(share float64) float64 { return 12 + 40*share }, "percent": percent, "names": (*Report).names,
 		"lines": drawLines, "histograms": drawHistograms, "budgets": drawBudgets, "stages": drawStages, "confusion": confusionRows,
 		"changes": func(r *Report) []Change { return notableChanges(old, r) },
-		"failed":  countFailed, "words": words, "tiles": (*Report).tiles, "telling": tellingBars, "zeros": zeroBars,
-	}).Parse(page)
+		"failed":  countFailed, "words": humanName, "tiles": (*Report).tiles, "telling": relevantBars, "zeros": zeroBars,
+	}).Parse(pageTemplate)
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
@@ -37,7 +37,7 @@ func WriteHTML(w io.Writer, reports, old []*Report, made time.Time) error {
 		view.Machine = reports[0].Machine
 	}
 	if old != nil {
-		view.Warnings = incomparable(old, reports)
+		view.Warnings = comparisonWarnings(old, reports)
 	}
 	if err := tmpl.Execute(w, view); err != nil {
 		return fmt.Errorf("page: %w", err)
@@ -45,13 +45,13 @@ func WriteHTML(w io.Writer, reports, old []*Report, made time.Time) error {
 	return nil
 }
 
-// anyNumber writes a value of the template.
-func anyNumber(v any) (string, error) {
+// formatAny writes a value of the template.
+func formatAny(v any) (string, error) {
 	switch v := v.(type) {
 	case float64:
-		return number(v), nil
+		return formatNumber(v), nil
 	case int:
-		return number(float64(v)), nil
+		return formatNumber(float64(v)), nil
 	}
 	return "", fmt.Errorf("%T is no number", v)
 }
@@ -74,8 +74,8 @@ func notableChanges(old []*Report, r *Report) []Change {
 	return slices.DeleteFunc(Compare(old, []*Report{r}), func(c Change) bool { return c.Trend == Same })
 }
 
-// words is the name of a metric as a person would write it.
-func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
+// humanName is the name of a metric as a person would write it.
+func humanName(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
 // tile is one of the few figures that a reader looks for first.
 type tile struct {
@@ -96,8 +96,8 @@ func (r *Report) tiles() (all []tile) {
 // A bar that something never happens, and it did not, needs no line of its own.
 func isZero(b Bar) bool { return b.OK && b.Value == 0 && b.Want == "<= 0" }
 
-// tellingBars are those that are worth a line each.
-func tellingBars(bars []Bar) []Bar {
+// relevantBars are those that are worth a line each.
+func relevantBars(bars []Bar) []Bar {
 	return slices.DeleteFunc(slices.Clone(bars), isZero)
 }
 
@@ -106,7 +106,7 @@ func zeroBars(bars []Bar) string {
 	var names []string
 	for _, b := range bars {
 		if isZero(b) {
-			names = append(names, words(b.Name))
+			names = append(names, humanName(b.Name))
 		}
 	}
 	return strings.Join(names, ", ")

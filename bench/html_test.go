@@ -69,7 +69,7 @@ func TestPageIsSelfContained(t *testing.T) {
 	require.Equal(t, 5, strings.Count(page, "<svg"))
 }
 
-func TestPageOfNothing(t *testing.T) {
+func TestPageWithoutReports(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, WriteHTML(&b, nil, nil, time.Unix(0, 0)))
 	require.Contains(t, b.String(), "</html>")
@@ -90,7 +90,7 @@ func TestPicturesAreWellFormed(t *testing.T) {
 	require.Nil(t, confusionRows(nil))
 }
 
-func TestAnyLineCanBeDrawn(t *testing.T) {
+func TestAnySeriesCanBeDrawn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Series{Name: rapid.String().Draw(t, "name"), Unit: "MB"}
 		for i, v := range rapid.SliceOfN(rapid.Float64Range(0, 1e12), 1, 50).Draw(t, "values") {
@@ -100,12 +100,12 @@ func TestAnyLineCanBeDrawn(t *testing.T) {
 	})
 }
 
-func TestNice(t *testing.T) {
+func TestAxisNumbersAreRounded(t *testing.T) {
 	for v, want := range map[float64]float64{0: 1, 0.3: 0.4, 1: 1, 1.1: 2, 7: 8, 9: 10, 45: 60, 81: 100, 1e6: 1e6} {
-		require.InEpsilon(t, want, nice(v), 1e-9, "%v", v)
+		require.InEpsilon(t, want, roundUp(v), 1e-9, "%v", v)
 	}
 	for v, want := range map[float64]string{0: "0", 250: "250", 2500: "2500", 15000: "15k", 2500000: "2.5M"} {
-		require.Equal(t, want, short(v))
+		require.Equal(t, want, shortNumber(v))
 	}
 }
 
@@ -115,7 +115,7 @@ func TestConfusionRowsKeepTheUsualOrder(t *testing.T) {
 	require.Equal(t, matrixRow{"UNKNOWN", []matrixCell{{1, false, 0.25}, {3, true, 0.75}}}, m.Rows[1])
 }
 
-func TestBudgetsTakeTheFullestSource(t *testing.T) {
+func TestBudgetsShowTheHighestUse(t *testing.T) {
 	all := budgets(sim.Report{Peaks: []sim.Entry{
 		{Persona: "google", Source: "a", Kind: "connections", Seen: 3, Limit: 5}, {Persona: "google", Source: "b", Kind: "connections", Seen: 4, Limit: 5},
 		{Persona: "yahoo", Source: "a", Kind: "connections", Seen: 1, Limit: 5},

@@ -15,21 +15,21 @@ func ingestScenario() Scenario {
 	}
 }
 
-// ingestRounds is how often the list is uploaded, each time next to its floor: the fastest of either counts.
+// ingestRounds is how often the list is uploaded, each time next to its baseline: the fastest of either counts.
 const ingestRounds = 3
 
 // runIngest measures uploads with a test key, so that nothing is probed meanwhile, and cancels their jobs.
 func runIngest(ctx context.Context, t *Trial) error {
 	return t.withTestService(ctx, func(s *service, list string) error {
-		var floor bytesFloor
+		var baseline bytesBaseline
 		var best uploadCount
 		for range ingestRounds {
-			f, err := ingestFloor(list)
+			f, err := ingestBaseline(list)
 			if err != nil {
 				return err
 			}
-			if floor.Elapsed == 0 || f.Elapsed < floor.Elapsed {
-				floor = f
+			if baseline.Elapsed == 0 || f.Elapsed < baseline.Elapsed {
+				baseline = f
 			}
 			u, err := t.timeUpload(ctx, s, list)
 			if err != nil {
@@ -39,7 +39,7 @@ func runIngest(ctx context.Context, t *Trial) error {
 				best = u
 			}
 		}
-		t.reportIngest(floor, best, s)
+		t.reportIngest(baseline, best, s)
 		return nil
 	})
 }
@@ -52,40 +52,40 @@ type uploadCount struct {
 
 // timeUpload uploads a list and ends its job.
 func (t *Trial) timeUpload(ctx context.Context, s *service, list string) (u uploadCount, err error) {
-	t.say("upload")
-	began, cpu := time.Now(), s.cpu()
+	t.logProgress("upload")
+	start, cpu := time.Now(), s.cpu()
 	job, err := s.upload(ctx, s.keys[0], list, nil)
 	if err != nil {
 		return u, err
 	}
-	u = uploadCount{rows: job.Rows, elapsed: time.Since(began), cpu: s.cpu() - cpu}
+	u = uploadCount{rows: job.Rows, elapsed: time.Since(start), cpu: s.cpu() - cpu}
 	if err := s.cancel(ctx, s.keys[0], job.ID); err != nil {
 		return u, err
 	}
-	return u, s.follow(ctx, s.keys[0], job.ID, lookEvery, func(jobRecord) {})
+	return u, s.follow(ctx, s.keys[0], job.ID, pollEvery, func(jobRecord) {})
 }
 
-func (t *Trial) reportIngest(floor bytesFloor, u uploadCount, s *service) {
+func (t *Trial) reportIngest(baseline bytesBaseline, u uploadCount, s *service) {
 	t.metric("rows", float64(t.rows), "")
 	t.metric("seconds", u.elapsed.Seconds(), "s")
 	t.metric("rows_per_second", ratio(float64(t.rows), u.elapsed.Seconds()), "rows/s")
 	t.metric("cpu_per_row", perItem(u.cpu, t.rows), "us")
-	t.metric("size", float64(floor.Bytes)/1e6, "MB")
-	t.reportBytesFloor(floor, u.elapsed, u.cpu)
+	t.metric("size", float64(baseline.Bytes)/1e6, "MB")
+	t.reportBytesBaseline(baseline, u.elapsed, u.cpu)
 	t.metric("missing_rows", float64(t.rows-u.rows), "")
 	t.reportPeak("peak_memory", s.peak())
 	t.atLeast("ratio_to_floor", 0.5)
 	t.atMost("missing_rows", 0)
 	t.Plots.Memory = []Series{memorySeries("serve", s.history())}
-	t.Plots.Stages = []Stage{{"parsing and zstd", []Part{{"floor", floor.CPU}}}, {"upload", []Part{{"serve", u.cpu}}}}
+	t.Plots.Stages = []Stage{{"parsing and zstd", []Part{{"floor", baseline.CPU}}}, {"upload", []Part{{"serve", u.cpu}}}}
 }
 
-// reportBytesFloor notes a floor and the ratio to it.
-func (t *Trial) reportBytesFloor(floor bytesFloor, took, used time.Duration) {
-	t.metric("floor_rows_per_second", ratio(float64(t.rows), floor.Elapsed.Seconds()), "rows/s")
-	t.metric("floor_cpu_per_row", perItem(floor.CPU, t.rows), "us")
-	t.metric("ratio_to_floor", ratio(floor.Elapsed.Seconds(), took.Seconds()), "ratio")
-	t.metric("cpu_ratio_to_floor", ratio(used.Seconds(), floor.CPU.Seconds()), "ratio")
+// reportBytesBaseline notes a baseline and the ratio to it.
+func (t *Trial) reportBytesBaseline(baseline bytesBaseline, took, used time.Duration) {
+	t.metric("floor_rows_per_second", ratio(float64(t.rows), baseline.Elapsed.Seconds()), "rows/s")
+	t.metric("floor_cpu_per_row", perItem(baseline.CPU, t.rows), "us")
+	t.metric("ratio_to_floor", ratio(baseline.Elapsed.Seconds(), took.Seconds()), "ratio")
+	t.metric("cpu_ratio_to_floor", ratio(used.Seconds(), baseline.CPU.Seconds()), "ratio")
 }
 
 func assembleScenario() Scenario {
@@ -96,24 +96,24 @@ func assembleScenario() Scenario {
 	}
 }
 
-// assembleLook is how often the job is looked at for its turn to finalizing.
-const assembleLook = 5 * time.Millisecond
+// assemblePollEvery is how often the job is looked at for its turn to finalizing.
+const assemblePollEvery = 5 * time.Millisecond
 
 // runAssemble runs a job with a test key and measures how long it is finalizing.
 func runAssemble(ctx context.Context, t *Trial) error {
 	return t.withTestService(ctx, func(s *service, list string) error {
-		t.say("upload and run")
+		t.logProgress("upload and run")
 		job, err := s.upload(ctx, s.keys[0], list, nil)
 		if err != nil {
 			return err
 		}
 		var from, to time.Time
 		var cpu, used time.Duration
-		err = s.follow(ctx, s.keys[0], job.ID, assembleLook, func(j jobRecord) {
+		err = s.follow(ctx, s.keys[0], job.ID, assemblePollEvery, func(j jobRecord) {
 			switch {
 			case j.Status == "finalizing" && from.IsZero():
 				from, cpu = time.Now(), s.cpu()
-			case j.over():
+			case j.finished():
 				to, used = time.Now(), s.cpu()-cpu
 			}
 		})
@@ -132,7 +132,7 @@ func runAssemble(ctx context.Context, t *Trial) error {
 }
 
 func (t *Trial) reportAssemble(result string, took, used time.Duration, s *service) error {
-	floor, err := least(func() (bytesFloor, error) { return zstdFloor(result) })
+	baseline, err := fastest(func() (bytesBaseline, error) { return zstdBaseline(result) })
 	if err != nil {
 		return err
 	}
@@ -140,12 +140,12 @@ func (t *Trial) reportAssemble(result string, took, used time.Duration, s *servi
 	t.metric("seconds", took.Seconds(), "s")
 	t.metric("rows_per_second", ratio(float64(t.rows), took.Seconds()), "rows/s")
 	t.metric("cpu_per_row", perItem(used, t.rows), "us")
-	t.metric("size", float64(floor.Bytes)/1e6, "MB")
-	t.reportBytesFloor(floor, took, used)
+	t.metric("size", float64(baseline.Bytes)/1e6, "MB")
+	t.reportBytesBaseline(baseline, took, used)
 	t.reportPeak("peak_memory", s.peak())
 	t.atLeast("ratio_to_floor", 0.6)
 	t.Plots.Memory = []Series{memorySeries("serve", s.history())}
-	t.Plots.Stages = []Stage{{"zstd", []Part{{"floor", floor.CPU}}}, {"finalizing", []Part{{"serve", used}}}}
+	t.Plots.Stages = []Stage{{"zstd", []Part{{"floor", baseline.CPU}}}, {"finalizing", []Part{{"serve", used}}}}
 	return nil
 }
 

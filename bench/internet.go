@@ -14,13 +14,13 @@ import (
 	"probity/bench/sim"
 )
 
-// readyTime is how long a process may take until it is ready.
-const readyTime = 30 * time.Second
+// readyTimeout is how long a process may take until it is ready.
+const readyTimeout = 30 * time.Second
 
 // errNotReady means that a process started, but did not say in time that it serves.
 var errNotReady = errors.New("it was not ready in time")
 
-// internet is a running process of the pretend internet.
+// internet is a running process of the simulated internet.
 type internet struct {
 	*process
 	world    *sim.World // the same population, for code that needs the truth
@@ -29,27 +29,27 @@ type internet struct {
 	referee  string // URL
 }
 
-// greeting is what sim serve says when it is ready.
-var greeting = regexp.MustCompile(`DNS at (\S+), SMTP at port (\d+), referee at (http://\S+)$`)
+// readyLine is what sim serve says when it is ready.
+var readyLine = regexp.MustCompile(`DNS at (\S+), SMTP at port (\d+), referee at (http://\S+)$`)
 
-// startTries is how often the pretend internet is started: a port that was free for UDP, or at one host, may be taken for
+// startTries is how often the simulated internet is started: a port that was free for UDP, or at one host, may be taken for
 // TCP, or at another.
 const startTries = 4
 
-// startInternet starts the pretend internet on free ports.
+// startInternet starts the simulated internet on free ports.
 func (t *Trial) startInternet(ctx context.Context, speedup float64) (in *internet, err error) {
 	for range startTries {
-		if in, err = t.tryInternet(ctx, speedup); err == nil || ctx.Err() != nil {
+		if in, err = t.startInternetOnce(ctx, speedup); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
 	return in, err
 }
 
-func (t *Trial) tryInternet(ctx context.Context, speedup float64) (*internet, error) {
+func (t *Trial) startInternetOnce(ctx context.Context, speedup float64) (*internet, error) {
 	ready := make(chan string, 1)
 	p, err := startProcess(ctx, command{name: "sim serve", binary: t.Binary, line: func(l string) {
-		if greeting.MatchString(l) {
+		if readyLine.MatchString(l) {
 			select {
 			case ready <- l:
 			default:
@@ -63,29 +63,29 @@ func (t *Trial) tryInternet(ctx context.Context, speedup float64) (*internet, er
 	in := &internet{process: p, world: sim.NewWorld(sim.Config{Seed: t.Options.Seed, Homes: t.homes})}
 	select {
 	case line := <-ready:
-		return in, in.read(line)
+		return in, in.parseReadyLine(line)
 	case <-p.done:
-		return nil, errors.Join(p.wait(), fmt.Errorf("sim serve ended: %s", p.words.last()))
-	case <-time.After(readyTime):
+		return nil, errors.Join(p.wait(), fmt.Errorf("sim serve ended: %s", p.output.lastLine()))
+	case <-time.After(readyTimeout):
 	case <-ctx.Done():
 	}
 	return nil, errors.Join(fmt.Errorf("sim serve: %w", errNotReady), p.end(), ctx.Err())
 }
 
-// usualLatency is what realistic latency comes to on average. The pretend internet divides it by its speed-up, and has none
+// realisticLatency is what realistic latency comes to on average. The simulated internet divides it by its speed-up, and has none
 // without limits.
-const usualLatency = "130ms"
+const realisticLatency = "130ms"
 
 func (t *Trial) latencyAt(speedup float64) string {
 	if t.Latency == "realistic" && speedup == 0 {
-		return usualLatency
+		return realisticLatency
 	}
 	return t.Latency
 }
 
-// read takes the addresses from the greeting.
-func (in *internet) read(line string) error {
-	m := greeting.FindStringSubmatch(line)
+// parseReadyLine takes the addresses from the greeting.
+func (in *internet) parseReadyLine(line string) error {
+	m := readyLine.FindStringSubmatch(line)
 	var err error
 	if in.dns, err = netip.ParseAddrPort(m[1]); err != nil {
 		return fmt.Errorf("sim serve: %w", err)
@@ -117,9 +117,9 @@ func (in *internet) report(ctx context.Context) (rep sim.Report, err error) {
 	return rep, nil
 }
 
-// traffic is what the pretend internet saw between two reports.
+// traffic is what the simulated internet saw between two reports.
 type traffic struct{ connections, recipients, refused int64 }
 
-func between(before, after sim.Report) traffic {
+func trafficBetween(before, after sim.Report) traffic {
 	return traffic{after.Connections - before.Connections, after.Recipients - before.Recipients, after.Refused - before.Refused}
 }

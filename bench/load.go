@@ -44,8 +44,8 @@ func (c *loadCount) sum(part loadCount) {
 	c.CPU += part.CPU
 }
 
-// answerTime bounds one request.
-const answerTime = 35 * time.Second
+// requestTimeout bounds one request.
+const requestTimeout = 35 * time.Second
 
 // run sends the requests.
 func (l load) run(ctx context.Context) (total loadCount, err error) {
@@ -53,7 +53,7 @@ func (l load) run(ctx context.Context) (total loadCount, err error) {
 	if err != nil {
 		return total, err
 	}
-	client := &fasthttp.HostClient{Addr: target.Host, MaxConns: l.connections, ReadTimeout: answerTime, WriteTimeout: answerTime}
+	client := &fasthttp.HostClient{Addr: target.Host, MaxConns: l.connections, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout}
 	defer client.CloseIdleConnections()
 	total.Name = l.name
 	var (
@@ -61,10 +61,10 @@ func (l load) run(ctx context.Context) (total loadCount, err error) {
 		next    atomic.Int64
 		mu      sync.Mutex // guards total
 	)
-	began, before := time.Now(), ownCPU()
+	start, before := time.Now(), ownCPU()
 	for range l.connections {
 		senders.Go(func() {
-			count := l.send(ctx, client, &next, began)
+			count := l.send(ctx, client, &next, start)
 			mu.Lock()
 			total.merge(&count.Histogram)
 			total.Errors += count.Errors
@@ -72,12 +72,12 @@ func (l load) run(ctx context.Context) (total loadCount, err error) {
 		})
 	}
 	senders.Wait()
-	total.Elapsed, total.CPU = time.Since(began), ownCPU()-before
+	total.Elapsed, total.CPU = time.Since(start), ownCPU()-before
 	return total, ctx.Err()
 }
 
 // send is one connection's part: it takes numbers until there are none left or time is up.
-func (l load) send(ctx context.Context, client *fasthttp.HostClient, next *atomic.Int64, began time.Time) (count loadCount) {
+func (l load) send(ctx context.Context, client *fasthttp.HostClient, next *atomic.Int64, start time.Time) (count loadCount) {
 	req, answer := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(answer)
@@ -91,9 +91,9 @@ func (l load) send(ctx context.Context, client *fasthttp.HostClient, next *atomi
 		}
 		due := time.Now()
 		if l.rate > 0 {
-			due = began.Add(time.Duration(i) * time.Second / time.Duration(l.rate))
+			due = start.Add(time.Duration(i) * time.Second / time.Duration(l.rate))
 		}
-		if l.duration > 0 && due.Sub(began) >= l.duration {
+		if l.duration > 0 && due.Sub(start) >= l.duration {
 			return count
 		}
 		time.Sleep(time.Until(due)) // the schedule of the load, not a wait for something

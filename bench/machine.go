@@ -39,18 +39,18 @@ func thisMachine() Machine {
 	return m
 }
 
-// effort is how much CPU time went where, up to a moment.
-type effort struct {
+// cpuUsage is how much CPU time went where, up to a moment.
+type cpuUsage struct {
 	at   time.Time
 	busy time.Duration // of the whole machine; 0 when the system does not tell
 	// What a virtual machine wanted of its host and did not get, which is part of busy; 0 when the system does not tell.
 	stolen time.Duration
-	ours   time.Duration // of this process and those that it started and that have ended
+	own    time.Duration // of this process and those that it started and that have ended
 }
 
-func effortSoFar() effort {
+func readCPUUsage() cpuUsage {
 	busy, stolen := busySoFar()
-	return effort{at: time.Now(), busy: busy, stolen: stolen, ours: ownCPU() + childrenCPU()}
+	return cpuUsage{at: time.Now(), busy: busy, stolen: stolen, own: ownCPU() + childrenCPU()}
 }
 
 // busySoFar is what all cores have done but for what is idle; what the host has stolen is part of it.
@@ -67,18 +67,18 @@ func busySoFar() (busy, stolen time.Duration) {
 	return seconds(c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal), seconds(c.Steal)
 }
 
-// muchElse is how many cores others may use before a reader should know.
-const muchElse = 0.25
+// notableOtherCores is how many cores others may use before a reader should know.
+const notableOtherCores = 0.25
 
 // reportOthers notes how many cores the rest of the machine used since before.
-func (r *Report) reportOthers(before, now effort) {
+func (r *Report) reportOthers(before, now cpuUsage) {
 	passed := now.at.Sub(before.at)
 	if before.busy == 0 || now.busy == 0 || passed <= 0 {
 		return
 	}
-	cores := max(0, float64(now.busy-before.busy-(now.ours-before.ours))/float64(passed))
+	cores := max(0, float64(now.busy-before.busy-(now.own-before.own))/float64(passed))
 	r.metric("cores_used_by_others", cores, "")
-	if cores > muchElse {
+	if cores > notableOtherCores {
 		r.remark("others used %.2f of this machine's %d cores meanwhile: what is counted in seconds is slower than it need be, and a ratio "+
 			"of two times says less than that of two CPU times", cores, r.Machine.Cores)
 	}
@@ -86,7 +86,7 @@ func (r *Report) reportOthers(before, now effort) {
 
 // reportStolen notes what the machine's host kept from it since before, on a virtual machine: who is answered late may have
 // waited for the host.
-func (r *Report) reportStolen(name string, before, now effort) {
+func (r *Report) reportStolen(name string, before, now cpuUsage) {
 	if before.busy == 0 || now.busy == 0 {
 		return
 	}

@@ -33,7 +33,7 @@ type nameServer struct {
 	others  atomic.Int64    // questions of other types or names
 	first   atomic.Int64    // Unix nanoseconds of the first question
 	last    atomic.Int64    // and of the last
-	reading sync.WaitGroup
+	readers sync.WaitGroup
 }
 
 // startNameServer listens on loopback. It must be closed.
@@ -48,7 +48,7 @@ func startNameServer(names int) (*nameServer, error) {
 	}
 	s := &nameServer{conn: conn, names: names, asked: make([]atomic.Uint32, names)}
 	for range 2 {
-		s.reading.Go(s.serve)
+		s.readers.Go(s.serve)
 	}
 	return s, nil
 }
@@ -56,7 +56,7 @@ func startNameServer(names int) (*nameServer, error) {
 // close ends the server.
 func (s *nameServer) close() error {
 	err := s.conn.Close()
-	s.reading.Wait()
+	s.readers.Wait()
 	return err
 }
 
@@ -159,15 +159,15 @@ func indexOf(label string) int {
 	return i
 }
 
-// tally is how many names were asked for MX at all, and how many questions came beyond one a name.
-func (s *nameServer) tally() (asked, again, others int64) {
+// counts is how many names were asked for MX at all, and how many questions came beyond one a name.
+func (s *nameServer) counts() (asked, repeated, others int64) {
 	for i := range s.asked {
 		if n := int64(s.asked[i].Load()); n > 0 {
 			asked++
-			again += n - 1
+			repeated += n - 1
 		}
 	}
-	return asked, again, s.others.Load()
+	return asked, repeated, s.others.Load()
 }
 
 // span is the time from the first question to the last.

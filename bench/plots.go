@@ -53,11 +53,11 @@ type Budget struct {
 	Seen, Limit   int
 }
 
-// latencyBuckets is how many buckets a Histogram has: so many a doubling from latencyFrom on, over 32 doublings.
+// latencyBuckets is how many buckets a Histogram has: so many a doubling from minLatency on, over 32 doublings.
 const (
-	latencyBuckets = 32 * perDoubling
-	latencyFrom    = time.Microsecond
-	perDoubling    = 32
+	latencyBuckets     = 32 * bucketsPerDoubling
+	minLatency         = time.Microsecond
+	bucketsPerDoubling = 32
 )
 
 // Histogram counts durations in buckets whose bounds grow by the 32nd root of two. The zero value is empty. Not safe

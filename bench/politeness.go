@@ -14,10 +14,10 @@ func politenessScenario() Scenario {
 	}
 }
 
-// politeSpeedup makes ten hours of the pretend internet of one second.
+// politeSpeedup makes ten hours of the simulated internet of one second.
 const politeSpeedup = 36_000
 
-// runPoliteness asks the referee. The floor is the bare client under the same limits: it shows what they are there for.
+// runPoliteness asks the referee. The baseline is the bare client under the same limits: it shows what they are there for.
 func runPoliteness(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, politeSpeedup, func(in *internet) error { return t.measurePoliteness(ctx, in) })
 }
@@ -35,7 +35,7 @@ func (t *Trial) measurePoliteness(ctx context.Context, in *internet) error {
 	if err != nil {
 		return err
 	}
-	floor, err := t.measureFloor(ctx, in, list, nil)
+	baseline, err := t.measureBaseline(ctx, in, list, nil)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (t *Trial) measurePoliteness(ctx context.Context, in *internet) error {
 	if err != nil {
 		return err
 	}
-	t.reportRun(r, t.rows, floor)
+	t.reportRun(r, t.rows, baseline)
 	t.metric("excesses", float64(ours.Excesses), "")
 	t.metric("floor_excesses", float64(after.Excesses-ours.Excesses), "")
 	t.atMost("excesses", 0)

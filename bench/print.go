@@ -13,10 +13,10 @@ func (r *Report) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s\n", r.Scenario, r.What)
 	for _, name := range r.names() {
 		m := r.Metrics[name]
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %30s %14s %s", name, number(m.Value), m.Unit), " "))
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %30s %14s %s", name, formatNumber(m.Value), m.Unit), " "))
 	}
 	for _, b := range r.Bars {
-		fmt.Fprintf(w, "  %s %s %s, is %s\n", verdict(b.OK), b.Name, b.Want, number(b.Value))
+		fmt.Fprintf(w, "  %s %s %s, is %s\n", barMark(b.OK), b.Name, b.Want, formatNumber(b.Value))
 	}
 	for _, s := range r.Remark {
 		fmt.Fprintf(w, "  note: %s\n", s)
@@ -28,7 +28,7 @@ func (r *Report) Print(w io.Writer) error {
 	return err
 }
 
-func verdict(ok bool) string {
+func barMark(ok bool) string {
 	if ok {
 		return "  ok"
 	}
@@ -46,7 +46,7 @@ func (r *Report) names() []string {
 // PrintScenarios lists scenarios with their bars.
 func PrintScenarios(w io.Writer, all []Scenario) error {
 	for _, s := range all {
-		if _, err := fmt.Fprintf(w, "%s\n    %s\n    bars: %s\n    rows: %s\n", s.Name, s.What, s.Bars, number(float64(s.Rows))); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\n    %s\n    bars: %s\n    rows: %s\n", s.Name, s.What, s.Bars, formatNumber(float64(s.Rows))); err != nil {
 			return err
 		}
 	}

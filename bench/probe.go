@@ -31,11 +31,11 @@ func runProbe(ctx context.Context, t *Trial) error {
 		if err != nil {
 			return err
 		}
-		errands, err := t.plan(ctx, in, list, nil)
+		tasks, err := t.plan(ctx, in, list, nil)
 		if err != nil {
 			return err
 		}
-		floor, err := t.converse(ctx, in, errands)
+		baseline, err := t.measureConversation(ctx, in, tasks)
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func runProbe(ctx context.Context, t *Trial) error {
 		if err != nil {
 			return err
 		}
-		t.reportRun(r, rows, floor)
+		t.reportRun(r, rows, baseline)
 		t.remark("conversation_... is sessions, replies and verdicts alone; ratio_to_floor and cpu_ratio_to_floor hold the whole path of a row " +
 			"against the same floor: reading, DNS, TLS, budgets, cache and result, of which the floor does nothing")
 		t.Plots.Memory = []Series{memorySeries("verify", r.samples)}

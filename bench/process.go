@@ -19,10 +19,10 @@ const (
 	sampleEvery = 50 * time.Millisecond
 	// maxSamples bounds what is kept of one process: when it is full, every second sample goes and the pause doubles.
 	maxSamples = 2048
-	// endTime is how long a process may take to end after SIGTERM, before it is killed.
-	endTime = 30 * time.Second
-	// keptOutput is how much of a process's last words is kept.
-	keptOutput = 8 << 10
+	// endTimeout is how long a process may take to end after SIGTERM, before it is killed.
+	endTimeout = 30 * time.Second
+	// maxOutput is how much of a process's last words is kept.
+	maxOutput = 8 << 10
 )
 
 // process is a child of ours. It is started with startProcess, sampled while it runs, and must be waited for or stopped.
@@ -31,9 +31,9 @@ type process struct {
 	cmd     *exec.Cmd
 	started time.Time
 	stop    context.CancelFunc
-	words   *lastWords
+	output  *outputTail
 	done    chan struct{} // closed at its end
-	sampled sync.WaitGroup
+	sampler sync.WaitGroup
 
 	// Valid after done is closed.
 	ended time.Time
@@ -56,24 +56,24 @@ type command struct {
 // startProcess starts c and its sampler. When ctx ends, the process is asked to end.
 func startProcess(ctx context.Context, c command) (*process, error) {
 	ctx, stop := context.WithCancel(ctx)
-	p := &process{name: c.name, stop: stop, words: &lastWords{line: c.line}, done: make(chan struct{})}
+	p := &process{name: c.name, stop: stop, output: &outputTail{line: c.line}, done: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, c.binary, c.args...)
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = c.stdin, c.stdout, p.words
-	p.cmd.Env = plainEnvironment(os.Environ())
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = c.stdin, c.stdout, p.output
+	p.cmd.Env = cleanEnvironment(os.Environ())
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
-	p.cmd.WaitDelay = endTime
+	p.cmd.WaitDelay = endTimeout
 	p.started = time.Now()
 	if err := p.cmd.Start(); err != nil {
 		stop()
 		return nil, fmt.Errorf("start %s: %w", c.name, err)
 	}
-	go p.attend()
-	p.sampled.Go(p.watch)
+	go p.waitForExit()
+	p.sampler.Go(p.sampleLoop)
 	return p, nil
 }
 
-// plainEnvironment drops PROBITY_* variables: a bench measures what its flags say.
-func plainEnvironment(env []string) []string {
+// cleanEnvironment drops PROBITY_* variables: a bench measures what its flags say.
+func cleanEnvironment(env []string) []string {
 	var plain []string
 	for _, v := range env {
 		if !strings.HasPrefix(v, "PROBITY_") {
@@ -83,12 +83,12 @@ func plainEnvironment(env []string) []string {
 	return plain
 }
 
-// attend waits for the end.
-func (p *process) attend() {
+// waitForExit waits for the end.
+func (p *process) waitForExit() {
 	err := p.cmd.Wait()
 	p.ended = time.Now()
 	if err != nil {
-		p.err = fmt.Errorf("%s: %w: %s", p.name, err, p.words.last())
+		p.err = fmt.Errorf("%s: %w: %s", p.name, err, p.output.lastLine())
 	}
 	close(p.done)
 	p.stop()
@@ -97,7 +97,7 @@ func (p *process) attend() {
 // wait returns at the process's end, with what it failed of.
 func (p *process) wait() error {
 	<-p.done
-	p.sampled.Wait()
+	p.sampler.Wait()
 	return p.err
 }
 
@@ -112,13 +112,13 @@ func (p *process) end() error {
 	return err
 }
 
-// watch samples the process until it ends.
-func (p *process) watch() {
+// sampleLoop samples the process until it ends.
+func (p *process) sampleLoop() {
 	pause := sampleEvery
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
-		if s, ok := p.look(); ok && p.keep(s) {
+		if s, ok := p.sampleNow(); ok && p.addSample(s) {
 			pause *= 2
 			tick.Reset(pause)
 		}
@@ -130,15 +130,15 @@ func (p *process) watch() {
 	}
 }
 
-// look samples now.
-func (p *process) look() (Sample, bool) {
+// sampleNow samples now.
+func (p *process) sampleNow() (Sample, bool) {
 	s, ok := sampleProcess(p.cmd.Process.Pid)
 	s.At = time.Since(p.started)
 	return s, ok
 }
 
-// keep adds a sample and reports that every second one had to go.
-func (p *process) keep(s Sample) (thinned bool) {
+// addSample adds a sample and reports that every second one had to go.
+func (p *process) addSample(s Sample) (thinned bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.samples = append(p.samples, s)
@@ -178,28 +178,28 @@ func (p *process) cpu() time.Duration {
 		return 0
 	default:
 	}
-	s, _ := p.look()
+	s, _ := p.sampleNow()
 	return s.CPU
 }
 
 // elapsed is how long an ended process ran.
 func (p *process) elapsed() time.Duration { return p.ended.Sub(p.started) }
 
-// lastWords keeps the end of what a process wrote, and hands on its lines.
-type lastWords struct {
+// outputTail keeps the end of what a process wrote, and hands on its lines.
+type outputTail struct {
 	line func(string)
 
-	mu   sync.Mutex // guards what follows
-	kept []byte
-	part []byte // a line that has no end yet, at most keptOutput
+	mu      sync.Mutex // guards what follows
+	tail    []byte
+	partial []byte // a line that has no end yet, at most maxOutput
 }
 
 // Write never fails.
-func (w *lastWords) Write(b []byte) (int, error) {
+func (w *outputTail) Write(b []byte) (int, error) {
 	w.mu.Lock()
-	w.kept = append(w.kept, b...)
-	if over := len(w.kept) - keptOutput; over > 0 {
-		w.kept = append(w.kept[:0], w.kept[over:]...)
+	w.tail = append(w.tail, b...)
+	if over := len(w.tail) - maxOutput; over > 0 {
+		w.tail = append(w.tail[:0], w.tail[over:]...)
 	}
 	lines := w.split(b)
 	w.mu.Unlock()
@@ -210,29 +210,29 @@ func (w *lastWords) Write(b []byte) (int, error) {
 }
 
 // split returns the lines that b completes. Holds w.mu.
-func (w *lastWords) split(b []byte) (lines []string) {
+func (w *outputTail) split(b []byte) (lines []string) {
 	if w.line == nil {
 		return nil
 	}
-	w.part = append(w.part, b...)
+	w.partial = append(w.partial, b...)
 	for {
-		n := bytes.IndexByte(w.part, '\n')
+		n := bytes.IndexByte(w.partial, '\n')
 		if n < 0 {
 			break
 		}
-		lines = append(lines, string(bytes.TrimRight(w.part[:n], "\r")))
-		w.part = w.part[n+1:]
+		lines = append(lines, string(bytes.TrimRight(w.partial[:n], "\r")))
+		w.partial = w.partial[n+1:]
 	}
-	if len(w.part) > keptOutput {
-		w.part = w.part[:0]
+	if len(w.partial) > maxOutput {
+		w.partial = w.partial[:0]
 	}
 	return lines
 }
 
-// last is the last line that is not blank.
-func (w *lastWords) last() string {
+// lastLine is the last line that is not blank.
+func (w *outputTail) lastLine() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(string(w.kept)), "\n")
+	lines := strings.Split(strings.TrimSpace(string(w.tail)), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }

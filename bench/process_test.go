@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAProcessThatFailsSaysWhy(t *testing.T) {
+func TestFailedProcessReportsItsError(t *testing.T) {
 	t.Setenv(standIn, "1")
 	p, err := startProcess(t.Context(), command{name: "coffee", binary: os.Args[0], args: []string{"coffee"}})
 	require.NoError(t, err)
@@ -22,7 +22,7 @@ func TestAProcessThatFailsSaysWhy(t *testing.T) {
 	require.ErrorContains(t, err, "start nothing")
 }
 
-func TestTheInternetStartsAnswersAndEnds(t *testing.T) {
+func TestSimulatedInternetStartsAndStops(t *testing.T) {
 	o := standInOptions(t, 0)
 	tr := &Trial{Options: o, Report: newReport("x", "", 7, Machine{})}
 	in, err := tr.startInternet(t.Context(), 0)
@@ -36,7 +36,7 @@ func TestTheInternetStartsAnswersAndEnds(t *testing.T) {
 	require.Positive(t, in.peak())
 }
 
-func TestACancelledRunEndsItsProcesses(t *testing.T) {
+func TestCancelledRunEndsItsProcesses(t *testing.T) {
 	tr := &Trial{Options: standInOptions(t, 0), Report: newReport("x", "", 7, Machine{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	in, err := tr.startInternet(ctx, 0)
@@ -49,7 +49,7 @@ func TestACancelledRunEndsItsProcesses(t *testing.T) {
 	}
 }
 
-func TestAScenarioHasATimeLimit(t *testing.T) {
+func TestScenarioHasATimeLimit(t *testing.T) {
 	o := standInOptions(t, 10)
 	o.Timeout = time.Millisecond
 	rep := Run(t.Context(), Scenario{Name: "slow", Run: func(ctx context.Context, _ *Trial) error {
@@ -59,26 +59,26 @@ func TestAScenarioHasATimeLimit(t *testing.T) {
 	require.Contains(t, rep.Error, "it took longer than 1ms")
 }
 
-func TestLastWords(t *testing.T) {
+func TestOutputTailIsBounded(t *testing.T) {
 	var lines []string
-	w := lastWords{line: func(l string) { lines = append(lines, l) }}
-	for _, part := range []string{"one\ntw", "o\r\n", strings.Repeat("x", 3*keptOutput), "\n", "end\n\n"} {
+	w := outputTail{line: func(l string) { lines = append(lines, l) }}
+	for _, part := range []string{"one\ntw", "o\r\n", strings.Repeat("x", 3*maxOutput), "\n", "end\n\n"} {
 		n, err := w.Write([]byte(part))
 		require.NoError(t, err)
 		require.Equal(t, len(part), n)
 	}
 	require.Equal(t, []string{"one", "two"}, lines[:2])
-	require.Equal(t, "end", w.last())
-	require.LessOrEqual(t, len(w.kept), keptOutput)
-	require.LessOrEqual(t, len(w.part), keptOutput)
-	require.Empty(t, (&lastWords{}).last())
+	require.Equal(t, "end", w.lastLine())
+	require.LessOrEqual(t, len(w.tail), maxOutput)
+	require.LessOrEqual(t, len(w.partial), maxOutput)
+	require.Empty(t, (&outputTail{}).lastLine())
 }
 
 func TestSamplesAreThinned(t *testing.T) {
 	var p process
 	thinned := 0
 	for i := range 3 * maxSamples {
-		if p.keep(Sample{At: time.Duration(i), Peak: int64(i)}) {
+		if p.addSample(Sample{At: time.Duration(i), Peak: int64(i)}) {
 			thinned++
 		}
 	}
@@ -87,8 +87,8 @@ func TestSamplesAreThinned(t *testing.T) {
 	require.Zero(t, p.history()[0].At)
 }
 
-func TestPlainEnvironment(t *testing.T) {
-	require.Equal(t, []string{"A=1", "NOTPROBITY_B=2"}, plainEnvironment([]string{"A=1", "PROBITY_DNS=x", "NOTPROBITY_B=2"}))
+func TestCleanEnvironment(t *testing.T) {
+	require.Equal(t, []string{"A=1", "NOTPROBITY_B=2"}, cleanEnvironment([]string{"A=1", "PROBITY_DNS=x", "NOTPROBITY_B=2"}))
 }
 
 func TestFilterRowsKeepsCells(t *testing.T) {

@@ -8,22 +8,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestStolenTimeIsNoted(t *testing.T) {
+func TestStealTimeIsReported(t *testing.T) {
 	r := newReport("x", "", 1, Machine{Cores: 2})
-	r.reportStolen("stolen", effort{busy: time.Hour, stolen: time.Second}, effort{busy: time.Hour, stolen: 1030 * time.Millisecond})
-	r.reportStolen("not told", effort{}, effort{})
+	r.reportStolen("stolen", cpuUsage{busy: time.Hour, stolen: time.Second}, cpuUsage{busy: time.Hour, stolen: 1030 * time.Millisecond})
+	r.reportStolen("not told", cpuUsage{}, cpuUsage{})
 	require.NotContains(t, r.Metrics, "not told")
 	require.Equal(t, Metric{Value: 30, Unit: "ms"}, r.Metrics["stolen"])
 }
 
-func TestOthersAreNoted(t *testing.T) {
+func TestCPUOfOtherProcessesIsReported(t *testing.T) {
 	r := newReport("x", "", 1, Machine{Cores: 2})
 	now := time.Now()
-	r.reportOthers(effort{at: now, busy: time.Hour, ours: time.Second}, effort{at: now.Add(10 * time.Second), busy: time.Hour + 19*time.Second, ours: 5 * time.Second})
+	r.reportOthers(cpuUsage{at: now, busy: time.Hour, own: time.Second}, cpuUsage{at: now.Add(10 * time.Second), busy: time.Hour + 19*time.Second, own: 5 * time.Second})
 	require.InDelta(t, 1.5, r.Metrics["cores_used_by_others"].Value, 1e-9)
 	require.Len(t, r.Remark, 1)
 	r = newReport("x", "", 1, Machine{Cores: 2})
-	r.reportOthers(effort{at: now}, effort{at: now.Add(time.Second)})
+	r.reportOthers(cpuUsage{at: now}, cpuUsage{at: now.Add(time.Second)})
 	require.Empty(t, r.Metrics, "a system that does not tell")
 }
 

@@ -67,7 +67,7 @@ func (r *Report) atLeast(name string, limit float64) { r.bar(name, ">=", limit) 
 func (r *Report) bar(name, op string, limit float64) {
 	m, known := r.Metrics[name]
 	ok := known && (op == "<=" && m.Value <= limit || op == ">=" && m.Value >= limit)
-	r.Bars = append(r.Bars, Bar{Name: name, Value: m.Value, Want: op + " " + number(limit), OK: ok})
+	r.Bars = append(r.Bars, Bar{Name: name, Value: m.Value, Want: op + " " + formatNumber(limit), OK: ok})
 }
 
 // remark adds a sentence for the reader of the table and the page.
@@ -100,10 +100,10 @@ func ReadJSON(r io.Reader) ([]*Report, error) {
 	return reports, nil
 }
 
-// number writes a value with three significant digits, and whole numbers in full with thousands set apart.
-func number(v float64) string {
+// formatNumber writes a value with three significant digits, and whole numbers in full with thousands set apart.
+func formatNumber(v float64) string {
 	if v >= 1000 || v <= -1000 || v == float64(int64(v)) {
-		return grouped(strconv.FormatFloat(v, 'f', 0, 64))
+		return groupDigits(strconv.FormatFloat(v, 'f', 0, 64))
 	}
 	s := strconv.FormatFloat(v, 'g', 3, 64)
 	if strings.Contains(s, "e") {
@@ -112,8 +112,8 @@ func number(v float64) string {
 	return s
 }
 
-// grouped sets the thousands of a decimal integer apart.
-func grouped(digits string) string {
+// groupDigits sets the thousands of a decimal integer apart.
+func groupDigits(digits string) string {
 	sign := ""
 	if strings.HasPrefix(digits, "-") {
 		sign, digits = "-", digits[1:]

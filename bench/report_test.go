@@ -35,13 +35,13 @@ func TestReportJSONHasTheSpecifiedKeys(t *testing.T) {
 	require.Equal(t, map[string]any{"name": "peak_memory", "value": 312.5, "want": "<= 400", "ok": true}, all[0]["bars"].([]any)[1])
 	require.Len(t, all[0], 5, "and no others")
 
-	again, err := ReadJSON(&b)
+	repeated, err := ReadJSON(&b)
 	require.NoError(t, err)
-	require.Equal(t, sampleReport().Metrics, again[0].Metrics)
-	require.True(t, again[0].OK())
+	require.Equal(t, sampleReport().Metrics, repeated[0].Metrics)
+	require.True(t, repeated[0].OK())
 }
 
-func TestReadJSONRefusesOtherThings(t *testing.T) {
+func TestReadJSONRejectsOtherFiles(t *testing.T) {
 	for _, text := range []string{"", "{}", "[null]", "verify", `[{"seed":-1}]`} {
 		_, err := ReadJSON(strings.NewReader(text))
 		require.ErrorContains(t, err, "not a report", text)
@@ -54,7 +54,7 @@ func TestEmptyReportsAreAnArray(t *testing.T) {
 	require.Equal(t, "[]\n", b.String())
 }
 
-func TestBars(t *testing.T) {
+func TestUnmetBarsFailTheReport(t *testing.T) {
 	r := sampleReport()
 	require.True(t, r.OK())
 	r.atLeast("rows_per_second", 45000.5)
@@ -70,7 +70,7 @@ func TestBars(t *testing.T) {
 func TestNumber(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 1: "1", -1: "-1", 12: "12", 999: "999", 1000: "1,000", 1234567.8: "1,234,568", 0.25: "0.25",
 		-1234: "-1,234", 3.14159: "3.14", 99.96: "100", 0.00001: "0.000010"} {
-		require.Equal(t, want, number(v), "%v", v)
+		require.Equal(t, want, formatNumber(v), "%v", v)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-func TestCompareJudgesByWhatIsWanted(t *testing.T) {
+func TestCompareKnowsWhichDirectionIsBetter(t *testing.T) {
 	old, now := sampleReport(), sampleReport()
 	now.metric("rows_per_second", 30000, "rows/s")
 	now.metric("peak_memory", 200, "MB")
@@ -117,15 +117,15 @@ func TestCompareJudgesByWhatIsWanted(t *testing.T) {
 	require.Equal(t, map[string]Trend{"rows": Same, "rows_per_second": Worse, "peak_memory": Better, "false_valid": Worse}, trends)
 }
 
-// What is measured beside verify and serve is judged as they are.
-func TestCompareKnowsWhatIsAlone(t *testing.T) {
+// What is measured next to verify and serve is judged as they are.
+func TestCompareJudgesPrefixedMetrics(t *testing.T) {
 	for name, want := range map[string]int{"resolver_ratio_to_floor": 1, "conversation_ratio_to_floor": 1, "resolver_cpu_ratio_to_floor": -1,
 		"resolver_not_settled": -1, "conversation_not_judged": -1, "resolver_asked_again_needlessly": -1, "resolver_other_questions": 0} {
 		require.Equal(t, want, direction(name, ""), name)
 	}
 }
 
-func TestSmallChangesAreNone(t *testing.T) {
+func TestSmallChangesAreIgnored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		was := rapid.Float64Range(0.001, 1e9).Draw(t, "was")
 		share := rapid.Float64Range(-0.0999, 0.0999).Draw(t, "share")
@@ -136,7 +136,7 @@ func TestSmallChangesAreNone(t *testing.T) {
 	})
 }
 
-func TestComparisonWarnsOfWhatDiffers(t *testing.T) {
+func TestComparisonWarnsOfDifferentRuns(t *testing.T) {
 	old, now := sampleReport(), sampleReport()
 	old.Machine.Cores = 8
 	var b bytes.Buffer
@@ -145,12 +145,12 @@ func TestComparisonWarnsOfWhatDiffers(t *testing.T) {
 	require.Contains(t, b.String(), "rows_per_second")
 	old = sampleReport()
 	old.Seed = 8
-	require.Contains(t, incomparable([]*Report{old}, []*Report{now})[0], "seed 8")
+	require.Contains(t, comparisonWarnings([]*Report{old}, []*Report{now})[0], "seed 8")
 	old = sampleReport()
 	old.metric("rows", 5, "")
-	require.Contains(t, incomparable([]*Report{old}, []*Report{now})[0], "5 rows")
-	require.Contains(t, incomparable(nil, []*Report{now})[0], "not in the old report")
-	require.Empty(t, incomparable([]*Report{sampleReport()}, []*Report{now}))
+	require.Contains(t, comparisonWarnings([]*Report{old}, []*Report{now})[0], "5 rows")
+	require.Contains(t, comparisonWarnings(nil, []*Report{now})[0], "not in the old report")
+	require.Empty(t, comparisonWarnings([]*Report{sampleReport()}, []*Report{now}))
 }
 
 func TestHistogram(t *testing.T) {
@@ -169,7 +169,7 @@ func TestHistogram(t *testing.T) {
 	require.Equal(t, h.quantile(0.99), both.quantile(0.99))
 }
 
-func TestBucketsHoldTheirDurations(t *testing.T) {
+func TestDurationsAreWithinTheirBuckets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "d"))
 		n := bucketOf(d)

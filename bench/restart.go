@@ -34,18 +34,18 @@ func runRestart(ctx context.Context, t *Trial) error {
 }
 
 // restart does a list with a SIGKILL in its middle.
-func (t *Trial) restart(ctx context.Context, in *internet, s *service, list string) (r run, err error) {
+func (t *Trial) restart(ctx context.Context, in *internet, s *service, list string) (r runStats, err error) {
 	r.result = filepath.Join(t.Dir, "restarted.csv.zst")
-	t.say("upload %s", filepath.Base(list))
+	t.logProgress("upload %s", filepath.Base(list))
 	job, err := s.upload(ctx, s.keys[0], list, nil)
 	if err != nil {
 		return r, err
 	}
-	seen, err := s.until(ctx, job.ID, func(j jobRecord) bool { return j.Processed >= t.rows/2 || j.over() })
+	seen, err := s.pollUntil(ctx, job.ID, func(j jobRecord) bool { return j.Processed >= t.rows/2 || j.finished() })
 	if err != nil {
 		return r, err
 	}
-	if seen.over() {
+	if seen.finished() {
 		return r, errors.New("the job was over before its server could be killed: take more rows")
 	}
 	if err := s.cmd.Process.Kill(); err != nil {
@@ -56,42 +56,42 @@ func (t *Trial) restart(ctx context.Context, in *internet, s *service, list stri
 	if err != nil {
 		return r, err
 	}
-	t.say("killed with %d rows done", seen.Processed)
-	began := time.Now()
+	t.logProgress("killed with %d rows done", seen.Processed)
+	start := time.Now()
 	if err := t.start(ctx, s); err != nil {
 		return r, err
 	}
 	t.metric("rows", float64(t.rows), "")
 	t.metric("rows_done_before", float64(seen.Processed), "")
-	t.metric("seconds_until_ready", time.Since(began).Seconds(), "s")
+	t.metric("seconds_until_ready", time.Since(start).Seconds(), "s")
 	if err := in.awaitRecipients(ctx, before.Recipients); err != nil {
 		return r, err
 	}
-	t.metric("seconds_until_at_work", time.Since(began).Seconds(), "s")
-	if _, err := s.until(ctx, job.ID, jobRecord.over); err != nil {
+	t.metric("seconds_until_at_work", time.Since(start).Seconds(), "s")
+	if _, err := s.pollUntil(ctx, job.ID, jobRecord.finished); err != nil {
 		return r, err
 	}
 	if r.bytes, err = s.results(ctx, s.keys[0], job.ID, r.result); err != nil {
 		return r, err
 	}
 	after, err := in.report(ctx)
-	t.metric("seconds", time.Since(began).Seconds(), "s")
+	t.metric("seconds", time.Since(start).Seconds(), "s")
 	t.metric("cpu_per_row", perItem(s.cpu(), t.rows-seen.Processed), "us")
 	t.reportPeak("peak_memory", s.peak())
-	t.reportTraffic(between(before, after), t.rows-seen.Processed)
+	t.reportTraffic(trafficBetween(before, after), t.rows-seen.Processed)
 	return r, err
 }
 
-// until looks at a job until it is as wanted.
-func (s *service) until(ctx context.Context, id string, wanted func(jobRecord) bool) (seen jobRecord, err error) {
+// pollUntil looks at a job until it is as wanted.
+func (s *service) pollUntil(ctx context.Context, id string, condition func(jobRecord) bool) (seen jobRecord, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	err = s.follow(ctx, s.keys[0], id, lookEvery, func(j jobRecord) {
-		if seen = j; wanted(j) {
+	err = s.follow(ctx, s.keys[0], id, pollEvery, func(j jobRecord) {
+		if seen = j; condition(j) {
 			stop()
 		}
 	})
-	if wanted(seen) {
+	if condition(seen) {
 		err = nil
 	}
 	return seen, err
@@ -99,7 +99,7 @@ func (s *service) until(ctx context.Context, id string, wanted func(jobRecord) b
 
 // awaitRecipients waits until receivers were asked for more recipients than n.
 func (in *internet) awaitRecipients(ctx context.Context, n int64) error {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
 		rep, err := in.report(ctx)

@@ -8,28 +8,28 @@ import (
 	"probity/bench/sim"
 )
 
-// run is what one list took, from its first byte in to the last byte of its result.
-type run struct {
-	result  string // path
-	rows    int    // of growth only
-	elapsed time.Duration
-	cpu     time.Duration // of what is measured
-	simCPU  time.Duration // of the pretend internet
-	peak    int64
-	samples []Sample
-	pulse   Series // how the work went on
-	traffic traffic
+// runStats is what one list took, from its first byte in to the last byte of its result.
+type runStats struct {
+	result     string // path
+	rows       int    // of growth only
+	elapsed    time.Duration
+	cpu        time.Duration // of what is measured
+	simCPU     time.Duration // of the simulated internet
+	peak       int64
+	samples    []Sample
+	throughput Series // how the work went on
+	traffic    traffic
 
 	// Of jobs only.
-	stages []Stage
-	times  map[string]time.Duration // how long the job was seen in each state
-	bytes  int64                    // of the result, compressed
+	stages     []Stage
+	stateTimes map[string]time.Duration // how long the job was seen in each state
+	bytes      int64                    // of the result, compressed
 }
 
-// doer does a list. The name is for what it leaves in the trial's folder.
-type doer func(ctx context.Context, in *internet, name, list string) (run, error)
+// listRunner does a list. The name is for what it leaves in the trial's folder.
+type listRunner func(ctx context.Context, in *internet, name, list string) (runStats, error)
 
-// withInternet gives do a pretend internet.
+// withInternet gives do a simulated internet.
 func (t *Trial) withInternet(ctx context.Context, speedup float64, do func(*internet) error) (err error) {
 	in, err := t.startInternet(ctx, speedup)
 	if err != nil {
@@ -39,24 +39,24 @@ func (t *Trial) withInternet(ctx context.Context, speedup float64, do func(*inte
 	return do(in)
 }
 
-// growth is two runs of one kind, of a tenth of the rows and of all of them, and the floor of the longer.
+// growth is two runs of one kind, of a tenth of the rows and of all of them, and the baseline of the longer.
 type growth struct {
 	list, sample string
-	few          int
-	small, large run
-	floor        floorCount
+	sampleRows   int
+	small, large runStats
+	baseline     clientCount
 }
 
-// grow measures the bare client, a tenth of the rows, and all of them, against one pretend internet.
-func (t *Trial) grow(ctx context.Context, in *internet, do doer) (g growth, err error) {
+// measureGrowth measures the bare client, a tenth of the rows, and all of them, against one simulated internet.
+func (t *Trial) measureGrowth(ctx context.Context, in *internet, do listRunner) (g growth, err error) {
 	if g.list, err = t.writeList("list.csv", in.world, t.rows); err != nil {
 		return g, err
 	}
-	if g.floor, err = t.measureFloor(ctx, in, g.list, nil); err != nil {
+	if g.baseline, err = t.measureBaseline(ctx, in, g.list, nil); err != nil {
 		return g, err
 	}
-	g.few = max(1, t.rows/10)
-	if g.sample, err = t.writeList("sample.csv", in.world, g.few); err != nil {
+	g.sampleRows = max(1, t.rows/10)
+	if g.sample, err = t.writeList("sample.csv", in.world, g.sampleRows); err != nil {
 		return g, err
 	}
 	if g.small, err = do(ctx, in, "small", g.sample); err != nil {
@@ -66,8 +66,8 @@ func (t *Trial) grow(ctx context.Context, in *internet, do doer) (g growth, err 
 	return g, err
 }
 
-// reportRun notes a run next to its floor.
-func (t *Trial) reportRun(r run, rows int, floor floorCount) {
+// reportRun notes a run next to its baseline.
+func (t *Trial) reportRun(r runStats, rows int, baseline clientCount) {
 	t.metric("rows", float64(rows), "")
 	t.metric("seconds", r.elapsed.Seconds(), "s")
 	t.metric("rows_per_second", ratio(float64(rows), r.elapsed.Seconds()), "rows/s")
@@ -75,10 +75,10 @@ func (t *Trial) reportRun(r run, rows int, floor floorCount) {
 	t.metric("internet_cpu_per_row", perItem(r.simCPU, rows), "us")
 	t.reportPeak("peak_memory", r.peak)
 	t.reportTraffic(r.traffic, rows)
-	t.metric("ratio_to_floor", ratio(t.Metrics["rows_per_second"].Value, floor.rate()), "ratio")
-	t.metric("cpu_ratio_to_floor", ratio(t.Metrics["cpu_per_row"].Value, perItem(floor.CPU, floor.Recipients)), "ratio")
-	t.Plots.Throughput = append(t.Plots.Throughput, r.pulse)
-	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "bare client, all recipients", Parts: []Part{{"floor", floor.CPU}}})
+	t.metric("ratio_to_floor", ratio(t.Metrics["rows_per_second"].Value, baseline.rate()), "ratio")
+	t.metric("cpu_ratio_to_floor", ratio(t.Metrics["cpu_per_row"].Value, perItem(baseline.CPU, baseline.Recipients)), "ratio")
+	t.Plots.Throughput = append(t.Plots.Throughput, r.throughput)
+	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "bare client, all recipients", Parts: []Part{{"floor", baseline.CPU}}})
 	if r.stages != nil {
 		t.Plots.Stages = append(t.Plots.Stages, r.stages...)
 		return
@@ -103,39 +103,39 @@ func (t *Trial) reportTraffic(seen traffic, rows int) {
 // From how many rows on growth is held against its bars: shorter runs wait for the slowest host longer than they work, and
 // memory is only flat once every buffer is full, which takes half a million rows of the shorter run.
 const (
-	growsFrom = 500_000
-	flatFrom  = 500_000 // of the shorter run
+	growthMinRows = 500_000
+	memoryMinRows = 500_000 // of the shorter run
 )
 
 // reportGrowth holds the longer run against the shorter: memory must not grow with the rows, and speed must not fall.
 func (t *Trial) reportGrowth(g growth) {
-	few, many := float64(g.few), float64(t.rows)
-	t.metric("sample_rows", few, "")
-	t.metric("sample_rows_per_second", ratio(few, g.small.elapsed.Seconds()), "rows/s")
+	sampleRows, allRows := float64(g.sampleRows), float64(t.rows)
+	t.metric("sample_rows", sampleRows, "")
+	t.metric("sample_rows_per_second", ratio(sampleRows, g.small.elapsed.Seconds()), "rows/s")
 	t.reportPeak("sample_peak_memory", g.small.peak)
-	t.metric("speed_growth", ratio(many/g.large.elapsed.Seconds(), few/g.small.elapsed.Seconds()), "ratio")
+	t.metric("speed_growth", ratio(allRows/g.large.elapsed.Seconds(), sampleRows/g.small.elapsed.Seconds()), "ratio")
 	if g.small.peak > 0 {
 		t.metric("memory_growth", ratio(float64(g.large.peak), float64(g.small.peak)), "ratio")
 	}
 	t.Plots.Memory = append(t.Plots.Memory, memorySeries("all rows", g.large.samples), memorySeries("a tenth of them", g.small.samples))
-	if t.rows < growsFrom {
-		t.remark("growth is not held against its bars below %s rows", number(growsFrom))
+	if t.rows < growthMinRows {
+		t.remark("growth is not held against its bars below %s rows", formatNumber(growthMinRows))
 		return
 	}
 	t.atLeast("speed_growth", 0.9)
-	if g.few < flatFrom {
-		t.remark("memory is not held against that of a tenth of the rows below %s rows", number(10*flatFrom))
+	if g.sampleRows < memoryMinRows {
+		t.remark("memory is not held against that of a tenth of the rows below %s rows", formatNumber(10*memoryMinRows))
 		return
 	}
 	t.atMost("memory_growth", 1.15)
 }
 
 // scoreRun holds a run's result against the truth of its list.
-func (t *Trial) scoreRun(w *sim.World, list string, r run) error {
+func (t *Trial) scoreRun(w *sim.World, list string, r runStats) error {
 	scores, err := t.score(w, list, r.result)
 	if err != nil {
 		return err
 	}
-	t.judge(scores)
+	t.reportScores(scores)
 	return nil
 }

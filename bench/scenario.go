@@ -15,18 +15,18 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Options are what the command line says.
 type Options struct {
-	Binary  string        // our own executable
-	Dir     string        // where files of a run go; below it each scenario has its own folder, removed at its end
-	Rows    int           // 0: each scenario's own
-	Nodes   int           // probers of the cluster scenario; 0 is defaultNodes
-	Latency string        // none, realistic, or how long a mail host of the pretend internet takes over each batch of replies
-	Seed    uint64        // which internet, which list
-	Timeout time.Duration // of one scenario; 0 is none
-	Load    time.Duration // of each load of the single scenario; 0 is defaultLoad
-	Dial    Dial          // how floors connect
-	Talk    Talk          // how our own conversation is held, without what stands around it; nil leaves it out
-	Resolve Resolve       // how our own resolver asks, likewise
-	Log     io.Writer
+	Binary       string        // our own executable
+	Dir          string        // where files of a run go; below it each scenario has its own folder, removed at its end
+	Rows         int           // 0: each scenario's own
+	Nodes        int           // probers of the cluster scenario; 0 is defaultNodes
+	Latency      string        // none, realistic, or how long a mail host of the simulated internet takes over each batch of replies
+	Seed         uint64        // which internet, which list
+	Timeout      time.Duration // of one scenario; 0 is none
+	Load         time.Duration // of each load of the single scenario; 0 is defaultLoadTime
+	Dial         Dial          // how baselines connect
+	Conversation Conversation  // how our own conversation is held, without what stands around it; nil leaves it out
+	Resolve      Resolve       // how our own resolver asks, likewise
+	Log          io.Writer
 }
 
 // Scenario is one thing worth measuring.
@@ -43,7 +43,7 @@ type Trial struct {
 	Options
 	*Report
 	rows  int
-	homes int // domains that the pretend internet has in addition to the usual ones, each with host names of its own
+	homes int // domains that the simulated internet has in addition to the usual ones, each with host names of its own
 }
 
 // errUnknownScenario means that no scenario has that name.
@@ -63,19 +63,19 @@ func Select(names []string) ([]Scenario, error) {
 	if len(names) == 0 {
 		return all, nil
 	}
-	var chosen []Scenario
+	var selected []Scenario
 	for _, name := range names {
 		found := false
 		for _, s := range all {
 			if s.Name == name {
-				chosen, found = append(chosen, s), true
+				selected, found = append(selected, s), true
 			}
 		}
 		if !found {
 			return nil, fmt.Errorf("%q: %w", name, errUnknownScenario)
 		}
 	}
-	return chosen, nil
+	return selected, nil
 }
 
 // Run runs one scenario. The report is never nil; its Error says what kept the scenario from its end.
@@ -89,9 +89,9 @@ func Run(ctx context.Context, s Scenario, o Options) *Report {
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("it took longer than %s", o.Timeout))
 		defer cancel()
 	}
-	before := effortSoFar()
+	before := readCPUUsage()
 	err := t.run(ctx, s)
-	t.reportOthers(before, effortSoFar())
+	t.reportOthers(before, readCPUUsage())
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
@@ -112,8 +112,8 @@ func (t *Trial) run(ctx context.Context, s Scenario) (err error) {
 	return s.Run(ctx, t)
 }
 
-// say tells a person who waits what is going on.
-func (t *Trial) say(format string, args ...any) {
+// logProgress tells a person who waits what is going on.
+func (t *Trial) logProgress(format string, args ...any) {
 	if t.Log != nil {
 		fmt.Fprintf(t.Log, t.Scenario+": "+format+"\n", args...)
 	}

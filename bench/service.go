@@ -15,10 +15,10 @@ import (
 // service is a running serve process with a store of its own, and keys to it.
 type service struct {
 	*process
-	line  []string // that started it
-	base  string   // URL of the public listener
-	admin string   // where the admin listener is
-	keys  []string // of as many accounts: limits hold by account
+	commandLine []string // that started it
+	baseURL     string   // URL of the public listener
+	admin       string   // where the admin listener is
+	keys        []string // of as many accounts: limits hold by account
 }
 
 // serviceConfig is what a scenario wants of the service.
@@ -29,8 +29,8 @@ type serviceConfig struct {
 	test     bool // test keys, which probe nothing
 }
 
-// errNoService means that this build lacks a command that the scenario drives.
-var errNoService = errors.New("this build of probity has no such command; build one that has serve, user and key")
+// errNoCommand means that this build lacks a command that the scenario drives.
+var errNoCommand = errors.New("this build of probity has no such command; build one that has serve, user and key")
 
 // withService gives do a service that has done nothing before, without limits.
 func (t *Trial) withService(ctx context.Context, in *internet, c serviceConfig, do func(*service) error) (err error) {
@@ -68,14 +68,14 @@ func (t *Trial) startServer(ctx context.Context, c serviceConfig, line []string)
 	if s.admin, err = freePort(); err != nil {
 		return nil, err
 	}
-	s.base = "http://" + public
-	s.line = append(line, "--data", data, "--listen", public, "--admin-listen", s.admin)
+	s.baseURL = "http://" + public
+	s.commandLine = append(line, "--data", data, "--listen", public, "--admin-listen", s.admin)
 	return s, t.start(ctx, s)
 }
 
 // start starts the process of a service, for the first time or after its end, and waits until it is ready.
 func (t *Trial) start(ctx context.Context, s *service) (err error) {
-	if s.process, err = startProcess(ctx, command{name: s.line[0], binary: t.Binary, args: s.line}); err != nil {
+	if s.process, err = startProcess(ctx, command{name: s.commandLine[0], binary: t.Binary, args: s.commandLine}); err != nil {
 		return err
 	}
 	if err := s.awaitReady(ctx); err != nil {
@@ -86,14 +86,14 @@ func (t *Trial) start(ctx context.Context, s *service) (err error) {
 
 // The limits and credits of an account of a bench: the highest that the API takes, and enough for any list.
 const (
-	highestLimit   = "1000000"
-	plentyOfCredit = "100000000"
+	accountLimit   = "1000000"
+	accountCredits = "100000000"
 )
 
 // makeAccount adds a user to the store at rest and returns a key of it.
 func (t *Trial) makeAccount(ctx context.Context, data, email string, test bool) (key string, err error) {
-	if _, err := t.output(ctx, "user", "add", email, "--role", "customer", "--credits", plentyOfCredit,
-		"--limit", "single="+highestLimit+"/min", "--limit", "bulk="+highestLimit+"/hour", "--data", data); err != nil {
+	if _, err := t.output(ctx, "user", "add", email, "--role", "customer", "--credits", accountCredits,
+		"--limit", "single="+accountLimit+"/min", "--limit", "bulk="+accountLimit+"/hour", "--data", data); err != nil {
 		return "", err
 	}
 	args := []string{"key", "create", "--user", email, "--name", "bench", "--data", data}
@@ -108,17 +108,17 @@ const usageExit = 2
 
 // output runs a short command and returns what it prints.
 func (t *Trial) output(ctx context.Context, args ...string) (string, error) {
-	var out, words bytes.Buffer
+	var out, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, t.Binary, args...)
-	cmd.Stdout, cmd.Stderr = &out, &words
-	cmd.Env = plainEnvironment(cmd.Environ())
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	cmd.Env = cleanEnvironment(cmd.Environ())
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == usageExit {
-		return "", fmt.Errorf("%s: %w (%s)", strings.Join(args[:2], " "), errNoService, firstLine(words.String()))
+		return "", fmt.Errorf("%s: %w (%s)", strings.Join(args[:2], " "), errNoCommand, firstLine(stderr.String()))
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w: %s", strings.Join(args[:2], " "), err, firstLine(words.String()))
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(args[:2], " "), err, firstLine(stderr.String()))
 	}
 	return strings.TrimSpace(out.String()), nil
 }
@@ -130,7 +130,7 @@ func firstLine(s string) string {
 
 // awaitReady asks until the service says that it is ready, ends, or takes too long.
 func (s *service) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("serve: %w", errNotReady))
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("serve: %w", errNotReady))
 	defer cancel()
 	for tick := time.NewTicker(20 * time.Millisecond); ; {
 		if s.isReady(ctx) {
@@ -140,7 +140,7 @@ func (s *service) awaitReady(ctx context.Context) error {
 		select {
 		case <-s.done:
 			tick.Stop()
-			return s.whyEnded()
+			return s.exitError()
 		case <-ctx.Done():
 			tick.Stop()
 			return context.Cause(ctx)
@@ -150,7 +150,7 @@ func (s *service) awaitReady(ctx context.Context) error {
 }
 
 func (s *service) isReady(ctx context.Context) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.baseURL+"/readyz", nil)
 	if err != nil {
 		return false
 	}
@@ -161,12 +161,12 @@ func (s *service) isReady(ctx context.Context) bool {
 	return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
 }
 
-// whyEnded tells a missing command from a service that failed.
-func (s *service) whyEnded() error {
+// exitError tells a missing command from a service that failed.
+func (s *service) exitError() error {
 	err := s.wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == usageExit {
-		return fmt.Errorf("serve: %w (%s)", errNoService, s.words.last())
+		return fmt.Errorf("serve: %w (%s)", errNoCommand, s.output.lastLine())
 	}
-	return errors.Join(err, errors.New("serve ended before it was ready: "+s.words.last()))
+	return errors.Join(err, errors.New("serve ended before it was ready: "+s.output.lastLine()))
 }

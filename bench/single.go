@@ -18,13 +18,13 @@ func singleScenario() Scenario {
 
 // The loads of the single scenario.
 const (
-	cachedAddresses = 2000
-	freshAddresses  = 2000
-	freshAtOnce     = 32
-	cachedAtOnce    = 64
-	defaultLoad     = 5 * time.Second
-	besideAtOnce    = 256
-	accountsAtOnce  = 8 // each may ask 1,000,000 times a minute
+	cachedAddresses    = 2000
+	freshAddresses     = 2000
+	freshConnections   = 32
+	cachedConnections  = 64
+	defaultLoadTime    = 5 * time.Second
+	withJobConnections = 256
+	loadAccounts       = 8 // each may ask 1,000,000 times a minute
 )
 
 // runSingle measures the service and a bare handler with the same client.
@@ -38,15 +38,15 @@ func runSingle(ctx context.Context, t *Trial) error {
 		if err != nil {
 			return err
 		}
-		return t.withService(ctx, in, serviceConfig{name: "data", accounts: accountsAtOnce}, func(s *service) error {
+		return t.withService(ctx, in, serviceConfig{name: "data", accounts: loadAccounts}, func(s *service) error {
 			return t.measureLoads(ctx, s, bodies, list)
 		})
 	})
 }
 
-// measureLoads sends every load, the floor's among them.
+// measureLoads sends every load, the baseline's among them.
 func (t *Trial) measureLoads(ctx context.Context, s *service, bodies [][]byte, list string) error {
-	single := load{url: s.base + "/v1/verify/single", keys: s.keys}
+	single := load{url: s.baseURL + "/v1/verify/single", keys: s.keys}
 	if err := t.measureFresh(ctx, single, bodies); err != nil {
 		return err
 	}
@@ -58,14 +58,14 @@ func (t *Trial) measureLoads(ctx context.Context, s *service, bodies [][]byte, l
 
 // singleBodies are the request bodies for distinct addresses of the list: first those that will be cached.
 func (t *Trial) singleBodies(ctx context.Context, in *internet, list string) (bodies [][]byte, err error) {
-	book := hostBook{dial: t.Dial, server: in.dns}
-	p := planner{world: in.world, ask: book.find}
-	errands, err := p.plan(ctx, list)
+	resolver := hostResolver{dial: t.Dial, server: in.dns}
+	p := planner{world: in.world, lookup: resolver.lookup}
+	tasks, err := p.plan(ctx, list)
 	if err != nil {
 		return nil, err
 	}
 	seen := map[string]bool{}
-	for _, e := range errands {
+	for _, e := range tasks {
 		for _, transaction := range e.transactions {
 			for _, address := range transaction[:min(len(transaction), 5)] { // a few of each domain
 				if seen[address] {
@@ -87,8 +87,8 @@ func (t *Trial) singleBodies(ctx context.Context, in *internet, list string) (bo
 
 // measureFresh asks for addresses that were not asked for before.
 func (t *Trial) measureFresh(ctx context.Context, l load, bodies [][]byte) error {
-	t.say("fresh addresses")
-	l.name, l.connections, l.bodies, l.requests = "fresh", freshAtOnce, bodies, len(bodies)
+	t.logProgress("fresh addresses")
+	l.name, l.connections, l.bodies, l.requests = "fresh", freshConnections, bodies, len(bodies)
 	fresh, err := l.run(ctx)
 	if err != nil {
 		return err
@@ -101,49 +101,49 @@ func (t *Trial) measureFresh(ctx context.Context, l load, bodies [][]byte) error
 // cachedRounds is how often the service and the bare handler take turns, so that both see the same machine.
 const cachedRounds = 5
 
-// measureCached asks the service for some addresses again and again, and sends the same requests to the floor, in turns.
+// measureCached asks the service for some addresses again and again, and sends the same requests to the baseline, in turns.
 func (t *Trial) measureCached(ctx context.Context, s *service, l load, bodies [][]byte) (err error) {
-	p, at, err := t.startFloorServer(ctx)
+	p, at, err := t.startBaselineServer(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.end()) }()
-	t.say("cached addresses, and a bare handler in turns")
-	l.name, l.connections, l.bodies, l.duration = "cached", cachedAtOnce, bodies, t.loadTime()/cachedRounds
+	t.logProgress("cached addresses, and a bare handler in turns")
+	l.name, l.connections, l.bodies, l.duration = "cached", cachedConnections, bodies, t.loadTime()/cachedRounds
 	bare := l
 	bare.name, bare.url, bare.keys = "bare handler", at+"/v1/verify/single", []string{"none"}
-	cached, floor := turn{load: l, at: s.process}, turn{load: bare, at: p}
+	cached, baseline := loadSide{load: l, server: s.process}, loadSide{load: bare, server: p}
 	for range cachedRounds {
-		if err := errors.Join(cached.run(ctx), floor.run(ctx)); err != nil {
+		if err := errors.Join(cached.run(ctx), baseline.run(ctx)); err != nil {
 			return err
 		}
 	}
-	t.reportTurns("cached", &cached)
-	t.reportTurns("floor", &floor)
-	t.metric("ratio_to_floor", ratio(cached.count.perSecond(), floor.count.perSecond()), "ratio")
+	t.reportSide("cached", &cached)
+	t.reportSide("floor", &baseline)
+	t.metric("ratio_to_floor", ratio(cached.count.perSecond(), baseline.count.perSecond()), "ratio")
 	t.atMost("cached_errors", 0)
 	t.atLeast("ratio_to_floor", 0.6)
 	return nil
 }
 
-// turn is one side of a comparison in turns: a load, the process that answers it, and what came of it so far.
-type turn struct {
-	load  load
-	at    *process
-	count loadCount
-	cpu   time.Duration // of the process
+// loadSide is one side of a comparison in turns: a load, the process that answers it, and what came of it so far.
+type loadSide struct {
+	load   load
+	server *process
+	count  loadCount
+	cpu    time.Duration // of the process
 }
 
-func (s *turn) run(ctx context.Context) error {
-	before := s.at.cpu()
+func (s *loadSide) run(ctx context.Context) error {
+	before := s.server.cpu()
 	count, err := s.load.run(ctx)
-	s.cpu += s.at.cpu() - before
+	s.cpu += s.server.cpu() - before
 	s.count.sum(count)
 	return err
 }
 
-// reportTurns notes one side, and what a request costs: the process that answers, and the client.
-func (t *Trial) reportTurns(name string, s *turn) {
+// reportSide notes one side, and what a request costs: the process that answers, and the client.
+func (t *Trial) reportSide(name string, s *loadSide) {
 	t.reportLoad(name, s.count)
 	t.metric(name+"_cpu", perItem(s.cpu, int(s.count.Total)), "us")
 	t.metric(name+"_client_cpu", perItem(s.count.CPU, int(s.count.Total)), "us")
@@ -163,19 +163,19 @@ func (t *Trial) measureWithJob(ctx context.Context, s *service, l load, bodies [
 	}
 	done := 0
 	for _, rate := range withJobRates {
-		t.say(fmt.Sprintf("cached addresses at %d requests/s while a job runs", rate.perSecond))
-		l.name, l.connections, l.bodies, l.rate, l.duration = rate.name, besideAtOnce, bodies, rate.perSecond, t.loadTime()
-		before := effortSoFar()
+		t.logProgress(fmt.Sprintf("cached addresses at %d requests/s while a job runs", rate.perSecond))
+		l.name, l.connections, l.bodies, l.rate, l.duration = rate.name, withJobConnections, bodies, rate.perSecond, t.loadTime()
+		before := readCPUUsage()
 		count, err := l.run(ctx)
 		if err != nil {
 			return err
 		}
-		t.reportStolen(rate.name+"_stolen", before, effortSoFar())
+		t.reportStolen(rate.name+"_stolen", before, readCPUUsage())
 		now, err := s.job(ctx, s.keys[0], job.ID)
 		if err != nil {
 			return err
 		}
-		if now.over() {
+		if now.finished() {
 			t.remark("the job was finished before the load of %d requests/s was: give more --rows", rate.perSecond)
 		}
 		t.reportLoad(rate.name, count)
@@ -191,7 +191,7 @@ func (t *Trial) measureWithJob(ctx context.Context, s *service, l load, bodies [
 	if err := s.cancel(ctx, s.keys[0], job.ID); err != nil {
 		return err
 	}
-	return s.follow(ctx, s.keys[0], job.ID, lookEvery, func(jobRecord) {})
+	return s.follow(ctx, s.keys[0], job.ID, pollEvery, func(jobRecord) {})
 }
 
 // reportLoad notes one load under a name.
@@ -210,5 +210,5 @@ func (t *Trial) loadTime() time.Duration {
 	if t.Load > 0 {
 		return t.Load
 	}
-	return defaultLoad
+	return defaultLoadTime
 }

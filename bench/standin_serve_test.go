@@ -29,14 +29,14 @@ type standInServe struct {
 	nodes http.HandlerFunc `kong:"-"` // of the admin listener
 
 	mu    sync.Mutex // guards looks
-	looks map[string]int
+	polls map[string]int
 }
 
 func (s *standInServe) run(ctx context.Context) error {
 	if err := os.MkdirAll(s.Data, 0o755); err != nil {
 		return err
 	}
-	s.looks = map[string]int{}
+	s.polls = map[string]int{}
 	mux := http.NewServeMux()
 	if s.nodes != nil {
 		admin := &http.Server{Addr: s.Admin, Handler: s.nodes}
@@ -44,10 +44,10 @@ func (s *standInServe) run(ctx context.Context) error {
 		go func() { _ = admin.ListenAndServe() }()
 	}
 	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("POST /v1/verify/single", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, floorAnswer) })
+	mux.HandleFunc("POST /v1/verify/single", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, baselineAnswer) })
 	mux.HandleFunc("POST /v1/verify/bulk", s.upload)
-	mux.HandleFunc("GET /v1/verify/bulk/{id}", s.look)
-	mux.HandleFunc("POST /v1/verify/bulk/{id}/cancel", s.look)
+	mux.HandleFunc("GET /v1/verify/bulk/{id}", s.pollJob)
+	mux.HandleFunc("POST /v1/verify/bulk/{id}/cancel", s.pollJob)
 	mux.HandleFunc("GET /v1/verify/bulk/{id}/results", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeFile(w, r, s.path(r.PathValue("id"))+".zst")
 	})
@@ -67,10 +67,10 @@ func (s *standInServe) upload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
-	id := strconv.Itoa(len(s.looks))
-	s.looks[id] = 0
+	id := strconv.Itoa(len(s.polls))
+	s.polls[id] = 0
 	s.mu.Unlock()
-	rows, err := s.receive(r, id)
+	rows, err := s.storeList(r, id)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 		return
@@ -79,8 +79,8 @@ func (s *standInServe) upload(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(jobRecord{ID: id, Status: "queued", Rows: rows})
 }
 
-// receive keeps the list and its result, and counts line feeds outside of quotes.
-func (s *standInServe) receive(r *http.Request, id string) (rows int, err error) {
+// storeList keeps the list and its result, and counts line feeds outside of quotes.
+func (s *standInServe) storeList(r *http.Request, id string) (rows int, err error) {
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return 0, err
@@ -108,12 +108,12 @@ func (s *standInServe) receive(r *http.Request, id string) (rows int, err error)
 	return rows - 1, copyTruth(s.path(id), s.path(id)+".zst")
 }
 
-func (s *standInServe) look(w http.ResponseWriter, r *http.Request) {
+func (s *standInServe) pollJob(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	s.mu.Lock()
 	states := []string{"queued", "running", "running", "finalizing", "finalizing", "completed"}
-	state := states[min(s.looks[id], len(states)-1)]
-	s.looks[id]++
+	state := states[min(s.polls[id], len(states)-1)]
+	s.polls[id]++
 	s.mu.Unlock()
 	_ = json.NewEncoder(w).Encode(jobRecord{ID: id, Status: state, Processed: 100})
 }

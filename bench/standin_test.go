@@ -23,21 +23,21 @@ import (
 )
 
 // standIn makes this test binary speak the part of the command line that scenarios use, so that they can be tested
-// without the rooms behind it: the pretend internet is the real one, verify copies the truth.
+// without the packages behind it: the simulated internet is the real one, verify copies the truth.
 const standIn = "BENCH_STAND_IN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(standIn) == "" {
 		os.Exit(m.Run())
 	}
-	if err := actAsProbity(os.Args[1:]); err != nil {
+	if err := runStandIn(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "probity:", err)
-		os.Exit(exitOf(err))
+		os.Exit(exitStatus(err))
 	}
 }
 
-// exitOf is the exit status for an error, as our binary has it.
-func exitOf(err error) int {
+// exitStatus is the exit status for an error, as our binary has it.
+func exitStatus(err error) int {
 	var usage *kong.ParseError
 	if errors.As(err, &usage) {
 		return usageExit
@@ -87,11 +87,11 @@ type standInCLI struct {
 		} `cmd:""`
 	} `cmd:""`
 	Bench struct {
-		FloorHTTP bool `name:"floor-http"`
+		BaselineHTTP bool `name:"floor-http"`
 	} `cmd:""`
 }
 
-func actAsProbity(args []string) error {
+func runStandIn(args []string) error {
 	var c standInCLI
 	parser, err := kong.New(&c)
 	if err != nil {
@@ -120,7 +120,7 @@ func actAsProbity(args []string) error {
 	case "prober":
 		return c.Prober.run(ctx)
 	case "bench":
-		return ServeFloor(ctx, os.Stderr)
+		return ServeBaseline(ctx, os.Stderr)
 	}
 	s := c.Sim.Serve
 	server, err := sim.Start(ctx, sim.Config{Seed: s.Seed, Homes: s.Homes, DNS: s.DNS, SMTPPort: s.Port, HTTP: s.HTTP, Latency: s.Latency, Speedup: s.Speedup}, sim.Loopback{})
@@ -191,7 +191,7 @@ func verdictOf(w *sim.World, row []string) []string {
 // standInOptions are those of a run against the stand-in.
 func standInOptions(t *testing.T, rows int) Options {
 	t.Setenv(standIn, "1")
-	return Options{Binary: os.Args[0], Dir: t.TempDir(), Rows: rows, Latency: "none", Seed: 7, Dial: FloorDial, Log: testLog{t}}
+	return Options{Binary: os.Args[0], Dir: t.TempDir(), Rows: rows, Latency: "none", Seed: 7, Dial: BaselineDial, Log: testLog{t}}
 }
 
 type testLog struct{ t *testing.T }
@@ -204,18 +204,18 @@ func (l testLog) Write(b []byte) (int, error) {
 func TestScenariosRunAgainstTheStandIn(t *testing.T) {
 	for _, name := range []string{"verify", "probe", "politeness", "dns", "bulk", "cache", "ingest", "assemble", "cluster"} {
 		t.Run(name, func(t *testing.T) {
-			chosen, err := Select([]string{name})
+			selected, err := Select([]string{name})
 			require.NoError(t, err)
 			o := standInOptions(t, 2000)
 			o.Resolve = plainResolver
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			rep := Run(ctx, chosen[0], o)
+			rep := Run(ctx, selected[0], o)
 			require.Empty(t, rep.Error)
 			for _, m := range []string{"rows", "seconds", "rows_per_second", "ratio_to_floor"} {
 				require.Contains(t, rep.Metrics, m)
 				if name == "dns" && m == "ratio_to_floor" {
-					continue // the stand-in asks nobody
+					continue // the stand-in asks no server
 				}
 				require.Positive(t, rep.Metrics[m].Value, m)
 			}
@@ -238,9 +238,9 @@ func TestScenariosRunAgainstTheStandIn(t *testing.T) {
 
 // TestGrowthRunsAgainstTheStandIn: every size of every axis is measured, and each but the first of an axis is held against the one before.
 func TestGrowthRunsAgainstTheStandIn(t *testing.T) {
-	chosen, err := Select([]string{"growth"})
+	selected, err := Select([]string{"growth"})
 	require.NoError(t, err)
-	rep := Run(t.Context(), chosen[0], standInOptions(t, 50))
+	rep := Run(t.Context(), selected[0], standInOptions(t, 50))
 	require.Empty(t, rep.Error)
 	for _, a := range growthAxes(50) {
 		for i, s := range a.sizes {
@@ -257,11 +257,11 @@ func TestGrowthRunsAgainstTheStandIn(t *testing.T) {
 }
 
 func TestSingleRunsAgainstTheStandIn(t *testing.T) {
-	chosen, err := Select([]string{"single"})
+	selected, err := Select([]string{"single"})
 	require.NoError(t, err)
 	o := standInOptions(t, 20_000)
 	o.Load = 300 * time.Millisecond
-	rep := Run(t.Context(), chosen[0], o)
+	rep := Run(t.Context(), selected[0], o)
 	require.Empty(t, rep.Error)
 	for _, name := range []string{"fresh", "cached", "floor", "with_job_50", "with_job_500", "beside"} {
 		require.Positive(t, rep.Metrics[name+"_per_second"].Value, name)
@@ -270,9 +270,9 @@ func TestSingleRunsAgainstTheStandIn(t *testing.T) {
 	require.Len(t, rep.Plots.Latency, 6)
 }
 
-func TestABuildWithoutTheCommandSaysSo(t *testing.T) {
+func TestMissingCommandIsReported(t *testing.T) {
 	t.Setenv(standIn, "1")
 	tr := &Trial{Options: Options{Binary: os.Args[0]}, Report: newReport("x", "", 7, Machine{})}
 	_, err := tr.output(t.Context(), "coffee", "brew")
-	require.ErrorIs(t, err, errNoService)
+	require.ErrorIs(t, err, errNoCommand)
 }

@@ -49,13 +49,13 @@ type axes struct {
 }
 
 func (c *canvas) axes(maxX, maxY float64, unitX, unitY string) axes {
-	a := axes{canvas: c, maxX: nice(maxX), maxY: nice(maxY)}
+	a := axes{canvas: c, maxX: roundUp(maxX), maxY: roundUp(maxY)}
 	for i := range 5 {
 		share := float64(i) / 4
 		y := a.y(a.maxY * share)
 		c.add(`<line class="axis" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>`, padLeft, svgWidth-padRight, y, y)
-		c.text(padLeft-6, y+4, "end", short(a.maxY*share))
-		c.text(a.x(a.maxX*share), svgHeight-padBottom+15, "middle", short(a.maxX*share))
+		c.text(padLeft-6, y+4, "end", shortNumber(a.maxY*share))
+		c.text(a.x(a.maxX*share), svgHeight-padBottom+15, "middle", shortNumber(a.maxX*share))
 	}
 	c.text(padLeft-6, 12, "end", unitY)
 	c.text(svgWidth-padRight, svgHeight-4, "end", unitX)
@@ -65,8 +65,8 @@ func (c *canvas) axes(maxX, maxY float64, unitX, unitY string) axes {
 func (a axes) x(v float64) float64 { return padLeft + plotWidth*ratio(v, a.maxX) }
 func (a axes) y(v float64) float64 { return padTop + plotHeight*(1-ratio(v, a.maxY)) }
 
-// nice is the next value that divides well by four.
-func nice(v float64) float64 {
+// roundUp is the next value that divides well by four.
+func roundUp(v float64) float64 {
 	if v <= 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return 1
 	}
@@ -79,8 +79,8 @@ func nice(v float64) float64 {
 	return 10 * unit
 }
 
-// short writes a value for an axis.
-func short(v float64) string {
+// shortNumber writes a value for an axis.
+func shortNumber(v float64) string {
 	switch {
 	case v >= 1e6:
 		return trimZero(v/1e6) + "M"

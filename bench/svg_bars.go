@@ -12,7 +12,7 @@ import (
 
 // A step of the picture is several buckets wide: their exactness is for quantiles, and is too narrow for the eye.
 const (
-	bucketsPerStep = perDoubling / 4
+	bucketsPerStep = bucketsPerDoubling / 4
 	latencySteps   = latencyBuckets / bucketsPerStep
 )
 
@@ -27,18 +27,18 @@ func drawHistograms(all []Histogram) template.HTML {
 				low, high, most = min(low, i), max(high, i), max(most, share)
 			}
 		}
-		names = append(names, fmt.Sprintf("%s: %s calls, p50 %s, p99 %s", h.Name, grouped(strconv.Itoa(h.Total)), shortTime(h.quantile(0.5)), shortTime(h.quantile(0.99))))
+		names = append(names, fmt.Sprintf("%s: %s calls, p50 %s, p99 %s", h.Name, groupDigits(strconv.Itoa(h.Total)), shortTime(h.quantile(0.5)), shortTime(h.quantile(0.99))))
 	}
 	if high < 0 {
 		return ""
 	}
 	low, high = max(0, low-1), min(latencySteps-1, high+1)
 	c := newCanvas("Latency: "+strings.Join(names, "; "), svgHeight+14*len(all))
-	axes := stepAxes{low: low, high: high, top: nice(most)}
+	axes := stepAxes{low: low, high: high, top: roundUp(most)}
 	for i := range 5 {
 		y := padTop + plotHeight*(1-float64(i)/4)
 		c.add(`<line class="axis" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>`, padLeft, svgWidth-padRight, y, y)
-		c.text(padLeft-6, y+4, "end", short(axes.top*float64(i)/4)+" %")
+		c.text(padLeft-6, y+4, "end", shortNumber(axes.top*float64(i)/4)+" %")
 	}
 	c.text(padLeft-6, 12, "end", "of calls")
 	for s := low; s <= high; s++ {
@@ -95,12 +95,12 @@ func shortTime(d time.Duration) string {
 
 // The picture of horizontal bars: one a line.
 const (
-	barLeft   = 150
-	barRight  = 170
-	barHeight = 20
-	barWidth  = svgWidth - barLeft - barRight
-	mostBars  = 24
-	overFull  = 1.1 // how far a bar over its limit goes
+	barLeft        = 150
+	barRight       = 170
+	barHeight      = 20
+	barWidth       = svgWidth - barLeft - barRight
+	maxBars        = 24
+	overLimitWidth = 1.1 // how far a bar over its limit goes
 )
 
 // drawBudgets draws for each receiver how full its fullest limit became; nothing without limits.
@@ -121,7 +121,7 @@ func drawBudgets(all []Budget) template.HTML {
 	slices.SortFunc(bars, func(a, b Budget) int {
 		return cmp.Or(cmp.Compare(b.use(), a.use()), cmp.Compare(a.Persona, b.Persona))
 	})
-	bars = bars[:min(len(bars), mostBars)]
+	bars = bars[:min(len(bars), maxBars)]
 	c := newCanvas("Use of each receiver's fullest limit", barHeight*len(bars)+24)
 	for i, b := range bars {
 		y := float64(i * barHeight)
@@ -130,9 +130,9 @@ func drawBudgets(all []Budget) template.HTML {
 			fill = "var(--bad)"
 		}
 		c.text(barLeft-8, y+14, "end", b.Persona)
-		c.add(`<rect x="%d" y="%.1f" width="%.1f" height="12" rx="2" fill="%s"/>`, barLeft, y+4, barWidth*min(b.use(), overFull), fill)
+		c.add(`<rect x="%d" y="%.1f" width="%.1f" height="12" rx="2" fill="%s"/>`, barLeft, y+4, barWidth*min(b.use(), overLimitWidth), fill)
 		c.add(`<title>%s %s</title>`, escape(b.Persona), escape(b.Kind))
-		c.text(barLeft+barWidth*overFull+6, y+14, "start", fmt.Sprintf("%d of %d %s", b.Seen, b.Limit, kindShort(b.Kind)))
+		c.text(barLeft+barWidth*overLimitWidth+6, y+14, "start", fmt.Sprintf("%d of %d %s", b.Seen, b.Limit, shortKind(b.Kind)))
 	}
 	c.add(`<line x1="%d" x2="%d" y1="0" y2="%d" stroke="var(--bad)" stroke-dasharray="3 3"/>`, barLeft+barWidth, barLeft+barWidth, barHeight*len(bars))
 	c.text(barLeft+barWidth, float64(barHeight*len(bars)+14), "middle", "the limit")
@@ -141,8 +141,8 @@ func drawBudgets(all []Budget) template.HTML {
 
 func (b Budget) use() float64 { return ratio(float64(b.Seen), float64(b.Limit)) }
 
-// kindShort is the referee's word for a limit, cut to what fits next to a bar.
-func kindShort(kind string) string {
+// shortKind is the referee's word for a limit, cut to what fits next to a bar.
+func shortKind(kind string) string {
 	short := map[string]string{
 		"connections": "conn", "connections_per_minute": "conn/min", "rcpts_per_minute": "rcpt/min", "rcpts_per_transaction": "rcpt/trans",
 		"rcpts_per_connection": "rcpt/conn", "transactions_per_connection": "trans/conn", "refusals_per_connection": "ref/conn", "refusals_per_hour": "ref/h",

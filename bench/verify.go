@@ -23,13 +23,13 @@ func verifyScenario() Scenario {
 // runVerify measures the command on a tenth of the rows and on all of them.
 func runVerify(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
-		g, err := t.grow(ctx, in, func(ctx context.Context, in *internet, name, list string) (run, error) {
+		g, err := t.measureGrowth(ctx, in, func(ctx context.Context, in *internet, name, list string) (runStats, error) {
 			return t.verify(ctx, in, verifyJob{list: list, result: name + ".csv.zst"})
 		})
 		if err != nil {
 			return err
 		}
-		t.reportRun(g.large, t.rows, g.floor)
+		t.reportRun(g.large, t.rows, g.baseline)
 		if t.Latency == "none" {
 			t.atLeast("rows_per_second", 40_000)
 		}
@@ -43,11 +43,11 @@ func runVerify(ctx context.Context, t *Trial) error {
 type verifyJob struct {
 	list, result string // result: a file name in the trial's folder
 	speedup      float64
-	more         []string // further flags
+	flags        []string // further flags
 }
 
-// verify runs the command on a list, and watches it and the pretend internet.
-func (t *Trial) verify(ctx context.Context, in *internet, job verifyJob) (r run, err error) {
+// verify runs the command on a list, and watches it and the simulated internet.
+func (t *Trial) verify(ctx context.Context, in *internet, job verifyJob) (r runStats, err error) {
 	providers, err := t.writeProviders(job.speedup)
 	if err != nil {
 		return r, err
@@ -58,20 +58,20 @@ func (t *Trial) verify(ctx context.Context, in *internet, job verifyJob) (r run,
 	}
 	r.result = filepath.Join(t.Dir, job.result)
 	simBefore := in.cpu()
-	t.say("verify %s", filepath.Base(job.list))
+	t.logProgress("verify %s", filepath.Base(job.list))
 	args := append([]string{"verify", job.list, "-o", r.result}, probingFlags(in.dns, in.smtpPort, providers)...)
-	p, err := startProcess(ctx, command{name: "verify", binary: t.Binary, args: append(args, job.more...), stdout: io.Discard})
+	p, err := startProcess(ctx, command{name: "verify", binary: t.Binary, args: append(args, job.flags...), stdout: io.Discard})
 	if err != nil {
 		return r, err
 	}
-	r.pulse = in.pulse(ctx, p)
+	r.throughput = in.throughput(ctx, p)
 	if err := errors.Join(p.wait(), ctx.Err()); err != nil {
 		return r, err
 	}
 	r.simCPU = in.cpu() - simBefore
 	r.elapsed, r.cpu, r.peak, r.samples = p.elapsed(), p.cpu(), p.peak(), p.history()
 	after, err := in.report(ctx)
-	r.traffic = between(before, after)
+	r.traffic = trafficBetween(before, after)
 	return r, err
 }
 
@@ -94,13 +94,13 @@ func hasIPv6() bool {
 	return l.Close() == nil
 }
 
-// pulseEvery is how often the referee is asked while a process runs.
-const pulseEvery = 500 * time.Millisecond
+// throughputEvery is how often the referee is asked while a process runs.
+const throughputEvery = 500 * time.Millisecond
 
-// pulse counts recipients per second until p ends.
-func (in *internet) pulse(ctx context.Context, p *process) Series {
+// throughput counts recipients per second until p ends.
+func (in *internet) throughput(ctx context.Context, p *process) Series {
 	s := Series{Name: "recipients asked", Unit: "rcpt/s"}
-	tick := time.NewTicker(pulseEvery)
+	tick := time.NewTicker(throughputEvery)
 	defer tick.Stop()
 	seen, at := int64(-1), p.started
 	for {
@@ -120,37 +120,37 @@ func (in *internet) pulse(ctx context.Context, p *process) Series {
 	}
 }
 
-// measureFloor runs the bare SMTP client over the list's recipients and notes what it took.
-func (t *Trial) measureFloor(ctx context.Context, in *internet, list string, p *planner) (floorCount, error) {
-	errands, err := t.plan(ctx, in, list, p)
+// measureBaseline runs the bare SMTP client over the list's recipients and notes what it took.
+func (t *Trial) measureBaseline(ctx context.Context, in *internet, list string, p *planner) (clientCount, error) {
+	tasks, err := t.plan(ctx, in, list, p)
 	if err != nil {
-		return floorCount{}, err
+		return clientCount{}, err
 	}
-	return t.goBare(ctx, in, errands)
+	return t.runBareClient(ctx, in, tasks)
 }
 
-// plan cuts the list's recipients into errands.
-func (t *Trial) plan(ctx context.Context, in *internet, list string, p *planner) ([]errand, error) {
+// plan cuts the list's recipients into tasks.
+func (t *Trial) plan(ctx context.Context, in *internet, list string, p *planner) ([]task, error) {
 	if p == nil {
 		p = &planner{}
 	}
-	book := hostBook{dial: t.Dial, server: in.dns}
-	p.world, p.ask = in.world, book.find
+	resolver := hostResolver{dial: t.Dial, server: in.dns}
+	p.world, p.lookup = in.world, resolver.lookup
 	return p.plan(ctx, list)
 }
 
-// goBare has the bare SMTP client go on the errands and notes what it took.
-func (t *Trial) goBare(ctx context.Context, in *internet, errands []errand) (floorCount, error) {
-	t.say("floor: a bare pipelined SMTP client")
-	count, err := t.defaultFloor(in).hands(errands).repeat(ctx, len(errands))
+// runBareClient has the bare SMTP client run the tasks and notes what it took.
+func (t *Trial) runBareClient(ctx context.Context, in *internet, tasks []task) (clientCount, error) {
+	t.logProgress("floor: a bare pipelined SMTP client")
+	count, err := t.defaultBaseline(in).pool(tasks).repeat(ctx, len(tasks))
 	if err != nil {
 		return count, fmt.Errorf("floor: %w", err)
 	}
-	t.reportFloor(count)
+	t.reportBaseline(count)
 	return count, nil
 }
 
-func (t *Trial) reportFloor(count floorCount) {
+func (t *Trial) reportBaseline(count clientCount) {
 	t.metric("floor_recipients", float64(count.Recipients), "")
 	t.metric("floor_recipients_lost", float64(count.Lost), "")
 	t.metric("floor_connections", float64(count.Connections), "")

@@ -46,18 +46,18 @@ type Options struct {
 // *csvfile.Error. When it returns a job, the job survives a crash; when it returns an error, nothing is left, but for a
 // commit whose fate is unknown, which the next start settles.
 func (c *Coordinator) Accept(ctx context.Context, u Upload) (*store.Job, error) {
-	if err := acquire(ctx, c.uploads); err != nil {
+	if err := acquire(ctx, c.uploadSlots); err != nil {
 		return nil, err
 	}
-	defer func() { <-c.uploads }()
+	defer func() { <-c.uploadSlots }()
 	j := &store.Job{
 		ID: newID(), Account: u.Account, Key: u.Key, State: store.JobQueued, Name: u.Name, Filename: u.Filename, MaxAge: u.MaxAge, MaxHours: u.MaxHours,
 		NoSMTP: u.NoSMTP, Test: u.Test, CallbackURL: u.CallbackURL, CallbackContent: u.CallbackContent, CallbackInput: u.CallbackInput,
 	}
-	c.uploading(j.ID, true)
-	defer c.uploading(j.ID, false)
+	c.setUploading(j.ID, true)
+	defer c.setUploading(j.ID, false)
 	if err := c.receive(ctx, j, u); err != nil {
-		return nil, c.leaveNothing(j.ID, err)
+		return nil, c.removeUpload(j.ID, err)
 	}
 	j.CreatedAt = time.Now().UTC()
 	var parts []store.Part
@@ -67,14 +67,14 @@ func (c *Coordinator) Accept(ctx context.Context, u Upload) (*store.Job, error) 
 	if err := c.cfg.Store.AcceptJob(j, parts...); errors.Is(err, store.ErrBroken) {
 		return nil, err // whether the store has the job, the next start knows
 	} else if err != nil {
-		return nil, c.leaveNothing(j.ID, err)
+		return nil, c.removeUpload(j.ID, err)
 	}
-	c.began(j.ID)
+	c.startAccepted(j.ID)
 	return j, nil
 }
 
-// leaveNothing removes the folder of an upload that was refused, and gives the refusal.
-func (c *Coordinator) leaveNothing(id string, refusal error) error {
+// removeUpload removes the folder of an upload that was refused, and gives the refusal.
+func (c *Coordinator) removeUpload(id string, refusal error) error {
 	if err := c.cfg.FS.RemoveAll(c.dir(id)); err != nil {
 		return errors.Join(refusal, err)
 	}
@@ -94,7 +94,7 @@ func (c *Coordinator) receive(ctx context.Context, j *store.Job, u Upload) error
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	r, err := csvfile.NewReader(readerUntil{ctx, u.Body}, csvfile.Options{Column: u.Column, NoHeader: u.NoHeader, Limits: c.cfg.Limits})
+	r, err := csvfile.NewReader(contextReader{ctx, u.Body}, csvfile.Options{Column: u.Column, NoHeader: u.NoHeader, Limits: c.cfg.Limits})
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (c *Coordinator) receive(ctx context.Context, j *store.Job, u Upload) error
 	err = c.writeFrames(r, w, count)
 	d := r.Dialect()
 	if err == nil && d.Encoding == csvfile.Windows1252 {
-		count, err = c.recount(d, dir, count, w.Written(p, c.unpacker))
+		count, err = c.recount(d, dir, count, w.Written(p, c.decoder))
 	}
 	if err == nil {
 		err = c.setCounts(j, d, count, w)
@@ -130,38 +130,38 @@ func (c *Coordinator) receive(ctx context.Context, j *store.Job, u Upload) error
 	return err
 }
 
-// received is a block on its way into the upload.
-type received struct {
+// receivedBlock is a block on its way into the upload.
+type receivedBlock struct {
 	block          csvfile.Block
 	packed, hashes []byte
 	domains        []string // of its addresses
 }
 
-func (x *received) clean() bool {
+func (x *receivedBlock) clearForReuse() bool {
 	clear(x.domains[:cap(x.domains)]) // they are text of the list
-	return max(cap(x.block.Buf), cap(x.packed)) <= keptBytes
+	return max(cap(x.block.Buf), cap(x.packed)) <= maxPooledBytes
 }
 
 // writeFrames reads the file to its end; packing and hashing run side by side.
-func (c *Coordinator) writeFrames(r *csvfile.Reader, w *jobfiles.UploadWriter, count *counter) error {
-	fill := func(x *received) error { return r.Next(&x.block) }
-	work := func(x *received) error {
-		x.packed = c.packer.EncodeAll(x.block.Buf, x.packed[:0])
+func (c *Coordinator) writeFrames(r *csvfile.Reader, w *jobfiles.UploadWriter, count *duplicateCounter) error {
+	fill := func(x *receivedBlock) error { return r.Next(&x.block) }
+	work := func(x *receivedBlock) error {
+		x.packed = c.encoder.EncodeAll(x.block.Buf, x.packed[:0])
 		x.hashes, x.domains = count.appendHashes(x.hashes[:0], x.domains[:0], &x.block)
 		return nil
 	}
-	take := func(x *received) error {
+	take := func(x *receivedBlock) error {
 		if err := count.add(x.hashes, x.domains, len(x.block.Rows)); err != nil {
 			return err
 		}
 		b := &x.block
 		return w.AddFrame(x.packed, jobfiles.Frame{Line: b.Line, Rows: uint32(len(b.Rows)), Raw: uint32(len(b.Buf))})
 	}
-	return inOrder(&c.spares.received, c.workers, fill, work, take)
+	return inOrder(&c.pools.received, c.workers, fill, work, take)
 }
 
 // recount counts again from the frames: that the file is not UTF-8 is known only at its end.
-func (c *Coordinator) recount(d csvfile.Dialect, dir string, was *counter, u *jobfiles.Upload) (*counter, error) {
+func (c *Coordinator) recount(d csvfile.Dialect, dir string, was *duplicateCounter, u *jobfiles.Upload) (*duplicateCounter, error) {
 	if err := was.remove(); err != nil {
 		return was, err
 	}
@@ -183,7 +183,7 @@ func (c *Coordinator) recount(d csvfile.Dialect, dir string, was *counter, u *jo
 }
 
 // setCounts finishes the count; the duplicates go into the upload.
-func (c *Coordinator) setCounts(j *store.Job, d csvfile.Dialect, count *counter, w *jobfiles.UploadWriter) error {
+func (c *Coordinator) setCounts(j *store.Job, d csvfile.Dialect, count *duplicateCounter, w *jobfiles.UploadWriter) error {
 	t, err := count.finish(w)
 	if err != nil {
 		return err
@@ -192,29 +192,29 @@ func (c *Coordinator) setCounts(j *store.Job, d csvfile.Dialect, count *counter,
 	if j.MaxHours == 0 {
 		j.MaxHours = c.autoHours(j, count.domains)
 	}
-	j.Sheet, err = json.Marshal(d)
+	j.Dialect, err = json.Marshal(d)
 	return err
 }
 
-func (c *Coordinator) uploading(id string, on bool) {
+func (c *Coordinator) setUploading(id string, on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if on {
-		c.arriving[id] = true
+		c.receiving[id] = true
 	} else {
-		delete(c.arriving, id)
+		delete(c.receiving, id)
 	}
 }
 
 func (c *Coordinator) isUploading(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.arriving[id]
+	return c.receiving[id]
 }
 
-// sweepFolders removes the folders of jobs that have expired or that the store does not know: uploads that broke. In the others it removes
+// removeOrphanFolders removes the folders of jobs that have expired or that the store does not know: uploads that broke. In the others it removes
 // what no record names.
-func (c *Coordinator) sweepFolders() error {
+func (c *Coordinator) removeOrphanFolders() error {
 	fs := c.cfg.FS
 	dir := fs.PathJoin(c.cfg.Dir, jobsFolder)
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
@@ -230,7 +230,7 @@ func (c *Coordinator) sweepFolders() error {
 			continue
 		}
 		if j, err := c.cfg.Store.Job(id); err == nil && j.State != store.JobExpired {
-			if err := c.unlessBroken(c.sweepObjectsAtRest(id), "files that a job has no use for were not removed", "job", id); err != nil {
+			if err := c.logUnlessFatal(c.removeOrphansIfIdle(id), "files that a job has no use for were not removed", "job", id); err != nil {
 				return err
 			}
 			continue
@@ -238,20 +238,20 @@ func (c *Coordinator) sweepFolders() error {
 			return err
 		}
 		if err := fs.RemoveAll(fs.PathJoin(dir, id)); err != nil {
-			c.meters.house.Add(1)
+			c.metrics.retentionErrors.Add(1)
 			c.log.Error("the folder of a job that is no more cannot be removed: it is tried again in an hour", "job", id, "error", err)
 		}
 	}
 	return nil
 }
 
-// readerUntil ends a body with its context.
-type readerUntil struct {
+// contextReader ends a body with its context.
+type contextReader struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-func (r readerUntil) Read(p []byte) (int, error) {
+func (r contextReader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}

@@ -12,10 +12,10 @@ import (
 	"probity/engine"
 )
 
-// TestAnAliasIsToldInDetailsOnly: without them, a result is the same to the byte.
-func TestAnAliasIsToldInDetailsOnly(t *testing.T) {
+// TestAliasIsShownOnlyInDetails: without them, a result is the same to the byte.
+func TestAliasIsShownOnlyInDetails(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	plain := Result{Email: "ann@mask.example", Verdict: engine.Sure(engine.ReasonCatchAll, "decoy/accepted", engine.FlagFree, at)}
+	plain := Result{Email: "ann@mask.example", Verdict: engine.VerdictFor(engine.ReasonCatchAll, "decoy/accepted", engine.FlagFree, at)}
 	alias := plain
 	alias.Verdict.Flags |= engine.FlagAlias
 	require.Equal(t, string(plain.AppendJSON(nil, at)), string(alias.AppendJSON(nil, at)))
@@ -28,14 +28,14 @@ func TestAnAliasIsToldInDetailsOnly(t *testing.T) {
 
 	for _, r := range []*Result{&plain, &alias} {
 		r.Details = true
-		var told struct {
+		var withDetails struct {
 			Details struct {
 				IsAlias *bool `json:"is_alias"`
 			}
 		}
-		require.NoError(t, json.Unmarshal(r.AppendJSON(nil, at), &told))
-		require.NotNil(t, told.Details.IsAlias)
-		require.Equal(t, r == &alias, *told.Details.IsAlias)
+		require.NoError(t, json.Unmarshal(r.AppendJSON(nil, at), &withDetails))
+		require.NotNil(t, withDetails.Details.IsAlias)
+		require.Equal(t, r == &alias, *withDetails.Details.IsAlias)
 	}
 }
 
@@ -44,8 +44,8 @@ type otherLists struct{ fakeLists }
 
 func (otherLists) Flags(engine.Address) engine.Flags { return engine.FlagAlias }
 
-func TestListsThatAreSetAreInForceAtOnce(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+func TestSetListsTakesEffectAtOnce(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
 	flags := func() engine.Flags {
 		t.Helper()
 		a, err := w.c.Single(t.Context(), Request{Email: "info@nx.example"})

@@ -19,14 +19,14 @@ const (
 	kindResult  = "result"
 )
 
-// answers is an open file of a job's answers.
-type answers interface {
+// answersFile is an open file of a job's answers.
+type answersFile interface {
 	io.ReaderAt
 	io.Closer
 }
 
 // openAnswers opens the answers of a job: its answers file once it is finished, its log before. It gives nil where nothing was ever asked.
-func (c *Coordinator) openAnswers(j *store.Job) (answers, error) {
+func (c *Coordinator) openAnswers(j *store.Job) (answersFile, error) {
 	if j.Answers != nil {
 		f, err := c.objects.Open(j.ID, j.Answers.Name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -34,7 +34,7 @@ func (c *Coordinator) openAnswers(j *store.Job) (answers, error) {
 		}
 		return f, err
 	}
-	if err := c.takeOverLog(c.dir(j.ID)); err != nil {
+	if err := c.migrateLog(c.dir(j.ID)); err != nil {
 		return nil, err
 	}
 	f, err := c.cfg.FS.Open(c.cfg.FS.PathJoin(c.dir(j.ID), fileRows))
@@ -46,7 +46,7 @@ func (c *Coordinator) openAnswers(j *store.Job) (answers, error) {
 
 // readAnswers calls visit with each whole group of a job's answers, and tells where they end. Those of a finished job are as its record
 // says, or damaged.
-func readAnswers(j *store.Job, f answers, visit func(*jobfiles.Group) error) (end jobfiles.LogEnd, err error) {
+func readAnswers(j *store.Job, f answersFile, visit func(*jobfiles.Group) error) (end jobfiles.LogEnd, err error) {
 	if f == nil {
 		return end, nil
 	}
@@ -67,7 +67,7 @@ func readAnswers(j *store.Job, f answers, visit func(*jobfiles.Group) error) (en
 }
 
 // answeredRows reads which rows of a job are answered, and how many of each reason.
-func (c *Coordinator) answeredRows(j *store.Job) (answered bitset, t standing, err error) {
+func (c *Coordinator) answeredRows(j *store.Job) (answered bitset, t answerCounts, err error) {
 	answered = newBitset(j.Rows)
 	f, err := c.openAnswers(j)
 	if err != nil || f == nil {
@@ -93,7 +93,7 @@ type answersWriter struct {
 }
 
 // createAnswers begins the answers file of a job whose answers are in from.
-func (c *Coordinator) createAnswers(job string, from answers) (*answersWriter, error) {
+func (c *Coordinator) createAnswers(job string, from answersFile) (*answersWriter, error) {
 	p, err := c.objects.Create(job, kindAnswers)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (c *Coordinator) createAnswers(job string, from answers) (*answersWriter, e
 func (w *answersWriter) add(row uint32, rec *jobfiles.Record) (err error) {
 	var names [4]string
 	for i, ref := range rec.Refs() {
-		if names[i], err = w.names.at(ref); err != nil {
+		if names[i], err = w.names.readName(ref); err != nil {
 			return err
 		}
 	}

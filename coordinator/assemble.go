@@ -23,30 +23,30 @@ const windowRows = 1 << 19
 
 // assembly puts a job's answers next to its rows.
 type assembly struct {
-	c       *Coordinator
-	job     *store.Job
-	filter  Filter
-	dialect csvfile.Dialect
-	upload  *jobfiles.Upload
-	log     answers
-	inputs  []string       // what stands before each cell in input, empty for the e-mail column; nil: no input is written
-	groups  []logGroup     // of the log
-	damaged int            // groups of the log that cannot be read
-	lacking int64          // addresses without a final answer
-	answers *answersWriter // nil: none is written
+	c          *Coordinator
+	job        *store.Job
+	filter     Filter
+	dialect    csvfile.Dialect
+	upload     *jobfiles.Upload
+	log        answersFile
+	inputs     []string       // what stands before each cell in input, empty for the e-mail column; nil: no input is written
+	groups     []logGroup     // of the log
+	damaged    int            // groups of the log that cannot be read
+	unanswered int64          // addresses without a final answer
+	answers    *answersWriter // nil: none is written
 
-	from    uint32            // first row of the window
-	records []jobfiles.Record // the names of each are numbers of the whole log
-	firsts  []uint32          // first row plus one of the window's rows, or zero
-	earlier []twin            // duplicates in the window of rows before it, by that row
-	sought  bitset            // the rows before the window that earlier names
-	total   totals
-	wrote   bool
-	packing packing
+	windowStart  uint32            // first row of the window
+	records      []jobfiles.Record // the names of each are numbers of the whole log
+	firstOf      []uint32          // first row plus one of the window's rows, or zero
+	duplicates   []duplicateRow    // duplicates in the window of rows before it, by that row
+	wantedFirsts bitset            // the rows before the window that earlier names
+	total        totals
+	wroteAny     bool
+	compressor   compressor
 }
 
-// twin is a duplicate and its first row.
-type twin struct{ first, row uint32 }
+// duplicateRow is a duplicate and its first row.
+type duplicateRow struct{ first, row uint32 }
 
 // totals are what the rows come to.
 type totals struct {
@@ -87,8 +87,8 @@ func (t *totals) reasons() map[string]int64 {
 
 // openAssembly opens a job's files to read them.
 func (c *Coordinator) openAssembly(j *store.Job, f Filter) (*assembly, error) {
-	a := &assembly{c: c, job: j, filter: f.complete(), packing: packing{how: f.complete().Compress, zstd: c.packer}}
-	err := json.Unmarshal(j.Sheet, &a.dialect)
+	a := &assembly{c: c, job: j, filter: f.complete(), compressor: compressor{method: f.complete().Compress, zstd: c.encoder}}
+	err := json.Unmarshal(j.Dialect, &a.dialect)
 	if err == nil {
 		a.upload, err = c.openUpload(j)
 	}
@@ -96,7 +96,7 @@ func (c *Coordinator) openAssembly(j *store.Job, f Filter) (*assembly, error) {
 		a.log, err = c.openAnswers(j)
 	}
 	if err == nil {
-		err = a.index()
+		err = a.indexGroups()
 	}
 	if err != nil {
 		return nil, errors.Join(err, a.close())
@@ -125,7 +125,7 @@ func (a *assembly) write(ctx context.Context, w io.Writer) error {
 	}
 	if a.filter.Format == CSV {
 		head := a.dialect.AppendPreamble(nil, a.upload.Preamble, columns[:])
-		if err := a.put(w, head); err != nil {
+		if err := a.writePacked(w, head); err != nil {
 			return err
 		}
 	}
@@ -135,10 +135,10 @@ func (a *assembly) write(ctx context.Context, w io.Writer) error {
 			rows += int(a.upload.Frames[end].Rows)
 			end++
 		}
-		if err := a.load(next, end, rows); err != nil {
+		if err := a.loadWindow(next, end, rows); err != nil {
 			return err
 		}
-		if err := a.keepAnswers(); err != nil {
+		if err := a.addAnswers(); err != nil {
 			return fmt.Errorf("answers file: %w", err)
 		}
 		if err := a.render(ctx, w, next, end); err != nil {
@@ -146,41 +146,41 @@ func (a *assembly) write(ctx context.Context, w io.Writer) error {
 		}
 		next = end
 	}
-	if !a.wrote {
-		return a.put(w, nil) // even nothing is packed
+	if !a.wroteAny {
+		return a.writePacked(w, nil) // even nothing is packed
 	}
 	return nil
 }
 
-func (a *assembly) put(w io.Writer, b []byte) error {
-	packed, err := a.packing.pack(b)
+func (a *assembly) writePacked(w io.Writer, b []byte) error {
+	packed, err := a.compressor.compress(b)
 	if err == nil && len(packed) > 0 {
-		a.wrote = true
+		a.wroteAny = true
 		_, err = w.Write(packed)
 	}
 	return err
 }
 
-// load fills the records of a window of frames from the log, and those of duplicates from their first rows.
-func (a *assembly) load(next, end, rows int) (err error) {
+// loadWindow fills the records of a window of frames from the log, and those of duplicates from their first rows.
+func (a *assembly) loadWindow(next, end, rows int) (err error) {
 	from := a.upload.Frames[next].First
-	a.from = from
+	a.windowStart = from
 	if cap(a.records) < rows {
 		a.records = make([]jobfiles.Record, rows)
 	}
 	a.records = a.records[:rows]
 	clear(a.records)
-	a.firsts = slices.Grow(a.firsts[:0], rows)
+	a.firstOf = slices.Grow(a.firstOf[:0], rows)
 	for ; next < end; next++ {
-		if a.firsts, err = a.upload.AppendFirsts(a.firsts, next); err != nil {
+		if a.firstOf, err = a.upload.AppendFirstRows(a.firstOf, next); err != nil {
 			return err
 		}
 	}
-	a.findEarlier()
-	if err := a.takeLog(); err != nil {
+	a.findDuplicates()
+	if err := a.readWindow(); err != nil {
 		return err
 	}
-	for i, first := range a.firsts {
+	for i, first := range a.firstOf {
 		if first > from {
 			a.records[i] = a.records[first-1-from]
 		}
@@ -188,22 +188,22 @@ func (a *assembly) load(next, end, rows int) (err error) {
 	return nil
 }
 
-// findEarlier lists the duplicates whose first row is before the window.
-func (a *assembly) findEarlier() {
-	a.earlier = a.earlier[:0]
-	for i, first := range a.firsts {
-		if first != 0 && first <= a.from {
-			a.earlier = append(a.earlier, twin{first - 1, a.from + uint32(i)})
+// findDuplicates lists the duplicates whose first row is before the window.
+func (a *assembly) findDuplicates() {
+	a.duplicates = a.duplicates[:0]
+	for i, first := range a.firstOf {
+		if first != 0 && first <= a.windowStart {
+			a.duplicates = append(a.duplicates, duplicateRow{first - 1, a.windowStart + uint32(i)})
 		}
 	}
-	a.sought = nil
-	if len(a.earlier) == 0 {
+	a.wantedFirsts = nil
+	if len(a.duplicates) == 0 {
 		return
 	}
-	slices.SortFunc(a.earlier, func(x, y twin) int { return cmp.Compare(x.first, y.first) })
-	a.sought = newBitset(int64(a.from))
-	for _, t := range a.earlier {
-		a.sought.add(t.first)
+	slices.SortFunc(a.duplicates, func(x, y duplicateRow) int { return cmp.Compare(x.first, y.first) })
+	a.wantedFirsts = newBitset(int64(a.windowStart))
+	for _, t := range a.duplicates {
+		a.wantedFirsts.add(t.first)
 	}
 }
 
@@ -213,11 +213,11 @@ type logGroup struct {
 	first, last uint32
 }
 
-// index reads all of the log once: where the rows of each group lie, and whether it is whole.
-func (a *assembly) index() error {
+// indexGroups reads all of the log once: where the rows of each group lie, and whether it is whole.
+func (a *assembly) indexGroups() error {
 	answered, rows := newBitset(a.job.Rows), int64(0)
 	end, err := readAnswers(a.job, a.log, func(g *jobfiles.Group) error {
-		a.groups = append(a.groups, groupOf(g))
+		a.groups = append(a.groups, logGroupOf(g))
 		for row, rec := range g.Answers() {
 			if rec.Kind() == jobfiles.Final && answered.add(row) {
 				rows++
@@ -225,41 +225,41 @@ func (a *assembly) index() error {
 		}
 		return nil
 	})
-	a.damaged, a.lacking = end.Damaged, a.job.Unique-rows
+	a.damaged, a.unanswered = end.Damaged, a.job.Unique-rows
 	return err
 }
 
-// takeLog takes what the log says of the window.
-func (a *assembly) takeLog() error {
+// readWindow takes what the log says of the window.
+func (a *assembly) readWindow() error {
 	for _, s := range a.groups {
-		if !a.concerns(s) {
+		if !a.overlaps(s) {
 			continue
 		}
-		if err := jobfiles.ReadGroup(a.log, s.at, a.take); err != nil {
+		if err := jobfiles.ReadGroup(a.log, s.at, a.applyGroup); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// keepAnswers writes the answers of the window, if they are to be kept. A duplicate has none of its own.
-func (a *assembly) keepAnswers() error {
+// addAnswers writes the answers of the window, if they are to be kept. A duplicate has none of its own.
+func (a *assembly) addAnswers() error {
 	if a.answers == nil {
 		return nil
 	}
 	for i := range a.records {
 		press.Yield(i)
-		if a.firsts[i] != 0 || a.records[i].Kind() == jobfiles.None {
+		if a.firstOf[i] != 0 || a.records[i].Kind() == jobfiles.None {
 			continue
 		}
-		if err := a.answers.add(a.from+uint32(i), &a.records[i]); err != nil {
+		if err := a.answers.add(a.windowStart+uint32(i), &a.records[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func groupOf(g *jobfiles.Group) logGroup {
+func logGroupOf(g *jobfiles.Group) logGroup {
 	s := logGroup{at: g.At, first: math.MaxUint32}
 	for row := range g.Answers() {
 		s.first, s.last = min(s.first, row), max(s.last, row)
@@ -267,40 +267,40 @@ func groupOf(g *jobfiles.Group) logGroup {
 	return s
 }
 
-// concerns reports that a group may have rows of the window, or first rows of its duplicates.
-func (a *assembly) concerns(s logGroup) bool {
-	if int(s.first) < int(a.from)+len(a.records) && s.last >= a.from {
+// overlaps reports that a group may have rows of the window, or first rows of its duplicates.
+func (a *assembly) overlaps(s logGroup) bool {
+	if int(s.first) < int(a.windowStart)+len(a.records) && s.last >= a.windowStart {
 		return true
 	}
-	n, _ := slices.BinarySearchFunc(a.earlier, s.first, func(t twin, row uint32) int { return cmp.Compare(t.first, row) })
-	return n < len(a.earlier) && a.earlier[n].first <= s.last
+	n, _ := slices.BinarySearchFunc(a.duplicates, s.first, func(t duplicateRow, row uint32) int { return cmp.Compare(t.first, row) })
+	return n < len(a.duplicates) && a.duplicates[n].first <= s.last
 }
 
-// take takes what a group of the log says of the window.
-func (a *assembly) take(g *jobfiles.Group) error {
+// applyGroup takes what a group of the log says of the window.
+func (a *assembly) applyGroup(g *jobfiles.Group) error {
 	for row, rec := range g.Answers() {
 		if err := checkRecord(a.job, row, rec); err != nil {
 			return err
 		}
-		switch i := row - a.from; {
-		case row >= a.from && int(i) < len(a.records):
-			a.records[i].Replace(global(g, rec))
-		case row < a.from && a.sought != nil && a.sought.has(row):
-			n, _ := slices.BinarySearchFunc(a.earlier, row, func(t twin, row uint32) int { return cmp.Compare(t.first, row) })
-			rec = global(g, rec)
-			for ; n < len(a.earlier) && a.earlier[n].first == row; n++ {
-				a.records[a.earlier[n].row-a.from].Replace(rec)
+		switch i := row - a.windowStart; {
+		case row >= a.windowStart && int(i) < len(a.records):
+			a.records[i].Replace(globalRefs(g, rec))
+		case row < a.windowStart && a.wantedFirsts != nil && a.wantedFirsts.has(row):
+			n, _ := slices.BinarySearchFunc(a.duplicates, row, func(t duplicateRow, row uint32) int { return cmp.Compare(t.first, row) })
+			rec = globalRefs(g, rec)
+			for ; n < len(a.duplicates) && a.duplicates[n].first == row; n++ {
+				a.records[a.duplicates[n].row-a.windowStart].Replace(rec)
 			}
 		}
 	}
 	return nil
 }
 
-// global has a record of a group refer to its names by their numbers in the whole log.
-func global(g *jobfiles.Group, rec *jobfiles.Record) *jobfiles.Record {
+// globalRefs has a record of a group refer to its names by their numbers in the whole log.
+func globalRefs(g *jobfiles.Group, rec *jobfiles.Record) *jobfiles.Record {
 	refs := rec.Refs()
 	for i := range refs {
-		refs[i] = g.Global(refs[i])
+		refs[i] = g.GlobalRef(refs[i])
 	}
 	rec.SetRefs(refs)
 	return rec
@@ -321,22 +321,22 @@ func (a *assembly) render(ctx context.Context, w io.Writer, next, end int) error
 		if len(p.packed) == 0 {
 			return nil
 		}
-		a.wrote = true
+		a.wroteAny = true
 		_, err := w.Write(p.packed)
 		return err
 	}
-	return inOrder(&a.c.spares.pages, a.c.workers, fill, (*page).make, take)
+	return inOrder(&a.c.pools.pages, a.c.workers, fill, (*page).render, take)
 }
 
-// told is what the file shows of a row.
-type told struct {
+// shownVerdict is what the file shows of a row.
+type shownVerdict struct {
 	engine.Verdict
-	refs jobfiles.Refs
-	some bool // false for a row that is blank or not yet answered
+	refs    jobfiles.Refs
+	present bool // false for a row that is blank or not yet answered
 }
 
 // verdict is the answer of a row of the window as the file shows it.
-func (a *assembly) verdict(r *jobfiles.Record) (told, error) {
+func (a *assembly) verdict(r *jobfiles.Record) (shownVerdict, error) {
 	final := a.job.State.Finished() || a.job.State == store.JobFinalizing || a.job.State == store.JobCancelling
 	switch k := r.Kind(); {
 	case k == jobfiles.Final, k == jobfiles.Provisional && final && !a.job.Cancelled:
@@ -344,11 +344,11 @@ func (a *assembly) verdict(r *jobfiles.Record) (told, error) {
 		if err != nil {
 			err = fmt.Errorf("rows log: %w: %w", errDamaged, err)
 		}
-		return told{v, r.Refs(), true}, err
+		return shownVerdict{v, r.Refs(), true}, err
 	case !final:
-		return told{}, nil
+		return shownVerdict{}, nil
 	case a.job.Cancelled:
-		return told{Verdict: engine.Sure(engine.ReasonCancelled, "job/cancelled", 0, a.job.FinishedAt), some: true}, nil
+		return shownVerdict{Verdict: engine.VerdictFor(engine.ReasonCancelled, "job/cancelled", 0, a.job.FinishedAt), present: true}, nil
 	}
-	return told{Verdict: engine.Sure(engine.ReasonTimeout, "job/max-hours", 0, a.job.FinishedAt), some: true}, nil
+	return shownVerdict{Verdict: engine.VerdictFor(engine.ReasonTimeout, "job/max-hours", 0, a.job.FinishedAt), present: true}, nil
 }

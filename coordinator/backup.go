@@ -19,10 +19,10 @@ import (
 // knows at least as much: to the restored job it looks as if the process had died a little later. Files that came with
 // the checkpoint are linked after it. Only an erasure gives old names to other files, and waits.
 func (c *Coordinator) Backup(ctx context.Context, dir string, checkpoint func(path string) error) error {
-	if err := acquire(ctx, c.erasing); err != nil {
+	if err := acquire(ctx, c.eraseSlots); err != nil {
 		return err
 	}
-	defer func() { <-c.erasing }()
+	defer func() { <-c.eraseSlots }()
 	disk := c.cfg.FS
 	if err := disk.MkdirAll(dir, 0o700); err != nil {
 		return err

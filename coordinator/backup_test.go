@@ -15,14 +15,14 @@ import (
 	"probity/store"
 )
 
-// TestABackupIsRightInWhateverOrderItIsCopied: jobs run on and an address is erased while the files of a backup are copied one after
+// TestBackupIsConsistentInAnyCopyOrder: jobs run on and an address is erased while the files of a backup are copied one after
 // another, in any order. What is restored ends as the server itself would have, with the address or without it.
-func TestABackupIsRightInWhateverOrderItIsCopied(t *testing.T) {
+func TestBackupIsConsistentInAnyCopyOrder(t *testing.T) {
 	const erased = "u7@d1.example"
-	in := strings.Replace(list(3000, 8), "email,note\n", "email,note\n7,"+erased+",\"about "+erased+"\"\n", 1)
-	clean := openWorld(t, vfs.NewMem())
+	in := strings.Replace(testCSV(3000, 8), "email,note\n", "email,note\n7,"+erased+",\"about "+erased+"\"\n", 1)
+	clean := newTestEnv(t, vfs.NewMem())
 	clean.run()
-	want := timeless(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, Filter{}))
+	want := withoutTimes(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, Filter{}))
 	require.NoError(t, clean.close(t))
 	checkResults(t, in, want)
 
@@ -30,8 +30,8 @@ func TestABackupIsRightInWhateverOrderItIsCopied(t *testing.T) {
 	cut := 0
 	for range 20 {
 		disk := vfs.NewMem()
-		w := openWorld(t, disk)
-		w.prober.how, w.prober.part = unsteady(2*time.Millisecond), 64
+		w := newTestEnv(t, disk)
+		w.prober.outcome, w.prober.part = deferSome(2*time.Millisecond), 64
 		w.run()
 		over := w.finish(t, w.accept(t, in).ID)
 		running := w.accept(t, in)
@@ -52,7 +52,7 @@ func TestABackupIsRightInWhateverOrderItIsCopied(t *testing.T) {
 		erasing.Wait()
 		require.NoError(t, w.close(t))
 
-		restored := openWorld(t, copied)
+		restored := newTestEnv(t, copied)
 		was, err := restored.c.Job(running.ID)
 		require.NoError(t, err)
 		if was.State == store.JobRunning {
@@ -63,7 +63,7 @@ func TestABackupIsRightInWhateverOrderItIsCopied(t *testing.T) {
 			done := restored.finish(t, id)
 			require.Equal(t, store.JobCompleted, done.State, done.Error)
 			require.Empty(t, done.Damage)
-			require.Equal(t, want, timeless(restored.results(t, id, Filter{})))
+			require.Equal(t, want, withoutTimes(restored.results(t, id, Filter{})))
 			require.Equal(t, over.Counts, done.Counts)
 		}
 		require.NoError(t, restored.close(t))
@@ -72,7 +72,7 @@ func TestABackupIsRightInWhateverOrderItIsCopied(t *testing.T) {
 }
 
 // waitAnswered waits until a job has answers of so many addresses, or is over.
-func waitAnswered(t *testing.T, w *world, id string, n int64) {
+func waitAnswered(t *testing.T, w *testEnv, id string, n int64) {
 	require.Eventually(t, func() bool {
 		s, err := w.c.Snapshot(id)
 		return err == nil && (s.Answered >= n || s.State.Finished())

@@ -16,14 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// madeList is a list of n rows that is made as it is read.
-type madeList struct {
+// generatedList is a list of n rows that is made as it is read.
+type generatedList struct {
 	n, i int
 	rng  *rand.Rand
 	buf  []byte
 }
 
-func (m *madeList) Read(p []byte) (int, error) {
+func (m *generatedList) Read(p []byte) (int, error) {
 	if len(m.buf) == 0 {
 		if m.i > m.n {
 			return 0, io.EOF
@@ -40,7 +40,7 @@ func (m *madeList) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (m *madeList) row() {
+func (m *generatedList) row() {
 	if m.i == 0 {
 		m.buf = append(m.buf[:0], "id,first,email,city\n"...)
 		return
@@ -56,7 +56,7 @@ func (m *madeList) row() {
 	m.buf = fmt.Appendf(m.buf, "%d,Annabella,annabella.richter%d@%s,Braunschweig\n", m.i, m.rng.IntN(m.n*4), domain)
 }
 
-func cpu() time.Duration {
+func cpuTime() time.Duration {
 	var u syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
@@ -74,32 +74,32 @@ func BenchmarkJob(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		w := openWorldIn(b)
+		w := newBenchEnv(b)
 		w.prober.settled = nil
 		w.run()
 		for i := range before {
-			j, err := w.c.Accept(context.Background(), Upload{Body: &madeList{n: rows, rng: rand.New(rand.NewPCG(3, uint64(i)))}})
+			j, err := w.c.Accept(context.Background(), Upload{Body: &generatedList{n: rows, rng: rand.New(rand.NewPCG(3, uint64(i)))}})
 			require.NoError(b, err)
 			_, err = w.c.Wait(context.Background(), j.ID)
 			require.NoError(b, err)
 		}
 		peak, stop := watchHeap()
-		list := &madeList{n: rows, rng: rand.New(rand.NewPCG(1, 2))}
-		left := leftSoFar()
-		c0, t0 := cpu(), time.Now()
+		list := &generatedList{n: rows, rng: rand.New(rand.NewPCG(1, 2))}
+		left := allocatedBytes()
+		c0, t0 := cpuTime(), time.Now()
 		j, err := w.c.Accept(context.Background(), Upload{Body: list})
 		require.NoError(b, err)
-		c1, t1 := cpu(), time.Now()
+		c1, t1 := cpuTime(), time.Now()
 		running := j.State
 		for !running.Finished() && running != "finalizing" {
 			j, err = w.c.WaitChange(context.Background(), j.ID, running)
 			require.NoError(b, err)
 			running = j.State
 		}
-		c2, t2 := cpu(), time.Now()
+		c2, t2 := cpuTime(), time.Now()
 		j, err = w.c.Wait(context.Background(), j.ID)
 		require.NoError(b, err)
-		c3, t3 := cpu(), time.Now()
+		c3, t3 := cpuTime(), time.Now()
 		stop()
 		per := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(rows) }
 		b.ReportMetric(per(c1-c0), "receive-us/row")
@@ -107,24 +107,24 @@ func BenchmarkJob(b *testing.B) {
 		b.ReportMetric(per(c3-c2), "assemble-us/row")
 		b.ReportMetric(per(c3-c0), "cpu-us/row")
 		b.ReportMetric(float64(*peak>>20), "peak-MB")
-		b.ReportMetric(float64(leftSoFar()-left)/float64(rows), "left-B/row")
+		b.ReportMetric(float64(allocatedBytes()-left)/float64(rows), "left-B/row")
 		b.Logf("%d rows, %d unique: receive %v, ask %v, assemble %v", j.Rows, j.Unique, t1.Sub(t0), t2.Sub(t1), t3.Sub(t2))
 		require.NoError(b, w.close(b))
 	}
 }
 
-// leftSoFar is every byte that was ever allocated.
-func leftSoFar() uint64 {
+// allocatedBytes is every byte that was ever allocated.
+func allocatedBytes() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
 
-func openWorldIn(b *testing.B) *world {
+func newBenchEnv(b *testing.B) *testEnv {
 	fs := vfs.Default
 	dir := b.TempDir()
 	require.NoError(b, os.Chdir(dir))
-	return openWorld(b, fs)
+	return newTestEnv(b, fs)
 }
 
 // watchHeap samples the memory that the runtime holds.

@@ -25,7 +25,7 @@ const (
 	defaultSending    = 16          // attempts under way
 	defaultPerHost    = 2           // of these, to one host
 	defaultPerAccount = 4           // and for one account: many names for one slow receiver do not keep others waiting
-	callbackLook      = time.Second // how long what became due may go unnoticed
+	callbackPoll      = time.Second // how long what became due may go unnoticed
 )
 
 // ResultSource gives the results of a finished job; Coordinator is one. The same job gives the same bytes each time.
@@ -72,13 +72,13 @@ type Callbacks struct {
 	linkKey []byte
 	log     *slog.Logger
 	metrics callbackMetrics
-	bell    chan struct{}
+	wake    chan struct{}
 
-	mu   sync.Mutex // guards all below
-	busy map[string]bool
-	load map[string]int // attempts under way by host and by account
+	mu         sync.Mutex // guards all below
+	inProgress map[string]bool
+	load       map[string]int // attempts under way by host and by account
 
-	mark store.DueMark // where the next look begins; Run's alone
+	nextPage store.DueCursor // where the next look begins; Run's alone
 }
 
 // NewCallbacks checks the configuration and reads the key of signed links from the store. It starts nothing.
@@ -97,7 +97,7 @@ func NewCallbacks(cfg CallbackConfig) (*Callbacks, error) {
 	cfg = cfg.withDefaults()
 	c := &Callbacks{
 		cfg: cfg, base: base, guard: callbackGuard(cfg.Allow), linkKey: key, log: cfg.Log,
-		bell: make(chan struct{}, 1), busy: map[string]bool{}, load: map[string]int{},
+		wake: make(chan struct{}, 1), inProgress: map[string]bool{}, load: map[string]int{},
 	}
 	c.metrics, err = newCallbackMetrics(cfg.Metrics)
 	return c, err
@@ -136,14 +136,14 @@ func CallbackPart(j *store.Job) store.Part {
 // A job without a callback is store.ErrNoCallback.
 func (c *Callbacks) Resend(job string) (store.Callback, error) {
 	cb, err := c.cfg.Store.ResendCallback(job, time.Now())
-	c.Poke()
+	c.Notify()
 	return cb, err
 }
 
-// Poke makes Run look for due callbacks at once; it looks each second by itself.
-func (c *Callbacks) Poke() {
+// Notify makes Run look for due callbacks at once; it looks each second by itself.
+func (c *Callbacks) Notify() {
 	select {
-	case c.bell <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default:
 	}
 }
@@ -154,7 +154,7 @@ func (c *Callbacks) Run(ctx context.Context) error {
 	outer := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	var all sync.WaitGroup
-	tick := time.NewTicker(callbackLook)
+	tick := time.NewTicker(callbackPoll)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		if err := c.sendDue(ctx, &all, stop); err != nil {
@@ -162,7 +162,7 @@ func (c *Callbacks) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-c.bell:
+		case <-c.wake:
 		case <-tick.C:
 		}
 	}
@@ -181,7 +181,7 @@ func (c *Callbacks) sendDue(ctx context.Context, all *sync.WaitGroup, stop conte
 	if c.full() {
 		return nil
 	}
-	due, next, err := c.cfg.Store.DueCallbacks(time.Now(), c.mark, store.MaxPage)
+	due, next, err := c.cfg.Store.DueCallbacks(time.Now(), c.nextPage, store.MaxPage)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (c *Callbacks) sendDue(ctx context.Context, all *sync.WaitGroup, stop conte
 		if c.full() {
 			return nil // and look at this page again
 		}
-		d, err := c.claim(due[i].Job)
+		d, err := c.reserveDelivery(due[i].Job)
 		if err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func (c *Callbacks) sendDue(ctx context.Context, all *sync.WaitGroup, stop conte
 			}
 		})
 	}
-	c.mark = next
+	c.nextPage = next
 	return nil
 }
 
@@ -216,26 +216,26 @@ type delivery struct {
 	keys    [2]string // that its load counts under
 }
 
-// claim takes the place of an attempt, nil if it must wait or is not due any more. What it judges is read after the
+// reserveDelivery takes the place of an attempt, nil if it must wait or is not due any more. What it judges is read after the
 // place was taken: the list of what is due may be older than the end of the attempt before.
-func (c *Callbacks) claim(job string) (*delivery, error) {
-	if !c.occupy(job) {
+func (c *Callbacks) reserveDelivery(job string) (*delivery, error) {
+	if !c.reserve(job) {
 		return nil, nil
 	}
-	d, err := c.plan(job)
+	d, err := c.loadDelivery(job)
 	if d == nil || err != nil {
-		c.vacate(job)
+		c.unreserve(job)
 		return nil, err
 	}
 	if !c.admit(d) {
-		c.vacate(job)
+		c.unreserve(job)
 		return nil, nil
 	}
 	return d, nil
 }
 
-// plan reads what an attempt needs, nil if none is due. The callback of a job that is gone goes too.
-func (c *Callbacks) plan(job string) (*delivery, error) {
+// loadDelivery reads what an attempt needs, nil if none is due. The callback of a job that is gone goes too.
+func (c *Callbacks) loadDelivery(job string) (*delivery, error) {
 	cb, err := c.cfg.Store.Callback(job)
 	if errors.Is(err, store.ErrNoCallback) {
 		return nil, nil
@@ -261,24 +261,24 @@ func (c *Callbacks) plan(job string) (*delivery, error) {
 func (c *Callbacks) full() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.busy) >= c.cfg.Sending
+	return len(c.inProgress) >= c.cfg.Sending
 }
 
-// occupy reserves a job's only attempt.
-func (c *Callbacks) occupy(job string) bool {
+// reserve reserves a job's only attempt.
+func (c *Callbacks) reserve(job string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.busy[job] || len(c.busy) >= c.cfg.Sending {
+	if c.inProgress[job] || len(c.inProgress) >= c.cfg.Sending {
 		return false
 	}
-	c.busy[job] = true
+	c.inProgress[job] = true
 	return true
 }
 
-func (c *Callbacks) vacate(job string) {
+func (c *Callbacks) unreserve(job string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.busy, job)
+	delete(c.inProgress, job)
 }
 
 // admit counts an attempt under its host and account, if both have room.
@@ -295,7 +295,7 @@ func (c *Callbacks) admit(d *delivery) bool {
 }
 
 func (c *Callbacks) release(d *delivery) {
-	c.vacate(d.Job)
+	c.unreserve(d.Job)
 	c.mu.Lock()
 	for _, k := range d.keys {
 		if c.load[k]--; c.load[k] == 0 {
@@ -303,5 +303,5 @@ func (c *Callbacks) release(d *delivery) {
 		}
 	}
 	c.mu.Unlock()
-	c.Poke()
+	c.Notify()
 }

@@ -25,7 +25,7 @@ var (
 	errStalled   = errors.New("the receiver took none of the body for 60 seconds")
 	errNoAnswer  = errors.New("no answer within 15 seconds of the end of the body")
 	errNotHTTP   = errors.New("the answer was not HTTP")
-	errOurs      = errors.New("the results could not be read on our side")
+	errInternal  = errors.New("the results could not be read on our side")
 	errTooSlow   = errors.New("the attempt took over two hours")
 )
 
@@ -75,19 +75,19 @@ func (r callbackReply) outcome(inline bool, cuts int, jitter float64) store.Outc
 func (c *Callbacks) deliver(ctx context.Context, d *delivery) error {
 	began := time.Now()
 	inline := d.inline()
-	r := c.try(ctx, d, inline)
+	r := c.attempt(ctx, d, inline)
 	if ctx.Err() != nil && r.status == 0 {
 		return nil // it was we who stopped
 	}
 	now := time.Now()
 	a := store.Attempt{
 		Number: d.Attempts + 1, At: began, Duration: now.Sub(began),
-		Status: r.status, Error: r.words(), Bytes: r.bytes, Link: !inline, Cut: errors.Is(r.err, errCut),
+		Status: r.status, Error: r.words(), Bytes: r.bytes, Link: !inline, Truncated: errors.Is(r.err, errCut),
 	}
 	cuts := 0
-	if inline && a.Cut {
+	if inline && a.Truncated {
 		var err error
-		if cuts, err = c.cutsBefore(d.Job); err != nil {
+		if cuts, err = c.countCuts(d.Job); err != nil {
 			return err
 		}
 	}
@@ -109,19 +109,19 @@ func (c *Callbacks) deliver(ctx context.Context, d *delivery) error {
 	return nil
 }
 
-// cutsBefore counts the logged attempts whose connection was lost in mid-body.
-func (c *Callbacks) cutsBefore(job string) (n int, err error) {
+// countCuts counts the logged attempts whose connection was lost in mid-body.
+func (c *Callbacks) countCuts(job string) (n int, err error) {
 	log, err := c.cfg.Store.CallbackLog(job)
 	for i := range log {
-		if log[i].Cut && !log[i].Link {
+		if log[i].Truncated && !log[i].Link {
 			n++
 		}
 	}
 	return n, err
 }
 
-// try makes one attempt, bounded in time.
-func (c *Callbacks) try(ctx context.Context, d *delivery, inline bool) callbackReply {
+// attempt makes one attempt, bounded in time.
+func (c *Callbacks) attempt(ctx context.Context, d *delivery, inline bool) callbackReply {
 	if d.refused != nil {
 		return callbackReply{err: d.refused}
 	}
@@ -130,7 +130,7 @@ func (c *Callbacks) try(ctx context.Context, d *delivery, inline bool) callbackR
 	e, err := c.newEvent(ctx, d, inline)
 	if err != nil {
 		c.log.Error("callback cannot be made", "job", d.Job, "error", err)
-		return callbackReply{err: errOurs}
+		return callbackReply{err: errInternal}
 	}
 	conn, err := c.connect(ctx, d.target)
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *Callbacks) try(ctx context.Context, d *delivery, inline bool) callbackR
 	if r.status == 0 && errors.Is(context.Cause(ctx), errTooSlow) {
 		r.err = errTooSlow
 	}
-	if errors.Is(r.err, errOurs) {
+	if errors.Is(r.err, errInternal) {
 		c.log.Error("callback cannot be made", "job", d.Job, "error", e.failure)
 	}
 	return r

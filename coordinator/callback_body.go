@@ -57,7 +57,7 @@ type event struct {
 	results ResultSource // nil: the body has none
 	header  http.Header
 	key     []byte // of the signature, nil: none
-	seal    []byte // what the body must sum up to, if it is signed
+	mac     []byte // what the body must sum up to, if it is signed
 	prefix  string // what is summed before the body
 	failure error  // of our side
 }
@@ -91,19 +91,19 @@ func (c *Callbacks) setHead(e *event, d *delivery, now time.Time) error {
 	}
 	var b bytes.Buffer
 	b.WriteString(`{"event":"bulk.finished","job_id":`)
-	err = errors.Join(putJSON(&b, d.Job), putText(&b, `,"job":`), putJSON(&b, json.RawMessage(record)),
-		putText(&b, `,"results_url":`), putJSON(&b, link))
+	err = errors.Join(appendJSON(&b, d.Job), appendString(&b, `,"job":`), appendJSON(&b, json.RawMessage(record)),
+		appendString(&b, `,"results_url":`), appendJSON(&b, link))
 	e.head = b.Bytes()
 	return err
 }
 
-func putText(b *bytes.Buffer, s string) error {
+func appendString(b *bytes.Buffer, s string) error {
 	_, err := b.WriteString(s)
 	return err
 }
 
-// putJSON appends v as JSON, an ampersand in a URL as itself.
-func putJSON(b *bytes.Buffer, v any) error {
+// appendJSON appends v as JSON, an ampersand in a URL as itself.
+func appendJSON(b *bytes.Buffer, v any) error {
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
@@ -122,16 +122,16 @@ func (c *Callbacks) sign(ctx context.Context, e *event, d *delivery, now time.Ti
 	if e.key, err = base64.StdEncoding.DecodeString(enc); err != nil {
 		return fmt.Errorf("signing secret: %w", err)
 	}
-	id, stamp := "bulk_finished_"+d.Job, strconv.FormatInt(now.Unix(), 10)
-	e.prefix = id + "." + stamp + "."
+	id, timestamp := "bulk_finished_"+d.Job, strconv.FormatInt(now.Unix(), 10)
+	e.prefix = id + "." + timestamp + "."
 	h := e.newSum()
 	if err := e.write(ctx, h); err != nil {
 		return fmt.Errorf("summing results: %w", err)
 	}
-	e.seal = h.Sum(nil)
+	e.mac = h.Sum(nil)
 	e.header.Set(standardwebhooks.HeaderWebhookID, id)
-	e.header.Set(standardwebhooks.HeaderWebhookTimestamp, stamp)
-	e.header.Set(standardwebhooks.HeaderWebhookSignature, "v1,"+base64.StdEncoding.EncodeToString(e.seal))
+	e.header.Set(standardwebhooks.HeaderWebhookTimestamp, timestamp)
+	e.header.Set(standardwebhooks.HeaderWebhookSignature, "v1,"+base64.StdEncoding.EncodeToString(e.mac))
 	return nil
 }
 
@@ -164,16 +164,16 @@ func (e *event) write(ctx context.Context, w io.Writer) error {
 // errChanged: the results were others when they were sent than when they were summed.
 var errChanged = errors.New("the results have changed while they were sent")
 
-// writeSealed writes the body; its error is errChanged if that is not what was signed.
-func (e *event) writeSealed(ctx context.Context, w io.Writer) error {
-	if e.seal == nil {
+// writeChecked writes the body; its error is errChanged if that is not what was signed.
+func (e *event) writeChecked(ctx context.Context, w io.Writer) error {
+	if e.mac == nil {
 		return e.write(ctx, w)
 	}
 	h := e.newSum()
 	if err := e.write(ctx, io.MultiWriter(w, h)); err != nil {
 		return err
 	}
-	if !hmac.Equal(h.Sum(nil), e.seal) {
+	if !hmac.Equal(h.Sum(nil), e.mac) {
 		return errChanged
 	}
 	return nil
@@ -182,9 +182,9 @@ func (e *event) writeSealed(ctx context.Context, w io.Writer) error {
 // lineJoiner turns lines of JSON into the elements of an array: a comma and a line end stand between them. A JSON text
 // has no line end inside a string (RFC 8259 section 7), so each one that comes ends a row. Empty lines are none.
 type lineJoiner struct {
-	w    io.Writer
-	some bool // a row was written
-	in   bool // and is not at its end
+	w        io.Writer
+	wroteAny bool // a row was written
+	inLine   bool // and is not at its end
 }
 
 func (l *lineJoiner) Write(p []byte) (n int, err error) {
@@ -201,7 +201,7 @@ func (l *lineJoiner) Write(p []byte) (n int, err error) {
 		}
 		if ended {
 			n++
-			l.in = false
+			l.inLine = false
 		}
 	}
 	return n, nil
@@ -209,12 +209,12 @@ func (l *lineJoiner) Write(p []byte) (n int, err error) {
 
 // begin separates a row from the one before.
 func (l *lineJoiner) begin() error {
-	if l.in {
+	if l.inLine {
 		return nil
 	}
-	l.in = true
-	if !l.some {
-		l.some = true
+	l.inLine = true
+	if !l.wroteAny {
+		l.wroteAny = true
 		return nil
 	}
 	_, err := io.WriteString(l.w, ",\n")

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestLineJoiner(t *testing.T) {
+func TestLineJoinerJoinsLinesToAnArray(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "\n": "", "1": "1", "1\n": "1", "1\n2\n3\n": "1,\n2,\n3", "1\n\n2": "1,\n2", "\n\n1\n": "1",
 	} {
@@ -23,7 +23,7 @@ func TestLineJoiner(t *testing.T) {
 }
 
 // However lines are cut into writes, they become the same array, and one that parses.
-func TestLineJoinerLaw(t *testing.T) {
+func TestLineJoinerIgnoresHowWritesAreSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.SliceOfN(rapid.String(), 0, 8).Draw(t, "rows")
 		var in []byte
@@ -52,7 +52,7 @@ func TestLineJoinerLaw(t *testing.T) {
 // FuzzCallbackURL: whatever is accepted has a host that is an address we may reach or a plain name, and makes a head
 // of exactly the lines that we wrote.
 func FuzzCallbackURL(f *testing.F) {
-	for _, s := range []string{hookURL, "http://[::1]:80/%0d%0a", "https://bücher.example/?a=\"b\" c", "http://127.1/", "http://h/\u0085?\x7f"} {
+	for _, s := range []string{callbackURL, "http://[::1]:80/%0d%0a", "https://bücher.example/?a=\"b\" c", "http://127.1/", "http://h/\u0085?\x7f"} {
 		f.Add(s)
 	}
 	c := &Callbacks{guard: callbackGuard(nil)}

@@ -24,7 +24,7 @@ const (
 // callbackConn is a connection to a receiver: raw is what bounds and ends it, Conn what is spoken on.
 type callbackConn struct {
 	net.Conn
-	raw *steadyConn
+	raw *timedConn
 }
 
 // connect opens a connection to a receiver. What is wrong at the other end is one of the errors of an attempt.
@@ -53,7 +53,7 @@ func (c *Callbacks) addresses(ctx context.Context, t *callbackTarget) ([]netip.A
 			return nil, errNoName
 		}
 	}
-	var may []netip.Addr
+	var allowed []netip.Addr
 	forbidden := false
 	for _, a := range found {
 		a = a.Unmap()
@@ -61,12 +61,12 @@ func (c *Callbacks) addresses(ctx context.Context, t *callbackTarget) ([]netip.A
 		case !c.mayReach(a):
 			forbidden = true
 		case !c.cfg.Source.IsValid() || c.cfg.Source.Unmap().Is4() == a.Is4():
-			may = append(may, a)
+			allowed = append(allowed, a)
 		}
 	}
 	switch {
-	case len(may) > 0:
-		return may, nil
+	case len(allowed) > 0:
+		return allowed, nil
 	case forbidden:
 		return nil, errForbidden
 	}
@@ -107,7 +107,7 @@ func (c *Callbacks) secure(ctx context.Context, t *callbackTarget, conn net.Conn
 	if sized, ok := conn.(interface{ SetWriteBuffer(int) error }); ok {
 		sized.SetWriteBuffer(unsentBytes) // a hint: no harm if it is not taken
 	}
-	raw := &steadyConn{Conn: conn}
+	raw := &timedConn{Conn: conn}
 	if !t.secure {
 		return &callbackConn{Conn: raw, raw: raw}, nil
 	}

@@ -20,9 +20,9 @@ import (
 	"probity/store"
 )
 
-func TestCallbackURLsAccepted(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
-		w.name("mixed.example", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(hookAddr))
+func TestPublicCallbackURLsAreAccepted(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+		w.name("mixed.example", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(callbackAddr))
 		for _, raw := range []string{
 			"http://hook.example/",
 			"https://hook.example:8443/a?b=c#d",
@@ -39,8 +39,8 @@ func TestCallbackURLsAccepted(t *testing.T) {
 	})
 }
 
-func TestCallbackURLsRefused(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+func TestUnsafeCallbackURLsAreRefused(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.name("inside.example", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1"))
 		for raw, want := range map[string]string{
 			"":                                              "must begin with http",
@@ -92,11 +92,11 @@ func TestCallbackURLsRefused(t *testing.T) {
 	})
 }
 
-func TestCallbackAllowedNetworks(t *testing.T) {
+func TestCallbackReachesAllowedNetworks(t *testing.T) {
 	allow := func(cfg *CallbackConfig) {
 		cfg.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	}
-	inHookWorld(t, allow, func(t *testing.T, w *hookWorld) {
+	runCallbackTest(t, allow, func(t *testing.T, w *callbackEnv) {
 		w.name("localhost", netip.IPv6Loopback(), netip.MustParseAddr("127.0.0.1"))
 		for _, url := range []string{"http://127.0.0.1:9000/", "http://[fd00::7]/", "http://localhost:9000/"} {
 			require.NoError(t, w.c.CheckCallbackURL(t.Context(), url))
@@ -104,19 +104,19 @@ func TestCallbackAllowedNetworks(t *testing.T) {
 		require.Error(t, w.c.CheckCallbackURL(t.Context(), "http://10.0.0.1/"))
 		w.receive("127.0.0.1:9000", status(200))
 		w.finish("j1", "http://localhost:9000/")
-		w.settled("j1", store.CallbackDelivered)
+		w.waitForState("j1", store.CallbackDelivered)
 		require.Equal(t, []string{"127.0.0.1:9000"}, w.dialled)
 	})
 }
 
 // A name that was public when the job came and leads inside when it is done reaches nobody.
-func TestCallbackRebinding(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+func TestCallbackIsSafeFromDNSRebinding(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		inside := w.receive("10.0.0.1:80", status(200))
-		require.NoError(t, w.c.CheckCallbackURL(t.Context(), hookURL))
+		require.NoError(t, w.c.CheckCallbackURL(t.Context(), callbackURL))
 		w.name("hook.example", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("::ffff:10.0.0.1"))
-		w.finish("j1", hookURL)
-		w.after(2 * time.Second)
+		w.finish("j1", callbackURL)
+		w.advance(2 * time.Second)
 		log, err := w.store.CallbackLog("j1")
 		require.NoError(t, err)
 		require.Equal(t, errForbidden.Error(), log[0].Error)
@@ -124,20 +124,20 @@ func TestCallbackRebinding(t *testing.T) {
 		require.Empty(t, inside.all())
 		require.Equal(t, 2, w.lookups["hook.example"], "asked once for the check, and once for the attempt")
 
-		w.name("hook.example", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(hookAddr))
-		w.receive(hookAddr+":80", status(200))
-		w.settled("j1", store.CallbackDelivered)
-		require.Equal(t, []string{hookAddr + ":80"}, w.dialled)
+		w.name("hook.example", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(callbackAddr))
+		w.receive(callbackAddr+":80", status(200))
+		w.waitForState("j1", store.CallbackDelivered)
+		require.Equal(t, []string{callbackAddr + ":80"}, w.dialled)
 		require.Empty(t, inside.all())
 	})
 }
 
 // A job that came when its URL was acceptable is not sent where that is not so any more.
-func TestCallbackURLOfAJob(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+func TestCallbackURLIsCheckedAgainAtDelivery(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		inside := w.receive("127.0.0.1:80", status(200))
 		w.finish("j1", "http://127.0.0.1/")
-		w.after(2 * time.Second)
+		w.advance(2 * time.Second)
 		log, err := w.store.CallbackLog("j1")
 		require.NoError(t, err)
 		require.Contains(t, log[0].Error, "private")
@@ -146,17 +146,17 @@ func TestCallbackURLOfAJob(t *testing.T) {
 }
 
 // A dialler that comes out elsewhere than it was sent is not spoken to.
-func TestCallbackDialledElsewhere(t *testing.T) {
+func TestCallbackChecksTheAddressItReached(t *testing.T) {
 	astray := func(cfg *CallbackConfig) {
 		dial := cfg.Dial
 		cfg.Dial = func(ctx context.Context, local netip.Addr, network, _ string) (net.Conn, error) {
 			return dial(ctx, local, network, "127.0.0.1:80")
 		}
 	}
-	inHookWorld(t, astray, func(t *testing.T, w *hookWorld) {
+	runCallbackTest(t, astray, func(t *testing.T, w *callbackEnv) {
 		inside := w.receive("127.0.0.1:80", status(200))
-		w.finish("j1", hookURL)
-		w.after(2 * time.Second)
+		w.finish("j1", callbackURL)
+		w.advance(2 * time.Second)
 		log, err := w.store.CallbackLog("j1")
 		require.NoError(t, err)
 		require.Equal(t, errForbidden.Error(), log[0].Error)
@@ -164,13 +164,13 @@ func TestCallbackDialledElsewhere(t *testing.T) {
 	})
 }
 
-func TestCallbackConnections(t *testing.T) {
+func TestCallbackReportsConnectionErrors(t *testing.T) {
 	source := func(cfg *CallbackConfig) { cfg.Source = netip.MustParseAddr("198.41.9.9") }
-	inHookWorld(t, source, func(t *testing.T, w *hookWorld) {
+	runCallbackTest(t, source, func(t *testing.T, w *callbackEnv) {
 		w.name("six.example", netip.MustParseAddr("2606:4700::1"))
-		w.name("two.example", netip.MustParseAddr("2606:4700::1"), netip.MustParseAddr("198.41.0.9"), netip.MustParseAddr(hookAddr))
+		w.name("two.example", netip.MustParseAddr("2606:4700::1"), netip.MustParseAddr("198.41.0.9"), netip.MustParseAddr(callbackAddr))
 		from := make(chan string, 1)
-		w.raw(hookAddr+":80", func(_ int, conn net.Conn) {
+		w.raw(callbackAddr+":80", func(_ int, conn net.Conn) {
 			from <- conn.RemoteAddr().(*net.TCPAddr).IP.String()
 			conn.Read(make([]byte, 10))
 			conn.Write([]byte("HTTP/1.1 200 OK\r\n\r\n"))
@@ -180,8 +180,8 @@ func TestCallbackConnections(t *testing.T) {
 		} {
 			w.finish(id, url)
 		}
-		w.settled("two", store.CallbackDelivered)
-		w.after(2 * time.Second)
+		w.waitForState("two", store.CallbackDelivered)
+		w.advance(2 * time.Second)
 		require.Equal(t, "198.41.9.9", <-from)
 		for id, want := range map[string]string{"none": errNoName.Error(), "six": "no address of the kind", "refused": "connection refused"} {
 			log, err := w.store.CallbackLog(id)
@@ -192,21 +192,21 @@ func TestCallbackConnections(t *testing.T) {
 	})
 }
 
-func TestCallbackTLS(t *testing.T) {
+func TestCallbackVerifiesCertificates(t *testing.T) {
 	roots := x509.NewCertPool()
 	trusting := func(cfg *CallbackConfig) { cfg.RootCAs = roots }
-	inHookWorld(t, trusting, func(t *testing.T, w *hookWorld) {
-		cert := hookCert(t, "hook.example")
+	runCallbackTest(t, trusting, func(t *testing.T, w *callbackEnv) {
+		cert := callbackCert(t, "hook.example")
 		roots.AddCert(cert.Leaf)
 		w.names["other.example"] = w.names["hook.example"]
-		ln, err := w.net.Listen(netip.MustParseAddrPort(hookAddr + ":443"))
+		ln, err := w.net.Listen(netip.MustParseAddrPort(callbackAddr + ":443"))
 		require.NoError(t, err)
 		box := w.serve(tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}}),
-			func(_ int, rw http.ResponseWriter, h hook) { rw.WriteHeader(200) })
+			func(_ int, rw http.ResponseWriter, h receivedCallback) { rw.WriteHeader(200) })
 		w.rows.n.Store(5000)
 		w.finish("good", "https://hook.example/")
 		w.finish("wrong", "https://other.example/")
-		w.settled("good", store.CallbackDelivered)
+		w.waitForState("good", store.CallbackDelivered)
 		require.Len(t, box.all(), 1)
 		require.Len(t, box.all()[0].event(t).Results, 5000)
 		log, err := w.store.CallbackLog("wrong")
@@ -215,8 +215,8 @@ func TestCallbackTLS(t *testing.T) {
 	})
 }
 
-// hookCert is a certificate for one name that signs itself.
-func hookCert(t *testing.T, name string) tls.Certificate {
+// callbackCert is a certificate for one name that signs itself.
+func callbackCert(t *testing.T, name string) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	tmpl := &x509.Certificate{

@@ -18,10 +18,10 @@ const linkLife = 24 * time.Hour
 
 // The refusals of a signed link.
 var (
-	// ErrLinkWrong: not a link of ours, or not whole.
-	ErrLinkWrong = errors.New("the link is wrong or incomplete: use the results_url of the callback as it is, or an API key")
-	// ErrLinkDead: it was a link of ours, but its day, its job or its account is over.
-	ErrLinkDead = errors.New("the link does not work any more")
+	// ErrLinkInvalid: not a link of ours, or not whole.
+	ErrLinkInvalid = errors.New("the link is wrong or incomplete: use the results_url of the callback as it is, or an API key")
+	// ErrLinkExpired: it was a link of ours, but its day, its job or its account is over.
+	ErrLinkExpired = errors.New("the link does not work any more")
 )
 
 // resultsURL is a link to a job's results that needs no key and works for a day from now.
@@ -43,40 +43,40 @@ func (c *Callbacks) linkMAC(j *store.Job, expires string) []byte {
 }
 
 // VerifyLink is the job whose results a link may read: job is of its path, the other two are its query parameters of
-// those names. A link answers ErrLinkWrong or ErrLinkDead, or fails as the store does.
+// those names. A link answers ErrLinkInvalid or ErrLinkExpired, or fails as the store does.
 func (c *Callbacks) VerifyLink(job, expires, signature string) (*store.Job, error) {
 	sum, err := base64.RawURLEncoding.Strict().DecodeString(signature)
 	if err != nil || len(sum) != sha256.Size {
-		return nil, ErrLinkWrong
+		return nil, ErrLinkInvalid
 	}
 	end, err := strconv.ParseInt(expires, 10, 64)
 	if err != nil {
-		return nil, ErrLinkWrong
+		return nil, ErrLinkInvalid
 	}
 	j, err := c.cfg.Store.Job(job)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, ErrLinkWrong
+		return nil, ErrLinkInvalid
 	}
 	if err != nil {
 		return nil, err
 	}
 	if !hmac.Equal(sum, c.linkMAC(j, expires)) {
-		return nil, ErrLinkWrong
+		return nil, ErrLinkInvalid
 	}
 	if !time.Now().Before(time.Unix(end, 0)) {
-		return nil, fmt.Errorf("%w: it was good for 24 hours; use an API key, or have the callback sent again", ErrLinkDead)
+		return nil, fmt.Errorf("%w: it was good for 24 hours; use an API key, or have the callback sent again", ErrLinkExpired)
 	}
-	return j, c.linkAlive(j)
+	return j, c.checkLinkAlive(j)
 }
 
-// linkAlive tells whether the job still has results and its account may still be served.
-func (c *Callbacks) linkAlive(j *store.Job) error {
+// checkLinkAlive tells whether the job still has results and its account may still be served.
+func (c *Callbacks) checkLinkAlive(j *store.Job) error {
 	if j.State == store.JobExpired {
-		return fmt.Errorf("%w: the job's results were deleted: their time was over, or its owner deleted them", ErrLinkDead)
+		return fmt.Errorf("%w: the job's results were deleted: their time was over, or its owner deleted them", ErrLinkExpired)
 	}
 	u, err := c.cfg.Store.User(j.Account)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && u.Disabled) {
-		return fmt.Errorf("%w: the account is closed", ErrLinkDead)
+		return fmt.Errorf("%w: the account is closed", ErrLinkExpired)
 	}
 	return err
 }

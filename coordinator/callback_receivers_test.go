@@ -14,10 +14,10 @@ import (
 	"probity/store"
 )
 
-func TestCallbackAnswers(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
-		other := w.receive(hookAddr+":8080", status(200))
-		w.receive(hookAddr+":80", func(n int, rw http.ResponseWriter, h hook) {
+func TestCallbackStopsAtRedirectAndGone(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+		other := w.receive(callbackAddr+":8080", status(200))
+		w.receive(callbackAddr+":80", func(n int, rw http.ResponseWriter, h receivedCallback) {
 			switch {
 			case n == 1:
 				rw.Header().Set("Location", "http://hook.example:8080/")
@@ -28,8 +28,8 @@ func TestCallbackAnswers(t *testing.T) {
 				rw.WriteHeader(410)
 			}
 		})
-		w.finish("j1", hookURL)
-		cb, log := w.settled("j1", store.CallbackStopped)
+		w.finish("j1", callbackURL)
+		cb, log := w.waitForState("j1", store.CallbackStopped)
 		require.Equal(t, 3, cb.Attempts)
 		require.Equal(t, []int{307, 404, 410}, []int{log[0].Status, log[1].Status, log[2].Status})
 		require.Equal(t, "answered 307: redirects are not followed", log[0].Error)
@@ -37,11 +37,11 @@ func TestCallbackAnswers(t *testing.T) {
 	})
 }
 
-func TestCallbackTooLarge(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
-		box := w.receive(hookAddr+":80", status(413, 200))
-		w.finish("j1", hookURL)
-		_, log := w.settled("j1", store.CallbackDelivered)
+func TestCallbackRefusedAsTooLargeBecomesALink(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+		box := w.receive(callbackAddr+":80", status(413, 200))
+		w.finish("j1", callbackURL)
+		_, log := w.waitForState("j1", store.CallbackDelivered)
 		require.Equal(t, []bool{false, true}, []bool{log[0].Link, log[1].Link})
 		require.Empty(t, box.all()[1].event(t).Results)
 		require.Contains(t, *box.all()[1].event(t).ResultsURL, "/v1/verify/bulk/j1/results?")
@@ -49,10 +49,10 @@ func TestCallbackTooLarge(t *testing.T) {
 }
 
 // A refusal that comes while the body is on its way is heard, and the rest of the body is not sent.
-func TestCallbackRefusedInMidBody(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+func TestCallbackStopsOnEarlyRefusal(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.rows.n.Store(100_000)
-		w.raw(hookAddr+":80", func(n int, conn net.Conn) {
+		w.raw(callbackAddr+":80", func(n int, conn net.Conn) {
 			if n == 1 {
 				io.ReadFull(conn, make([]byte, 4096))
 				io.WriteString(conn, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
@@ -62,8 +62,8 @@ func TestCallbackRefusedInMidBody(t *testing.T) {
 			io.ReadFull(conn, make([]byte, 100))
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 		})
-		w.finish("j1", hookURL)
-		_, log := w.settled("j1", store.CallbackDelivered)
+		w.finish("j1", callbackURL)
+		_, log := w.waitForState("j1", store.CallbackDelivered)
 		require.Equal(t, 413, log[0].Status)
 		require.Less(t, log[0].Bytes, int64(256<<10))
 		require.True(t, log[1].Link)
@@ -71,11 +71,11 @@ func TestCallbackRefusedInMidBody(t *testing.T) {
 }
 
 // Two resets in mid-body make the next attempt a link, also when a restart comes between them.
-func TestCallbackResets(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+func TestTwoResetsMakeTheCallbackALink(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.rows.n.Store(100_000)
 		var got []byte
-		w.raw(hookAddr+":80", func(n int, conn net.Conn) {
+		w.raw(callbackAddr+":80", func(n int, conn net.Conn) {
 			if n <= 2 {
 				io.ReadFull(conn, make([]byte, 100_000))
 				reset(conn)
@@ -86,27 +86,27 @@ func TestCallbackResets(t *testing.T) {
 			got = append(got, buf[:m]...)
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 		})
-		w.finish("j1", hookURL)
-		w.after(2 * time.Second)
+		w.finish("j1", callbackURL)
+		w.advance(2 * time.Second)
 		w.restart()
-		_, log := w.settled("j1", store.CallbackDelivered)
+		_, log := w.waitForState("j1", store.CallbackDelivered)
 		require.Equal(t, []bool{false, false, true}, []bool{log[0].Link, log[1].Link, log[2].Link})
 		require.Equal(t, errCut.Error(), log[0].Error)
 		require.Equal(t, errCut.Error(), log[1].Error)
-		require.Equal(t, []bool{true, true, false}, []bool{log[0].Cut, log[1].Cut, log[2].Cut})
+		require.Equal(t, []bool{true, true, false}, []bool{log[0].Truncated, log[1].Truncated, log[2].Truncated})
 		require.Greater(t, log[1].Bytes, int64(90_000))
 		require.NotContains(t, string(got), `"results":`)
 	})
 }
 
-func TestCallbackSilences(t *testing.T) {
+func TestCallbackTimesOut(t *testing.T) {
 	head := func(conn net.Conn) { io.ReadFull(conn, make([]byte, 64)) }
 	begun := func(conn net.Conn) { io.ReadFull(conn, make([]byte, 400)) } // the head has less, a body of three rows more
 	for name, c := range map[string]struct {
-		rows  int64
-		speak func(net.Conn)
-		want  error
-		took  time.Duration
+		rows   int64
+		handle func(net.Conn)
+		want   error
+		took   time.Duration
 	}{
 		"hangs after the body": {3, func(conn net.Conn) { io.Copy(io.Discard, conn) }, errNoAnswer, 15 * time.Second},
 		"200 after 15 s": {3, func(conn net.Conn) {
@@ -132,18 +132,18 @@ func TestCallbackSilences(t *testing.T) {
 		}, errNotHTTP, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+			runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 				w.rows.n.Store(c.rows)
-				w.raw(hookAddr+":80", func(n int, conn net.Conn) {
+				w.raw(callbackAddr+":80", func(n int, conn net.Conn) {
 					if n == 1 {
-						c.speak(conn)
+						c.handle(conn)
 						return
 					}
 					io.ReadFull(conn, make([]byte, 64))
 					io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 				})
-				w.finish("j1", hookURL)
-				_, log := w.settled("j1", store.CallbackDelivered)
+				w.finish("j1", callbackURL)
+				_, log := w.waitForState("j1", store.CallbackDelivered)
 				require.Equal(t, c.want.Error(), log[0].Error)
 				require.Equal(t, c.took, log[0].Duration.Truncate(time.Second))
 			})
@@ -152,10 +152,10 @@ func TestCallbackSilences(t *testing.T) {
 }
 
 // An answer may come up to 15 s after the end of a body that itself took much longer.
-func TestCallbackSlowButSteady(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+func TestSlowReceiverGetsTheWholeCallback(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.rows.n.Store(10_000)
-		w.raw(hookAddr+":80", func(_ int, conn net.Conn) {
+		w.raw(callbackAddr+":80", func(_ int, conn net.Conn) {
 			buf, tail := make([]byte, 16<<10), ""
 			for !strings.HasSuffix(tail, "\r\n0\r\n\r\n") {
 				<-time.After(2 * time.Second)
@@ -167,18 +167,18 @@ func TestCallbackSlowButSteady(t *testing.T) {
 			}
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 		})
-		w.finish("j1", hookURL)
-		cb, log := w.settled("j1", store.CallbackDelivered)
+		w.finish("j1", callbackURL)
+		cb, log := w.waitForState("j1", store.CallbackDelivered)
 		require.Equal(t, 1, cb.Attempts, "%+v", log)
 		require.Greater(t, log[0].Duration, time.Minute)
 	})
 }
 
 // A drip that never stalls ends too.
-func TestCallbackEndsADrip(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+func TestCallbackEndsAVerySlowTransfer(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.rows.n.Store(100_000)
-		w.raw(hookAddr+":80", func(n int, conn net.Conn) {
+		w.raw(callbackAddr+":80", func(n int, conn net.Conn) {
 			buf := make([]byte, 16<<10)
 			for {
 				<-time.After(40 * time.Second)
@@ -187,8 +187,8 @@ func TestCallbackEndsADrip(t *testing.T) {
 				}
 			}
 		})
-		w.finish("j1", hookURL)
-		w.after(maxAttempt + time.Minute)
+		w.finish("j1", callbackURL)
+		w.advance(maxAttempt + time.Minute)
 		log, err := w.store.CallbackLog("j1")
 		require.NoError(t, err)
 		require.Equal(t, errTooSlow.Error(), log[0].Error)
@@ -196,12 +196,12 @@ func TestCallbackEndsADrip(t *testing.T) {
 }
 
 // What was written is never far ahead of what was read, whatever the size of the job.
-func TestCallbackFlatMemory(t *testing.T) {
+func TestCallbackMemoryIsConstant(t *testing.T) {
 	const ahead = 64<<10 + 3*sendBuffer // the network's own buffer, rows, chunk, and what the reader took at once
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.rows.n.Store(100_000)
 		var read, most atomic.Int64
-		w.raw(hookAddr+":80", func(_ int, conn net.Conn) {
+		w.raw(callbackAddr+":80", func(_ int, conn net.Conn) {
 			buf, tail := make([]byte, 16<<10), ""
 			for !strings.HasSuffix(tail, "\r\n0\r\n\r\n") {
 				most.Store(max(most.Load(), w.rows.wrote.Load()-read.Load()))
@@ -217,8 +217,8 @@ func TestCallbackFlatMemory(t *testing.T) {
 			}
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 		})
-		w.finish("j1", hookURL)
-		cb, _ := w.settled("j1", store.CallbackDelivered)
+		w.finish("j1", callbackURL)
+		cb, _ := w.waitForState("j1", store.CallbackDelivered)
 		require.Equal(t, 1, cb.Attempts)
 		require.Greater(t, w.rows.wrote.Load(), int64(8e6))
 		require.Greater(t, read.Load(), w.rows.wrote.Load())

@@ -22,7 +22,7 @@ import (
 const (
 	answerTimeout = 15 * time.Second // from the last byte of the body to the headers of the answer
 	stallTimeout  = 60 * time.Second // for a piece of the body
-	lateAnswer    = time.Second      // after the body could not be sent: a refusal may be on its way
+	lateReplyWait = time.Second      // after the body could not be sent: a refusal may be on its way
 	drainTimeout  = 5 * time.Second  // for the body of an answer, which is not used
 
 	sendBuffer = 32 << 10 // bytes of body made before they are written, and as much again once they are framed
@@ -31,15 +31,15 @@ const (
 	maxInterim = 5        // answers 1xx before the real one
 )
 
-// steadyConn writes in pieces that must each be taken in time, until it is told to write no more.
-type steadyConn struct {
+// timedConn writes in pieces that must each be taken in time, until it is told to write no more.
+type timedConn struct {
 	net.Conn
-	mu      sync.Mutex // guards quiet and the setting of write deadlines
-	quiet   bool
-	stalled bool // guarded by mu
+	mu             sync.Mutex // guards quiet and the setting of write deadlines
+	writingStopped bool
+	stalled        bool // guarded by mu
 }
 
-func (s *steadyConn) Write(p []byte) (n int, err error) {
+func (s *timedConn) Write(p []byte) (n int, err error) {
 	for n < len(p) {
 		if !s.begin() {
 			return n, net.ErrClosed
@@ -53,27 +53,27 @@ func (s *steadyConn) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-func (s *steadyConn) begin() bool {
+func (s *timedConn) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.quiet && s.Conn.SetWriteDeadline(time.Now().Add(stallTimeout)) == nil
+	return !s.writingStopped && s.Conn.SetWriteDeadline(time.Now().Add(stallTimeout)) == nil
 }
 
-func (s *steadyConn) failed(err error) {
+func (s *timedConn) failed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stalled = !s.quiet && errors.Is(err, os.ErrDeadlineExceeded)
+	s.stalled = !s.writingStopped && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// hush ends a write under way, and all that would come.
-func (s *steadyConn) hush() {
+// stopWriting ends a write under way, and all that would come.
+func (s *timedConn) stopWriting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.quiet = true
+	s.writingStopped = true
 	s.Conn.SetWriteDeadline(time.Unix(1, 0))
 }
 
-func (s *steadyConn) hasStalled() bool {
+func (s *timedConn) hasStalled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stalled
@@ -85,42 +85,42 @@ func (s *steadyConn) hasStalled() bool {
 func (e *event) post(ctx context.Context, conn *callbackConn, t *callbackTarget) callbackReply {
 	defer conn.raw.Close()
 	defer context.AfterFunc(ctx, func() { conn.raw.Close() })()
-	answered := make(chan heard, 1)
+	answered := make(chan rawReply, 1)
 	go func() {
-		answered <- hear(conn, conn.raw.hush)
+		answered <- readReply(conn, conn.raw.stopWriting)
 	}()
 	sent, whole := e.send(ctx, conn, t)
-	conn.SetReadDeadline(time.Now().Add(patience(conn.raw, whole)))
+	conn.SetReadDeadline(time.Now().Add(answerWait(conn.raw, whole)))
 	a := <-answered
 	r := callbackReply{status: a.status, bytes: sent}
 	if e.failure != nil {
 		r.status = 0 // what it says of half a body says nothing of the event
 	}
 	if r.status == 0 {
-		r.err = e.blame(conn.raw, a, sent, whole)
+		r.err = e.failureCause(conn.raw, a, sent, whole)
 	}
 	return r
 }
 
-// patience is how long to listen once nothing more is sent.
-func patience(raw *steadyConn, whole bool) time.Duration {
+// answerWait is how long to listen once nothing more is sent.
+func answerWait(raw *timedConn, whole bool) time.Duration {
 	switch {
 	case whole:
 		return answerTimeout
 	case raw.hasStalled():
 		return 0
 	}
-	return lateAnswer
+	return lateReplyWait
 }
 
-// blame says why there is no answer.
-func (e *event) blame(raw *steadyConn, a heard, sent int64, whole bool) error {
+// failureCause says why there is no answer.
+func (e *event) failureCause(raw *timedConn, a rawReply, sent int64, whole bool) error {
 	switch {
 	case e.failure != nil:
-		return errOurs
+		return errInternal
 	case raw.hasStalled():
 		return errStalled
-	case a.garbled:
+	case a.malformed:
 		return errNotHTTP
 	case e.results != nil && sent > 0 && (!whole || errors.Is(a.err, syscall.ECONNRESET)):
 		return errCut // a reset: the system had the last byte already, but the receiver left before it
@@ -132,11 +132,11 @@ func (e *event) blame(raw *steadyConn, a heard, sent int64, whole bool) error {
 
 // send writes the request; it gives the bytes of the body that went, and whether all did.
 func (e *event) send(ctx context.Context, conn net.Conn, t *callbackTarget) (sent int64, whole bool) {
-	wire := &writeKeeper{w: conn}
+	wire := &countingWriter{w: conn}
 	out := bufio.NewWriterSize(wire, sendBuffer)
 	var small bytes.Buffer
 	if e.results == nil {
-		e.failure = e.writeSealed(ctx, &small)
+		e.failure = e.writeChecked(ctx, &small)
 		e.header.Set("Content-Length", strconv.Itoa(small.Len()))
 	} else {
 		e.header.Set("Transfer-Encoding", "chunked")
@@ -160,7 +160,7 @@ func (e *event) send(ctx context.Context, conn net.Conn, t *callbackTarget) (sen
 // a body cannot be taken for a whole.
 func (e *event) sendChunks(ctx context.Context, out io.Writer) error {
 	rows := bufio.NewWriterSize(httputil.NewChunkedWriter(out), sendBuffer)
-	if err := e.writeSealed(ctx, rows); err != nil {
+	if err := e.writeChecked(ctx, rows); err != nil {
 		return err
 	}
 	if err := rows.Flush(); err != nil {
@@ -204,14 +204,14 @@ func (t *callbackTarget) hostHeader() string {
 	return host + ":" + t.url.Port()
 }
 
-// writeKeeper counts what was written and remembers that it failed.
-type writeKeeper struct {
+// countingWriter counts what was written and remembers that it failed.
+type countingWriter struct {
 	w   io.Writer
 	n   int64
 	err error
 }
 
-func (k *writeKeeper) Write(p []byte) (int, error) {
+func (k *countingWriter) Write(p []byte) (int, error) {
 	n, err := k.w.Write(p)
 	k.n += int64(n)
 	if err != nil {
@@ -220,43 +220,43 @@ func (k *writeKeeper) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// heard is what came back.
-type heard struct {
-	status  int
-	err     error // when there is no status
-	garbled bool  // what came is not HTTP
+// rawReply is what came back.
+type rawReply struct {
+	status    int
+	err       error // when there is no status
+	malformed bool  // what came is not HTTP
 }
 
-// hear reads the head of the answer, calls hush, and drains what follows as far as that costs little: to close before
+// readReply reads the head of the answer, calls hush, and drains what follows as far as that costs little: to close before
 // the peer has been heard out is to reset what it says.
-func hear(conn net.Conn, hush func()) heard {
-	defer hush()
-	in := &readKeeper{r: io.LimitReader(conn, maxAnswer)}
+func readReply(conn net.Conn, stopWriting func()) rawReply {
+	defer stopWriting()
+	in := &countingReader{r: io.LimitReader(conn, maxAnswer)}
 	br := bufio.NewReader(in)
 	for range maxInterim {
 		resp, err := http.ReadResponse(br, &http.Request{Method: http.MethodPost})
 		if err != nil {
-			return heard{err: cmp.Or(in.err, err), garbled: in.n > 0 && (in.err == nil || in.err == io.EOF)}
+			return rawReply{err: cmp.Or(in.err, err), malformed: in.n > 0 && (in.err == nil || in.err == io.EOF)}
 		}
 		if resp.StatusCode/100 == 1 && resp.StatusCode != http.StatusSwitchingProtocols {
 			continue
 		}
-		hush()
+		stopWriting()
 		conn.SetReadDeadline(time.Now().Add(drainTimeout))
 		io.Copy(io.Discard, resp.Body)
-		return heard{status: resp.StatusCode}
+		return rawReply{status: resp.StatusCode}
 	}
-	return heard{garbled: true}
+	return rawReply{malformed: true}
 }
 
-// readKeeper counts what was read and remembers how it ended.
-type readKeeper struct {
+// countingReader counts what was read and remembers how it ended.
+type countingReader struct {
 	r   io.Reader
 	n   int64
 	err error
 }
 
-func (k *readKeeper) Read(p []byte) (int, error) {
+func (k *countingReader) Read(p []byte) (int, error) {
 	n, err := k.r.Read(p)
 	k.n += int64(n)
 	if err != nil {

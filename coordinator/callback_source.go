@@ -28,15 +28,15 @@ func (c *Coordinator) WriteResults(ctx context.Context, job string, w io.Writer)
 	if err != nil {
 		return err
 	}
-	err = unpackTo(w, readerUntil{ctx, f})
+	err = decompressTo(w, contextReader{ctx, f})
 	if errors.Is(err, errDamaged) {
 		err = errors.Join(err, c.DropResults(job)) // the next attempt has it made again
 	}
 	return errors.Join(err, f.Close())
 }
 
-// unpackTo writes what r has packed. Its error is errDamaged if that is not as it was packed.
-func unpackTo(w io.Writer, r io.Reader) error {
+// decompressTo writes what r has packed. Its error is errDamaged if that is not as it was packed.
+func decompressTo(w io.Writer, r io.Reader) error {
 	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return err
@@ -61,11 +61,11 @@ func unpackTo(w io.Writer, r io.Reader) error {
 
 // renderCallback makes the file under another name, and gives it its own once it is whole and durable.
 func (c *Coordinator) renderCallback(ctx context.Context, job, path string) error {
-	give, err := c.takeTurn(ctx, job) // so that nothing is erased meanwhile
+	unlock, err := c.lockJob(ctx, job) // so that nothing is erased meanwhile
 	if err != nil {
 		return err
 	}
-	defer give()
+	defer unlock()
 	f, err := c.cfg.FS.Create(path+wholefile.New, writeCategory)
 	if err != nil {
 		return err
@@ -81,10 +81,10 @@ func (c *Coordinator) renderCallback(ctx context.Context, job, path string) erro
 	if err == nil {
 		return c.cfg.FS.Rename(path+wholefile.New, path)
 	}
-	return errors.Join(err, removeAny(c.cfg.FS, path+wholefile.New))
+	return errors.Join(err, removeIfExists(c.cfg.FS, path+wholefile.New))
 }
 
 // DropResults deletes what WriteResults keeps between attempts; it can be made again.
 func (c *Coordinator) DropResults(job string) error {
-	return removeAny(c.cfg.FS, c.cfg.FS.PathJoin(c.dir(job), fileCallback))
+	return removeIfExists(c.cfg.FS, c.cfg.FS.PathJoin(c.dir(job), fileCallback))
 }

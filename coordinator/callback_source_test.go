@@ -23,8 +23,8 @@ import (
 )
 
 // A job from its upload to its callback, over real sockets: refused once, then taken.
-func TestCallbackOfARealJob(t *testing.T) {
-	w := openWorld(t, vfs.NewMem(), func(_ *world, cfg *Config) {
+func TestCallbackOfAJobOverSockets(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv, cfg *Config) {
 		cfg.OnFinish = func(j *store.Job) []store.Part { return []store.Part{CallbackPart(j)} }
 	})
 	var tries atomic.Int64
@@ -41,7 +41,7 @@ func TestCallbackOfARealJob(t *testing.T) {
 	c, ended, stop := startCallbacks(t, w)
 	require.NoError(t, c.CheckCallbackURL(t.Context(), srv.URL))
 	w.run()
-	in := list(3000, 7)
+	in := testCSV(3000, 7)
 	j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader(in), Options: Options{CallbackURL: srv.URL}})
 	require.NoError(t, err)
 	j = w.finish(t, j.ID)
@@ -54,7 +54,7 @@ func TestCallbackOfARealJob(t *testing.T) {
 	require.NoError(t, err, "the rows are kept for the next attempt")
 	_, err = c.Resend(j.ID)
 	require.NoError(t, err)
-	var e hookEvent
+	var e callbackEvent
 	require.NoError(t, json.Unmarshal(<-got, &e))
 	require.Len(t, e.Results, 3000)
 	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID, Filter{Form: Form{JSONL, None}, NoInput: true})), "\n")
@@ -71,7 +71,7 @@ func TestCallbackOfARealJob(t *testing.T) {
 }
 
 // startCallbacks runs a deliverer beside a coordinator; it may reach this machine.
-func startCallbacks(t *testing.T, w *world) (c *Callbacks, ended chan error, stop func()) {
+func startCallbacks(t *testing.T, w *testEnv) (c *Callbacks, ended chan error, stop func()) {
 	c, err := NewCallbacks(CallbackConfig{
 		Store: w.store, Results: w.c, PublicURL: "http://127.0.0.1:8080", Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Record: func(j *store.Job, _ store.Callback) ([]byte, error) {
@@ -90,10 +90,10 @@ func startCallbacks(t *testing.T, w *world) (c *Callbacks, ended chan error, sto
 }
 
 // The rows are rendered once, are the same each time, and a file that a crash left half done is not taken for them.
-func TestCallbackRowsAreKept(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+func TestCallbackRowsAreRenderedOnce(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
 	w.run()
-	j := w.finish(t, w.accept(t, list(500, 3)).ID)
+	j := w.finish(t, w.accept(t, testCSV(500, 3)).ID)
 	want := w.results(t, j.ID, Filter{Form: Form{JSONL, None}, NoInput: true})
 	path := w.fs.PathJoin(w.c.dir(j.ID), fileCallback)
 	half, err := w.fs.Create(path+wholefile.New, writeCategory)

@@ -19,13 +19,13 @@ import (
 	"probity/store"
 )
 
-const hookURL = "http://hook.example/in?for=us"
+const callbackURL = "http://hook.example/in?for=us"
 
-func TestCallbackDelivers(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
-		box := w.receive(hookAddr+":80", status(204))
-		j := w.finish("j1", hookURL)
-		cb, log := w.settled(j.ID, store.CallbackDelivered)
+func TestCallbackIsDelivered(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+		box := w.receive(callbackAddr+":80", status(204))
+		j := w.finish("j1", callbackURL)
+		cb, log := w.waitForState(j.ID, store.CallbackDelivered)
 		require.Equal(t, 1, cb.Attempts)
 		require.Len(t, log, 1)
 		require.Equal(t, 204, log[0].Status)
@@ -44,12 +44,12 @@ func TestCallbackDelivers(t *testing.T) {
 		require.EqualValues(t, 3, e.Results[2]["row"])
 		require.Equal(t, "user2@j1.example", e.Results[2]["email"])
 		require.EqualValues(t, 1, w.rows.dropped.Load())
-		w.after(time.Hour)
+		w.advance(time.Hour)
 		require.Len(t, box.all(), 1, "one event, once it was taken")
 	})
 }
 
-func TestCallbackOfJobs(t *testing.T) {
+func TestCallbackContentFollowsTheJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		set     []func(*store.Job)
 		results int
@@ -64,10 +64,10 @@ func TestCallbackOfJobs(t *testing.T) {
 		"expired meanwhile": {[]func(*store.Job){func(j *store.Job) { j.State = store.JobExpired }}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
-				box := w.receive(hookAddr+":80", status(200))
-				w.finish("j1", hookURL, c.set...)
-				_, log := w.settled("j1", store.CallbackDelivered)
+			runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+				box := w.receive(callbackAddr+":80", status(200))
+				w.finish("j1", callbackURL, c.set...)
+				_, log := w.waitForState("j1", store.CallbackDelivered)
 				h := box.all()[0]
 				e := h.event(t)
 				require.Len(t, e.Results, c.results)
@@ -82,8 +82,8 @@ func TestCallbackOfJobs(t *testing.T) {
 	}
 }
 
-func TestCallbackWithoutURL(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+func TestJobWithoutURLHasNoCallback(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.finish("j1", "")
 		_, err := w.store.Callback("j1")
 		require.ErrorIs(t, err, store.ErrNoCallback)
@@ -93,14 +93,14 @@ func TestCallbackWithoutURL(t *testing.T) {
 }
 
 // The waits are the specified ones, up to a fifth longer, and the last failure ends it.
-func TestCallbackSchedule(t *testing.T) {
+func TestCallbackRetriesBySchedule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two days in a bubble take some seconds")
 	}
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
-		box := w.receive(hookAddr+":80", status(500))
-		w.finish("j1", hookURL)
-		cb, log := w.settled("j1", store.CallbackFailed)
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+		box := w.receive(callbackAddr+":80", status(500))
+		w.finish("j1", callbackURL)
+		cb, log := w.waitForState("j1", store.CallbackFailed)
 		waits := []time.Duration{5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour}
 		got := box.all()
 		require.Len(t, got, len(waits)+1)
@@ -109,7 +109,7 @@ func TestCallbackSchedule(t *testing.T) {
 		for i, want := range waits {
 			gap := got[i+1].at.Sub(got[i].at)
 			require.GreaterOrEqual(t, gap, want)
-			require.LessOrEqual(t, gap, want+want/5+callbackLook)
+			require.LessOrEqual(t, gap, want+want/5+callbackPoll)
 			require.Equal(t, "answered 500", log[i].Error)
 		}
 		first, last := got[0].event(t), got[len(got)-1].event(t)
@@ -119,16 +119,16 @@ func TestCallbackSchedule(t *testing.T) {
 }
 
 // What is sent again by hand has the whole schedule before it, and its attempts go on counting.
-func TestCallbackResend(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
-		box := w.receive(hookAddr+":80", status(200, 500, 200))
-		w.finish("j1", hookURL)
-		w.settled("j1", store.CallbackDelivered)
+func TestResendStartsTheScheduleAgain(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+		box := w.receive(callbackAddr+":80", status(200, 500, 200))
+		w.finish("j1", callbackURL)
+		w.waitForState("j1", store.CallbackDelivered)
 		began := time.Now()
 		cb, err := w.c.Resend("j1")
 		require.NoError(t, err)
 		require.Equal(t, store.CallbackPending, cb.State)
-		cb, log := w.settled("j1", store.CallbackDelivered)
+		cb, log := w.waitForState("j1", store.CallbackDelivered)
 		require.Equal(t, 3, cb.Attempts)
 		require.Equal(t, 2, cb.Tries)
 		require.Len(t, log, 3)
@@ -137,24 +137,24 @@ func TestCallbackResend(t *testing.T) {
 }
 
 func TestCallbackSurvivesRestart(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
-		box := w.receive(hookAddr+":80", status(500, 500, 200))
-		w.finish("j1", hookURL)
-		w.after(2 * time.Second)
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+		box := w.receive(callbackAddr+":80", status(500, 500, 200))
+		w.finish("j1", callbackURL)
+		w.advance(2 * time.Second)
 		require.Len(t, box.all(), 1)
 		w.restart()
-		w.after(20 * time.Second)
+		w.advance(20 * time.Second)
 		require.Len(t, box.all(), 2)
 		w.restart()
-		cb, _ := w.settled("j1", store.CallbackDelivered)
+		cb, _ := w.waitForState("j1", store.CallbackDelivered)
 		require.Equal(t, 3, cb.Attempts)
 	})
 }
 
 // An attempt that a stop cut short is none, and is made again.
-func TestCallbackStopInMidAttempt(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
-		w.raw(hookAddr+":80", func(n int, conn net.Conn) {
+func TestInterruptedCallbackIsSentAgain(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+		w.raw(callbackAddr+":80", func(n int, conn net.Conn) {
 			io.ReadFull(conn, make([]byte, 64))
 			if n == 1 {
 				io.Copy(io.Discard, conn)
@@ -162,22 +162,22 @@ func TestCallbackStopInMidAttempt(t *testing.T) {
 			}
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 		})
-		w.finish("j1", hookURL)
-		w.after(5 * time.Second)
+		w.finish("j1", callbackURL)
+		w.advance(5 * time.Second)
 		began := time.Now()
 		w.restart()
 		require.Less(t, time.Since(began), time.Second, "a stop waits for no receiver")
-		cb, log := w.settled("j1", store.CallbackDelivered)
+		cb, log := w.waitForState("j1", store.CallbackDelivered)
 		require.Equal(t, 1, cb.Attempts)
 		require.Len(t, log, 1)
 	})
 }
 
 // A receiver that is content with half a body has not got the event.
-func TestCallbackOurFailure(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+func TestCallbackWithOurFailureIsRetried(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.rows.fail.Store(true)
-		w.raw(hookAddr+":80", func(_ int, conn net.Conn) {
+		w.raw(callbackAddr+":80", func(_ int, conn net.Conn) {
 			var in []byte
 			for buf := make([]byte, 4096); !strings.HasSuffix(string(in), "0\r\n\r\n"); {
 				conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
@@ -188,31 +188,31 @@ func TestCallbackOurFailure(t *testing.T) {
 			}
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 		})
-		w.finish("j1", hookURL)
-		w.after(3 * time.Second)
+		w.finish("j1", callbackURL)
+		w.advance(3 * time.Second)
 		w.rows.fail.Store(false)
-		_, log := w.settled("j1", store.CallbackDelivered)
+		_, log := w.waitForState("j1", store.CallbackDelivered)
 		require.Len(t, log, 2)
-		require.Equal(t, errOurs.Error(), log[0].Error)
+		require.Equal(t, errInternal.Error(), log[0].Error)
 		require.Zero(t, log[0].Status)
 	})
 }
 
-func TestCallbackGoesWithItsJob(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
-		w.receive(hookAddr+":80", status(500))
-		w.finish("j1", hookURL)
-		w.after(2 * time.Second)
+func TestCallbackIsDeletedWithItsJob(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+		w.receive(callbackAddr+":80", status(500))
+		w.finish("j1", callbackURL)
+		w.advance(2 * time.Second)
 		require.NoError(t, w.store.DeleteJob("j1"))
-		w.after(time.Minute)
+		w.advance(time.Minute)
 		_, err := w.store.Callback("j1")
 		require.ErrorIs(t, err, store.ErrNoCallback)
 	})
 }
 
 // A slow host has two attempts at a time, and delays no other; nor has one account more than four.
-func TestCallbackBounds(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+func TestCallbacksAreLimitedByHostAndAccount(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		var mu sync.Mutex
 		open, most := map[string]int{}, map[string]int{}
 		slow := func(name string) func(int, net.Conn) {
@@ -240,13 +240,13 @@ func TestCallbackBounds(t *testing.T) {
 				w.finish(fmt.Sprintf("slow%d-%d", i, k), "http://"+name+"/")
 			}
 		}
-		w.receive(hookAddr+":80", status(200))
-		w.finish("quick", hookURL, func(j *store.Job) { j.Account = "another" })
-		w.after(2 * time.Second)
-		w.settled("quick", store.CallbackDelivered)
+		w.receive(callbackAddr+":80", status(200))
+		w.finish("quick", callbackURL, func(j *store.Job) { j.Account = "another" })
+		w.advance(2 * time.Second)
+		w.waitForState("quick", store.CallbackDelivered)
 		for i := range 4 {
 			for k := range 5 {
-				w.settled(fmt.Sprintf("slow%d-%d", i, k), store.CallbackDelivered)
+				w.waitForState(fmt.Sprintf("slow%d-%d", i, k), store.CallbackDelivered)
 			}
 			require.LessOrEqual(t, most[fmt.Sprintf("slow%d.example", i)], 2)
 		}
@@ -255,29 +255,29 @@ func TestCallbackBounds(t *testing.T) {
 }
 
 // However many wait for a host that hangs, another's callback is not hidden behind them for long.
-func TestCallbackBehindAThousand(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
-		w.raw(hookAddr+":80", func(_ int, conn net.Conn) { io.Copy(io.Discard, conn) })
+func TestHangingHostDoesNotHideOtherCallbacks(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+		w.raw(callbackAddr+":80", func(_ int, conn net.Conn) { io.Copy(io.Discard, conn) })
 		for i := range 2*store.MaxPage + 10 {
-			w.finish(fmt.Sprintf("hang%04d", i), hookURL)
+			w.finish(fmt.Sprintf("hang%04d", i), callbackURL)
 		}
 		const addr = "198.41.0.5"
 		w.name("other.example", netip.MustParseAddr(addr))
 		w.receive(addr+":80", status(200))
 		began := time.Now()
 		w.finish("other", "http://other.example/", func(j *store.Job) { j.Account = "another" })
-		w.settled("other", store.CallbackDelivered)
+		w.waitForState("other", store.CallbackDelivered)
 		require.Less(t, time.Since(began), 10*time.Second)
 	})
 }
 
-func TestCallbackSigned(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+func TestCallbackIsSigned(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		secret, err := w.store.NewCallbackSecret(w.account, "test", time.Now())
 		require.NoError(t, err)
-		box := w.receive(hookAddr+":80", status(500, 413, 200))
-		w.finish("j1", hookURL)
-		w.settled("j1", store.CallbackDelivered)
+		box := w.receive(callbackAddr+":80", status(500, 413, 200))
+		w.finish("j1", callbackURL)
+		w.waitForState("j1", store.CallbackDelivered)
 		verifier, err := standardwebhooks.NewWebhook(secret)
 		require.NoError(t, err)
 		ids := map[string]bool{}
@@ -293,18 +293,18 @@ func TestCallbackSigned(t *testing.T) {
 }
 
 // A body that is not what was signed is not ended.
-func TestCallbackNeverSendsWhatItDidNotSign(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+func TestCallbackSendsOnlySignedBodies(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		_, err := w.store.NewCallbackSecret(w.account, "test", time.Now())
 		require.NoError(t, err)
 		w.rows.other.Store(true)
-		box := w.receive(hookAddr+":80", func(_ int, rw http.ResponseWriter, h hook) {
+		box := w.receive(callbackAddr+":80", func(_ int, rw http.ResponseWriter, h receivedCallback) {
 			if h.err != nil {
 				rw.WriteHeader(400)
 			}
 		})
-		w.finish("j1", hookURL)
-		w.after(2 * time.Second)
+		w.finish("j1", callbackURL)
+		w.advance(2 * time.Second)
 		log, err := w.store.CallbackLog("j1")
 		require.NoError(t, err)
 		require.NotEmpty(t, log)
@@ -315,12 +315,12 @@ func TestCallbackNeverSendsWhatItDidNotSign(t *testing.T) {
 	})
 }
 
-func TestCallbackLink(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
-		box := w.receive(hookAddr+":80", status(200))
-		j := w.finish("j1", hookURL)
+func TestCallbackLinkOpensResults(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+		box := w.receive(callbackAddr+":80", status(200))
+		j := w.finish("j1", callbackURL)
 		w.finish("j2", "")
-		w.settled("j1", store.CallbackDelivered)
+		w.waitForState("j1", store.CallbackDelivered)
 		u, err := url.Parse(*box.all()[0].event(t).ResultsURL)
 		require.NoError(t, err)
 		require.Equal(t, "https://verify.example.com/v1/verify/bulk/j1/results", "https://"+u.Host+u.Path)
@@ -334,7 +334,7 @@ func TestCallbackLink(t *testing.T) {
 			{"j1", expires, ""}, {"j1", expires, sig[:42]}, {"j1", expires, "A" + sig[1:] + "="}, {"j1", expires, strings.Repeat("A", 43)},
 		} {
 			_, err := w.c.VerifyLink(bad[0], bad[1], bad[2])
-			require.ErrorIs(t, err, ErrLinkWrong, "%q", bad)
+			require.ErrorIs(t, err, ErrLinkInvalid, "%q", bad)
 		}
 		w.restart()
 		_, err = w.c.VerifyLink("j1", expires, sig)
@@ -342,10 +342,10 @@ func TestCallbackLink(t *testing.T) {
 
 		require.NoError(t, w.store.DisableUser(w.account, "test", time.Now()))
 		_, err = w.c.VerifyLink("j1", expires, sig)
-		require.ErrorIs(t, err, ErrLinkDead)
+		require.ErrorIs(t, err, ErrLinkExpired)
 		require.NoError(t, w.store.EnableUser(w.account, "test", time.Now()))
 
-		for age, want := range map[time.Duration]error{linkLife - time.Second: nil, linkLife: ErrLinkDead} {
+		for age, want := range map[time.Duration]error{linkLife - time.Second: nil, linkLife: ErrLinkExpired} {
 			old, err := url.Parse(w.c.resultsURL(j, time.Now().Add(-age)))
 			require.NoError(t, err)
 			_, err = w.c.VerifyLink("j1", old.Query().Get("expires"), old.Query().Get("signature"))
@@ -354,8 +354,8 @@ func TestCallbackLink(t *testing.T) {
 	})
 }
 
-func TestCallbackLinkDiesWithItsJob(t *testing.T) {
-	inHookWorld(t, nil, func(t *testing.T, w *hookWorld) {
+func TestCallbackLinkEndsWithItsJob(t *testing.T) {
+	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		j := w.finish("j1", "")
 		u, err := url.Parse(w.c.resultsURL(j, time.Now()))
 		require.NoError(t, err)
@@ -363,10 +363,10 @@ func TestCallbackLinkDiesWithItsJob(t *testing.T) {
 		_, err = w.store.UpdateJob("j1", func(j *store.Job) error { j.State = store.JobExpired; return nil })
 		require.NoError(t, err)
 		_, err = w.c.VerifyLink("j1", expires, sig)
-		require.ErrorIs(t, err, ErrLinkDead)
+		require.ErrorIs(t, err, ErrLinkExpired)
 		require.NoError(t, w.store.DeleteJob("j1"))
 		_, err = w.c.VerifyLink("j1", expires, sig)
 		require.Error(t, err)
-		require.False(t, errors.Is(err, ErrLinkDead), "nothing is told of what is not known")
+		require.False(t, errors.Is(err, ErrLinkExpired), "nothing is told of what is not known")
 	})
 }

@@ -12,35 +12,35 @@ import (
 	"probity/prober/wire/press"
 )
 
-// via is a route with its MX set as results show it; shared by the rows of a domain.
-type via struct {
+// rowRoute is a route with its MX set as results show it; shared by the rows of a domain.
+type rowRoute struct {
 	engine.Route
 	mx string
 }
 
-// ask is one row that a prober must be asked about.
-type ask struct {
+// chunkRow is one row that a prober must be asked about.
+type chunkRow struct {
 	Number     uint32
 	Attempt    uint8
 	Flags      engine.Flags
 	Suggestion string
-	Via        *via
+	Route      *rowRoute
 	Mailbox    string
 }
 
 const (
-	chunkMagic  = 0x31686370 // "pch1"
-	chunkHeader = 4 + 4 + 4 + 8
-	mxMost      = 8 << 10 // bytes of an MX set; longer ones are cut, as in the log of rows
-	askFixed    = 4 + 1 + 1 + 2 + 2 + 2
+	chunkMagic     = 0x31686370 // "pch1"
+	chunkHeader    = 4 + 4 + 4 + 8
+	maxMXBytes     = 8 << 10 // bytes of an MX set; longer ones are cut, as in the log of rows
+	rowHeaderBytes = 4 + 1 + 1 + 2 + 2 + 2
 )
 
 // errScratch means a chunk that does not read back as it was written. It is no truth: the next try of the step makes all chunks anew.
 var errScratch = errors.New("the scratch file of chunks is damaged")
 
-func appendVia(dst []byte, v *via) []byte {
+func appendRoute(dst []byte, v *rowRoute) []byte {
 	dst = append(dst, byte(v.Fact), byte(len(v.Hosts)))
-	mx := v.mx[:min(len(v.mx), mxMost)]
+	mx := v.mx[:min(len(v.mx), maxMXBytes)]
 	dst = append(binary.LittleEndian.AppendUint16(dst, uint16(len(mx))), mx...)
 	for _, h := range v.Hosts {
 		dst = append(dst, byte(min(len(h), 255)))
@@ -53,22 +53,22 @@ func appendVia(dst []byte, v *via) []byte {
 // of what the collector looks through.
 type chunkRows struct {
 	batch       []wire.Row // in the order they are asked
-	own         []askOwn   // of each row, what a prober is not told
-	vias        []*via
+	extra       []rowExtra // of each row, what a prober is not told
+	routes      []*rowRoute
 	suggestions []string // of its rows; the first is none
 }
 
-type askOwn struct {
+type rowExtra struct {
 	suggestion uint32 // its place among the chunk's
-	via        uint16
+	route      uint16
 }
 
 func (r *chunkRows) len() int { return len(r.batch) }
 
-// ask is a row as it was gathered.
-func (r *chunkRows) ask(i int) ask {
-	row, own := &r.batch[i], r.own[i]
-	return ask{Number: row.Number, Attempt: row.Attempt, Flags: row.Flags, Suggestion: r.suggestions[own.suggestion], Via: r.vias[own.via], Mailbox: row.Address.Mailbox()}
+// rowAt is a row as it was gathered.
+func (r *chunkRows) rowAt(i int) chunkRow {
+	row, own := &r.batch[i], r.extra[i]
+	return chunkRow{Number: row.Number, Attempt: row.Attempt, Flags: row.Flags, Suggestion: r.suggestions[own.suggestion], Route: r.routes[own.route], Mailbox: row.Address.Mailbox()}
 }
 
 // unpack reads a chunk. Rows that skip reports are left out: they were answered before.
@@ -82,35 +82,35 @@ func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool) (*chunkRows,
 		return nil, errScratch
 	}
 	b = b[chunkHeader:]
-	vias := make([]*via, routes)
+	rowRoutes := make([]*rowRoute, routes)
 	r := chunkReader{rest: b}
-	for i := range vias {
+	for i := range rowRoutes {
 		press.Yield(i)
-		if vias[i] = r.via(t); r.short {
+		if rowRoutes[i] = r.route(t); r.short {
 			return nil, errScratch
 		}
 	}
-	out := &chunkRows{batch: make([]wire.Row, 0, rows), own: make([]askOwn, 0, rows), vias: vias, suggestions: []string{""}}
+	out := &chunkRows{batch: make([]wire.Row, 0, rows), extra: make([]rowExtra, 0, rows), routes: rowRoutes, suggestions: []string{""}}
 	var group textGroup
 	for range rows {
-		f := r.next(askFixed)
+		f := r.next(rowHeaderBytes)
 		mailbox := r.next(int(le.Uint16(f[mailboxAt:])))
 		suggestion := r.next(int(le.Uint16(f[suggestionAt:])))
-		if r.short || int(le.Uint16(f[viaAt:])) >= len(vias) {
+		if r.short || int(le.Uint16(f[routeAt:])) >= len(rowRoutes) {
 			return nil, errScratch
 		}
 		if skip(le.Uint32(f)) {
 			continue
 		}
 		press.Yield(out.len() + len(group.rows))
-		if group.add(f, mailbox, out.suggestion(suggestion)); len(group.rows) < textRows {
+		if group.add(f, mailbox, out.addSuggestion(suggestion)); len(group.rows) < textRows {
 			continue
 		}
-		if err := out.take(&group); err != nil {
+		if err := out.addRows(&group); err != nil {
 			return nil, err
 		}
 	}
-	if err := out.take(&group); err != nil {
+	if err := out.addRows(&group); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -137,8 +137,8 @@ func (g *textGroup) add(fixed, mailbox []byte, suggestion uint32) {
 	g.rows = append(g.rows, textRow{fixed, len(g.text), suggestion})
 }
 
-// suggestion is the place of a suggestion. Few rows have one, and neighbours rarely the same.
-func (r *chunkRows) suggestion(text []byte) uint32 {
+// addSuggestion is the place of a suggestion. Few rows have one, and neighbours rarely the same.
+func (r *chunkRows) addSuggestion(text []byte) uint32 {
 	if len(text) == 0 {
 		return 0
 	}
@@ -146,20 +146,20 @@ func (r *chunkRows) suggestion(text []byte) uint32 {
 	return uint32(len(r.suggestions) - 1)
 }
 
-// take adds the rows of a group, and empties it.
-func (r *chunkRows) take(g *textGroup) error {
+// addRows adds the rows of a group, and empties it.
+func (r *chunkRows) addRows(g *textGroup) error {
 	le := binary.LittleEndian
 	text, from := string(g.text), 0
 	for _, row := range g.rows {
 		f := row.fixed
-		number, route := le.Uint32(f), le.Uint16(f[viaAt:])
+		number, route := le.Uint32(f), le.Uint16(f[routeAt:])
 		addr, err := engine.Parse(text[from:row.end])
 		if err != nil {
 			return fmt.Errorf("chunk row %d: %w: %w", number, errScratch, err)
 		}
 		from = row.end
-		r.batch = append(r.batch, wire.Row{Number: number, Attempt: f[4], Flags: engine.Flags(f[5]), Address: addr, Route: &r.vias[route].Route})
-		r.own = append(r.own, askOwn{row.suggestion, route})
+		r.batch = append(r.batch, wire.Row{Number: number, Attempt: f[4], Flags: engine.Flags(f[5]), Address: addr, Route: &r.routes[route].Route})
+		r.extra = append(r.extra, rowExtra{row.suggestion, route})
 	}
 	g.rows, g.text = g.rows[:0], g.text[:0]
 	return nil
@@ -182,11 +182,11 @@ func (r *chunkReader) next(n int) []byte {
 	return piece
 }
 
-// via rebuilds a route from its hosts with the present table.
-func (r *chunkReader) via(t *engine.Table) *via {
+// route rebuilds a route from its hosts with the present table.
+func (r *chunkReader) route(t *engine.Table) *rowRoute {
 	f := r.next(2 + 2)
 	fact, n := engine.Fact(f[0]), int(f[1])
-	v := &via{mx: string(r.next(int(binary.LittleEndian.Uint16(f[2:]))))}
+	v := &rowRoute{mx: string(r.next(int(binary.LittleEndian.Uint16(f[2:]))))}
 	records := make([]engine.MX, n)
 	for i := range records {
 		records[i] = engine.MX{Preference: uint16(i), Host: string(r.next(int(r.next(1)[0])))}

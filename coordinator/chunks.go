@@ -31,9 +31,9 @@ type chunkFile struct {
 	path string
 	f    vfs.File
 
-	mu     sync.Mutex // guards all below, over I/O: the split and returned rows take turns
-	end    int64
-	number uint64 // the highest that exists
+	mu         sync.Mutex // guards all below, over I/O: the split and returned rows take turns
+	end        int64
+	lastNumber uint64 // the highest that exists
 }
 
 func openChunkFile(disk vfs.FS, path string) (*chunkFile, error) {
@@ -44,10 +44,10 @@ func openChunkFile(disk vfs.FS, path string) (*chunkFile, error) {
 	return &chunkFile{disk: disk, path: path, f: f}, nil
 }
 
-// batchOf is rows that are to become one chunk.
-type batchOf struct {
-	rows    *packer
-	cut     []uint32 // of them; nil: all
+// pendingChunk is rows that are to become one chunk.
+type pendingChunk struct {
+	rows    *chunkBuilder
+	subset  []uint32 // of them; nil: all
 	class   string
 	source  string
 	attempt uint8
@@ -55,20 +55,20 @@ type batchOf struct {
 }
 
 // write writes the rows of chunks, and takes them over. Each is put together in room; others write meanwhile.
-func (f *chunkFile) write(batches []batchOf, room *buffer) ([]chunk, error) {
+func (f *chunkFile) write(batches []pendingChunk, buf *buffer) ([]chunk, error) {
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	made := make([]chunk, 0, len(batches))
 	for _, b := range batches {
-		cut := b.cut
+		cut := b.subset
 		if cut == nil {
 			cut = b.rows.rows
 		}
-		room.b = b.rows.appendChunk(room.b[:0], cut, rng)
-		number, at, err := f.add(room.b)
+		buf.b = b.rows.appendChunk(buf.b[:0], cut, rng)
+		number, at, err := f.add(buf.b)
 		if err != nil {
 			return nil, err
 		}
-		made = append(made, chunk{number: number, offset: at, length: uint32(len(room.b)), rows: uint32(len(cut)), attempt: b.attempt,
+		made = append(made, chunk{number: number, offset: at, length: uint32(len(buf.b)), rows: uint32(len(cut)), attempt: b.attempt,
 			notBefore: b.due, class: b.class, source: b.source})
 	}
 	for _, b := range batches {
@@ -86,13 +86,13 @@ func (f *chunkFile) add(b []byte) (number uint64, at int64, err error) {
 		return 0, 0, fmt.Errorf("chunk file: %w", err)
 	}
 	f.end += int64(len(b))
-	f.number++
-	return f.number, at, nil
+	f.lastNumber++
+	return f.lastNumber, at, nil
 }
 
 // read reads the bytes of a chunk into a buffer.
-func (f *chunkFile) read(c chunk, into *buffer) ([]byte, error) {
-	b := into.grown(int(c.length))
+func (f *chunkFile) read(c chunk, buf *buffer) ([]byte, error) {
+	b := buf.resize(int(c.length))
 	if n, err := f.f.ReadAt(b, c.offset); n < len(b) {
 		return nil, fmt.Errorf("chunk file: %d of %d bytes at %d: %w", n, len(b), c.offset, errors.Join(errScratch, err))
 	}
@@ -102,8 +102,8 @@ func (f *chunkFile) read(c chunk, into *buffer) ([]byte, error) {
 // Close closes and removes the file.
 func (f *chunkFile) Close() error {
 	err := f.f.Close()
-	if gone := f.disk.Remove(f.path); !errors.Is(gone, fs.ErrNotExist) {
-		err = errors.Join(err, gone)
+	if removeErr := f.disk.Remove(f.path); !errors.Is(removeErr, fs.ErrNotExist) {
+		err = errors.Join(err, removeErr)
 	}
 	return err
 }

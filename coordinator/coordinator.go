@@ -43,68 +43,68 @@ type Config struct {
 	Lists    Lists
 	Log      *slog.Logger // default: none
 
-	Limits   csvfile.Limits // of an upload
-	Hold     time.Duration  // how long a prober may keep a chunk: 60 s
-	Lookups  int            // domains resolved at one time, for each job that is split: 512
-	Lately   int            // rows not answered that went out in the last 2 to 4 s, at most; default: 65,536, as many as may be asked in all
-	Stored   Form           // of the result file that is made at the end: CSV, zstd
-	Suppress func(engine.Address) bool
+	Limits        csvfile.Limits // of an upload
+	Hold          time.Duration  // how long a prober may keep a chunk: 60 s
+	Lookups       int            // domains resolved at one time, for each job that is split: 512
+	MaxRecentRows int            // rows not answered that went out in the last 2 to 4 s, at most; default: 65,536, as many as may be asked in all
+	Stored        Form           // of the result file that is made at the end: CSV, zstd
+	Suppress      func(engine.Address) bool
 
-	RetainResults time.Duration // how long a job's files are kept after its end: DefaultRetained
+	RetainResults time.Duration // how long a job's files are kept after its end: DefaultRetention
 	RetainHistory time.Duration // and its record, and those of downloads in the audit log; default: for ever
 
-	// Press counts singles, so that other work can give way to them; default: one of its own.
-	Press *press.Meter
+	// SingleLoad counts singles, so that other work can give way to them; default: one of its own.
+	SingleLoad *press.Meter
 	// OnFinish gives the parts of the commit that ends a job: its settlement.
 	OnFinish func(*store.Job) []store.Part
-	// Pretend answers the rows of jobs of test keys, for which no server is asked.
-	Pretend func(engine.Address) engine.Verdict
+	// TestVerdict answers the rows of jobs of test keys, for which no server is asked.
+	TestVerdict func(engine.Address) engine.Verdict
 }
 
 // The bounds of the whole coordinator.
 const (
-	maxUploads   = 8      // received at one time
-	maxRunning   = 64     // jobs that are split, sent and collected at one time
-	maxHeavy     = 2      // of these, with more than lightRows rows, splitting at one time
-	maxLight     = 4      // and with fewer
-	lightRows    = 20_000 // what makes a job light
-	maxAssembled = 8      // result files made at one time: one for each two processors, at most so many
-	maxRendered  = 2      // and written in another form
-	maxErased    = 1      // addresses erased
-	maxPlans     = 1      // plans made
-	maxWorkers   = 16     // of one piece of work, each on a processor of its own
-	defaultHold  = 60 * time.Second
+	maxUploads     = 8      // received at one time
+	maxRunning     = 64     // jobs that are split, sent and collected at one time
+	maxLargeSplits = 2      // of these, with more than smallJobRows rows, splitting at one time
+	maxSmallSplits = 4      // and with fewer
+	smallJobRows   = 20_000 // what makes a job light
+	maxAssemblies  = 8      // result files made at one time: one for each two processors, at most so many
+	maxRenders     = 2      // and written in another form
+	maxErasures    = 1      // addresses erased
+	maxPlans       = 1      // plans made
+	maxWorkers     = 16     // of one piece of work, each on a processor of its own
+	defaultHold    = 60 * time.Second
 )
 
 // Coordinator runs jobs and answers single requests. Its methods may be called from any goroutine.
 type Coordinator struct {
-	cfg      Config
-	log      *slog.Logger
-	table    atomic.Pointer[engine.Table]
-	lists    atomic.Pointer[Lists]
-	objects  jobfiles.Objects
-	packer   *zstd.Encoder
-	unpacker *zstd.Decoder
-	workers  int
+	cfg     Config
+	log     *slog.Logger
+	table   atomic.Pointer[engine.Table]
+	lists   atomic.Pointer[Lists]
+	objects jobfiles.Objects
+	encoder *zstd.Encoder
+	decoder *zstd.Decoder
+	workers int
 
-	uploads, running, heavy, light, assembling, rendering, erasing, planning chan struct{} // counting semaphores
+	uploadSlots, runningSlots, largeSplitSlots, smallSplitSlots, assemblySlots, renderSlots, eraseSlots, planSlots chan struct{} // counting semaphores
 
-	takingOver sync.Mutex // of files of an older program
+	migrating sync.Mutex // of files of an older version
 
-	desk   *desk
-	meters meters
-	press  *press.Meter // of singles
-	trust  trust
+	scheduler  *scheduler
+	metrics    jobMetrics
+	singleLoad *press.Meter // of singles
+	clockTrust clockTrust
 
-	spares spares
-	whole  wholeFiles
+	pools         bufferPools
+	verifiedFiles verifiedFiles
 
-	mu       sync.Mutex // guards all below
-	runners  map[string]*runner
-	watch    map[string]chan struct{} // closed when the job's state changes; only for jobs somebody waits for
-	arriving map[string]bool          // uploads that are no jobs yet
-	turns    map[string]*turn         // of the jobs whose files somebody works on
-	start    func(id string)          // set while Run is on; called with mu held
+	mu            sync.Mutex // guards all below
+	runners       map[string]*jobRunner
+	stateWatchers map[string]chan struct{} // closed when the job's state changes; only for jobs somebody waits for
+	receiving     map[string]bool          // uploads that are no jobs yet
+	jobLocks      map[string]*jobLock      // of the jobs whose files somebody works on
+	startJob      func(id string)          // set while Run is on; called with mu held
 }
 
 // New makes a coordinator. It starts nothing.
@@ -116,33 +116,33 @@ func New(cfg Config) *Coordinator {
 		cfg.Hold = defaultHold
 	}
 	if cfg.RetainResults == 0 {
-		cfg.RetainResults = DefaultRetained
+		cfg.RetainResults = DefaultRetention
 	}
-	if cfg.Press == nil {
-		cfg.Press = new(press.Meter)
+	if cfg.SingleLoad == nil {
+		cfg.SingleLoad = new(press.Meter)
 	}
 	if cfg.Lookups == 0 {
 		cfg.Lookups = 512
 	}
-	if cfg.Lately == 0 {
-		cfg.Lately = maxAsked
+	if cfg.MaxRecentRows == 0 {
+		cfg.MaxRecentRows = maxUnanswered
 	}
 	if cfg.Stored == (Form{}) {
 		cfg.Stored = Form{Format: CSV, Compress: Zstd}
 	}
 	processors := runtime.GOMAXPROCS(0) // of the machine, or of what its container may use
-	workers, assembled := min(maxWorkers, processors), min(maxAssembled, max(1, processors/2))
+	workers, assembled := min(maxWorkers, processors), min(maxAssemblies, max(1, processors/2))
 	sem := func(n int) chan struct{} { return make(chan struct{}, n) }
 	c := &Coordinator{
-		cfg: cfg, log: cfg.Log, packer: newPacker(workers), unpacker: newUnpacker(workers), workers: workers,
-		uploads: sem(maxUploads), running: sem(maxRunning), heavy: sem(maxHeavy), light: sem(maxLight), assembling: sem(assembled), rendering: sem(maxRendered), erasing: sem(maxErased), planning: sem(maxPlans),
-		turns: map[string]*turn{},
-		desk:  newDesk(cfg.Lately), press: cfg.Press, runners: map[string]*runner{}, watch: map[string]chan struct{}{}, arriving: map[string]bool{},
+		cfg: cfg, log: cfg.Log, encoder: newEncoder(workers), decoder: newDecoder(workers), workers: workers,
+		uploadSlots: sem(maxUploads), runningSlots: sem(maxRunning), largeSplitSlots: sem(maxLargeSplits), smallSplitSlots: sem(maxSmallSplits), assemblySlots: sem(assembled), renderSlots: sem(maxRenders), eraseSlots: sem(maxErasures), planSlots: sem(maxPlans),
+		jobLocks:  map[string]*jobLock{},
+		scheduler: newScheduler(cfg.MaxRecentRows), singleLoad: cfg.SingleLoad, runners: map[string]*jobRunner{}, stateWatchers: map[string]chan struct{}{}, receiving: map[string]bool{},
 	}
 	if cfg.FS != nil {
 		c.objects = &jobfiles.Folder{FS: cfg.FS, Dir: cfg.FS.PathJoin(cfg.Dir, jobsFolder)}
 	}
-	c.spares.init()
+	c.pools.init()
 	c.table.Store(cfg.Table)
 	c.lists.Store(&cfg.Lists)
 	return c
@@ -154,8 +154,8 @@ func (c *Coordinator) SetTable(t *engine.Table) { c.table.Store(t) }
 // SetLists makes other lists the ones in force, for addresses that are looked at from now on.
 func (c *Coordinator) SetLists(l Lists) { c.lists.Store(&l) }
 
-// known is the lists in force.
-func (c *Coordinator) known() Lists { return *c.lists.Load() }
+// currentLists is the lists in force.
+func (c *Coordinator) currentLists() Lists { return *c.lists.Load() }
 
 // Run runs the jobs until ctx ends or the state store fails; it returns when all its goroutines have.
 // Jobs that were not finished when the process died go on where they stopped.
@@ -164,30 +164,30 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	defer stop(nil)
 	var all sync.WaitGroup
 	begin := func(id string) {
-		r := c.newRunner(id)
+		r := c.newJobRunner(id)
 		if r == nil {
 			return // it runs already
 		}
 		all.Go(func() {
-			defer c.endRunner(r)
-			if err := r.drive(ctx); err != nil && ctx.Err() == nil {
+			defer c.removeRunner(r)
+			if err := r.run(ctx); err != nil && ctx.Err() == nil {
 				c.log.Error("job cannot go on", "job", id, "error", err)
 				stop(fmt.Errorf("job %s: %w", id, err))
 			}
 		})
 	}
-	all.Go(func() { c.desk.run(ctx) })
-	if err := c.beginAll(ctx, begin); err != nil {
+	all.Go(func() { c.scheduler.run(ctx) })
+	if err := c.startAll(ctx, begin); err != nil {
 		stop(err)
 	}
 	all.Go(func() {
-		if err := c.keepHouse(ctx); err != nil && ctx.Err() == nil {
+		if err := c.runRetention(ctx); err != nil && ctx.Err() == nil {
 			stop(err)
 		}
 	})
 	<-ctx.Done()
 	c.mu.Lock()
-	c.start = nil
+	c.startJob = nil
 	c.mu.Unlock()
 	all.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
@@ -196,15 +196,15 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	return nil
 }
 
-// beginAll starts what the store has unfinished, and lets Accept start what comes.
-func (c *Coordinator) beginAll(ctx context.Context, begin func(id string)) error {
-	if err := c.startClock(time.Now()); err != nil {
+// startAll starts what the store has unfinished, and lets Accept start what comes.
+func (c *Coordinator) startAll(ctx context.Context, begin func(id string)) error {
+	if err := c.checkClockAtStart(time.Now()); err != nil {
 		return err
 	}
-	if err := c.sweepFolders(); err != nil {
+	if err := c.removeOrphanFolders(); err != nil {
 		return err
 	}
-	if err := c.endOldErasures(); err != nil {
+	if err := c.finishOldErasures(); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -215,16 +215,16 @@ func (c *Coordinator) beginAll(ctx context.Context, begin func(id string)) error
 		}
 		return nil
 	})
-	c.start = begin
+	c.startJob = begin
 	return err
 }
 
-// began starts a job that was accepted just now, if Run is on; else Run will.
-func (c *Coordinator) began(id string) {
+// startAccepted starts a job that was accepted just now, if Run is on; else Run will.
+func (c *Coordinator) startAccepted(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.start != nil {
-		c.start(id)
+	if c.startJob != nil {
+		c.startJob(id)
 	}
 }
 

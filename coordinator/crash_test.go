@@ -19,11 +19,11 @@ import (
 
 var times = regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// timeless is a result without its times: what was answered anew after a crash bears a new one.
-func timeless(s string) string { return times.ReplaceAllString(s, "T") }
+// withoutTimes is a result without its times: what was answered anew after a crash bears a new one.
+func withoutTimes(s string) string { return times.ReplaceAllString(s, "T") }
 
-// unsteady defers and returns some rows once, by their number alone, and takes its time.
-func unsteady(pace time.Duration) func(*wire.Batch, *wire.Row) (wire.Outcome, time.Duration) {
+// deferSome defers and returns some rows once, by their number alone, and takes its time.
+func deferSome(pace time.Duration) func(*wire.Batch, *wire.Row) (wire.Outcome, time.Duration) {
 	return func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 		if r.Number%64 == 0 && pace > 0 {
 			time.Sleep(pace)
@@ -35,51 +35,51 @@ func unsteady(pace time.Duration) func(*wire.Batch, *wire.Row) (wire.Outcome, ti
 	}
 }
 
-// TestPowerLoss cuts the power at random moments of a job's life, again and again, and lets it go on from what the disk
+// TestResultsSurvivePowerLoss cuts the power at random moments of a job's life, again and again, and lets it go on from what the disk
 // kept: with all, some or none of what was not synced.
-func TestPowerLoss(t *testing.T) {
-	in := list(8000, 3)
-	clean := openWorld(t, vfs.NewMem())
-	clean.prober.how = unsteady(0)
+func TestResultsSurvivePowerLoss(t *testing.T) {
+	in := testCSV(8000, 3)
+	clean := newTestEnv(t, vfs.NewMem())
+	clean.prober.outcome = deferSome(0)
 	clean.run()
-	want := timeless(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, Filter{}))
+	want := withoutTimes(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, Filter{}))
 	require.NoError(t, clean.close(t))
 	checkResults(t, in, want)
 
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 7))
 	for range 5 {
 		fs := vfs.NewCrashableMem()
-		w := openWorld(t, fs)
+		w := newTestEnv(t, fs)
 		j := w.accept(t, in)
-		lives := 0
-		for done := false; !done; lives++ {
-			w.prober.how, w.prober.part = unsteady(100*time.Microsecond), 64
+		restarts := 0
+		for done := false; !done; restarts++ {
+			w.prober.outcome, w.prober.part = deferSome(100*time.Microsecond), 64
 			w.run()
 			after := time.Duration(rng.IntN(120)) * time.Millisecond
 			ctx, stop := context.WithTimeout(t.Context(), after)
 			_, err := w.c.Wait(ctx, j.ID)
 			stop()
-			done = err == nil || lives == 6
+			done = err == nil || restarts == 6
 			if done {
 				break
 			}
 			crashed := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 50, 100}[rng.IntN(3)], RNG: rng})
 			w.close(t)
 			fs = crashed
-			w = openWorld(t, fs)
+			w = newTestEnv(t, fs)
 			known := answeredRows(t, w, j)
-			w.prober.how = nil
-			t.Logf("life %d: crash after %v with %d rows answered", lives, after, len(known))
-			forbid(t, w, known)
+			w.prober.outcome = nil
+			t.Logf("life %d: crash after %v with %d rows answered", restarts, after, len(known))
+			failOnRepeat(t, w, known)
 		}
 		got := w.results(t, w.finish(t, j.ID).ID, Filter{})
-		require.Equal(t, want, timeless(got))
+		require.Equal(t, want, withoutTimes(got))
 		require.NoError(t, w.close(t))
 	}
 }
 
 // answeredRows is what the log on the disk knows.
-func answeredRows(t *testing.T, w *world, j *store.Job) map[uint32]bool {
+func answeredRows(t *testing.T, w *testEnv, j *store.Job) map[uint32]bool {
 	known := map[uint32]bool{}
 	now, err := w.c.Job(j.ID)
 	require.NoError(t, err)
@@ -103,18 +103,18 @@ func answeredRows(t *testing.T, w *world, j *store.Job) map[uint32]bool {
 	return known
 }
 
-// forbid fails the test when a row that was answered durably is asked again.
-func forbid(t *testing.T, w *world, known map[uint32]bool) {
-	w.prober.never = func(row uint32) {
+// failOnRepeat fails the test when a row that was answered durably is asked again.
+func failOnRepeat(t *testing.T, w *testEnv, known map[uint32]bool) {
+	w.prober.onAsk = func(row uint32) {
 		if known[row] {
 			t.Errorf("row %d is asked again after its answer was durable", row)
 		}
 	}
 }
 
-func TestABrokenUploadLeavesNothing(t *testing.T) {
+func TestBrokenUploadLeavesNoFiles(t *testing.T) {
 	fs := vfs.NewMem()
-	w := openWorld(t, fs)
+	w := newTestEnv(t, fs)
 	broken := errors.New("connection reset")
 	refused := errors.New("not enough credits")
 	for _, c := range []struct {
@@ -122,9 +122,9 @@ func TestABrokenUploadLeavesNothing(t *testing.T) {
 		u    Upload
 		want error
 	}{
-		{"broken", Upload{Body: failing{strings.NewReader("email\na@x.example\n"), broken}}, broken},
+		{"broken", Upload{Body: failingReader{strings.NewReader("email\na@x.example\n"), broken}}, broken},
 		{"refused by a part", Upload{Body: strings.NewReader("email\na@x.example\n"), Options: Options{
-			Parts: func(*store.Job) []store.Part { return []store.Part{refusing(refused)} }}}, refused},
+			Parts: func(*store.Job) []store.Part { return []store.Part{failingPart(refused)} }}}, refused},
 	} {
 		_, err := w.c.Accept(t.Context(), c.u)
 		require.ErrorIs(t, err, c.want, c.name)

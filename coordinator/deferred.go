@@ -20,10 +20,10 @@ const deferredPageRows = 4 << 10
 type deferredPage [deferredPageRows]deferredRow
 
 type deferredRow struct {
-	due     uint32 // seconds since base, or 0: at once
-	source  uint16
-	attempt uint8
-	known   bool
+	due      uint32 // seconds since base, or 0: at once
+	source   uint16
+	attempt  uint8
+	deferred bool
 }
 
 func newDeferredRows(base time.Time) *deferredRows {
@@ -41,11 +41,11 @@ func (d *deferredRows) put(row uint32, what jobfiles.Deferral) {
 	if after := what.Due.Sub(d.base); !what.Due.IsZero() && after > 0 {
 		due = uint32(min((after+time.Second-1)/time.Second, 1<<32-1))
 	}
-	p[row%deferredPageRows] = deferredRow{due: due, source: d.source(what.Source), attempt: what.Attempt, known: true}
+	p[row%deferredPageRows] = deferredRow{due: due, source: d.sourceNumber(what.Source), attempt: what.Attempt, deferred: true}
 }
 
-// source is the number of an egress source. More than 65,535 are none of one cluster: their rows may be asked by any.
-func (d *deferredRows) source(name string) uint16 {
+// sourceNumber is the number of an egress source. More than 65,535 are none of one cluster: their rows may be asked by any.
+func (d *deferredRows) sourceNumber(name string) uint16 {
 	n, ok := d.numbers[name]
 	if !ok && len(d.sources) < 1<<16 {
 		n = uint16(len(d.sources))
@@ -55,13 +55,13 @@ func (d *deferredRows) source(name string) uint16 {
 	return n
 }
 
-// of is the deferral of a row; the zero value for a row that was not deferred. A nil set has none.
-func (d *deferredRows) of(row uint32) jobfiles.Deferral {
+// get is the deferral of a row; the zero value for a row that was not deferred. A nil set has none.
+func (d *deferredRows) get(row uint32) jobfiles.Deferral {
 	if d == nil {
 		return jobfiles.Deferral{}
 	}
 	p := d.pages[row/deferredPageRows]
-	if p == nil || !p[row%deferredPageRows].known {
+	if p == nil || !p[row%deferredPageRows].deferred {
 		return jobfiles.Deferral{}
 	}
 	x := p[row%deferredPageRows]

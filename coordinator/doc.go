@@ -28,7 +28,7 @@
 //     not show in it. Files of a finished job are used as they were written or not at all.
 //  5. Memory is the same for any size of job: windows of about a million rows, 64 MB of open chunks, 131,072 rows under way.
 //     Jobs take turns; one with a quarter of the longest one's rows, or less, is short, and has the greater part of them.
-//     A class with rows for a day or more of its budgets says so, and its budgets are spent evenly (desk.steady).
+//     A class with rows for a day or more of its budgets says so, and its budgets are spent evenly (scheduler.longBacklog).
 //     Of a job's classes, the one whose rows will take longest goes first; of each, no more is under way than its budgets take
 //     in about two minutes, so that no slow one has the room of others. Six jobs are split at one time, not counting those that
 //     only wait for the name servers of few rows.
@@ -36,9 +36,9 @@
 //     anew, 100 ms to a minute later, for an hour, then the job fails; on a full disk for as long as it is full; a damaged or
 //     missing file fails it at once, and so does a panic. Its state stays meanwhile, and its record says why it does not get on.
 //     Nothing expires in the hour after a start or a step of the wall clock, or in the day after where that is behind what was noted
-//     last or more than a day ahead: see clock.go. What waits does so by the monotonic clock.
+//     last or more than a day ahead: see clock_trust.go. What waits does so by the monotonic clock.
 //  7. After Erase has returned nil, no file of a job contains the address and no unfinished job will ask for it. Rows, order,
 //     verdicts, counts and charges stay as they were; a row of the address that has no answer gets none.
 //  8. What Backup sets aside is a data folder of one moment: jobs restored from it go on as after a crash.
-//  9. While no domain can be looked up, one that fails is asked for again, three times at most, before its rows are told (doubts.go).
+//  9. While no domain can be looked up, one that fails is asked for again, three times at most, before its rows are told (unresolved.go).
 package coordinator

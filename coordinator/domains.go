@@ -13,183 +13,183 @@ import (
 
 // domain is what the split knows of one domain.
 type domain struct {
-	name     string
-	via      via
-	ready    bool       // the route is known
-	named    bool       // via.mx is set
-	suggests tri        // whether the lists suggest another domain
-	rows     []splitRow // waiting for the route
-	asked    int        // times that it was asked for again
-	canary   bool       // no row waits for it: see doubts
-	held     bool       // by doubts, which count its rows
+	name          string
+	route         rowRoute
+	resolved      bool       // the route is known
+	mxSet         bool       // route.mx is set
+	suggests      triState   // whether the lists suggest another domain
+	waitingRows   []splitRow // waiting for the route
+	retries       int        // times that it was asked for again
+	resolverCheck bool       // no row waits for it: see unresolvedDomains
+	held          bool       // by unresolvedDomains, which counts its rows
 }
 
-type tri uint8
+type triState uint8
 
 const (
-	notAsked tri = iota
+	notAskedYet triState = iota
 	yes
 	no
 )
 
-const domainsKept = 32 << 10 // of a generation; two are kept
+const maxRemembered = 32 << 10 // of a generation; two are kept
 
 // domains finds the route of each domain once, as long as it is remembered: two generations of bounded size, so that the
 // domains in use stay. The resolver remembers too. One goroutine uses it; those it starts end with close.
 type domains struct {
-	ctx        context.Context
-	resolver   Resolver
-	young, old map[string]*domain
-	asking     int // being looked up, or in line for it; one that grows old meanwhile is asked for again
-	line       chan *domain
-	known      chan *domain
-	lookups    int
-	started    int
-	doubts     doubts
-	found      string // a domain that was found last
-	all        sync.WaitGroup
+	ctx           context.Context
+	resolver      Resolver
+	recent, older map[string]*domain
+	pending       int // being looked up, or in line for it; one that grows old meanwhile is asked for again
+	lookupQueue   chan *domain
+	results       chan *domain
+	lookups       int
+	workers       int
+	unresolved    unresolvedDomains
+	lastFound     string // a domain that was found last
+	all           sync.WaitGroup
 }
 
 func newDomains(ctx context.Context, r Resolver, lookups int) *domains {
 	return &domains{
-		ctx: ctx, resolver: r, young: map[string]*domain{}, lookups: lookups,
-		old: map[string]*domain{}, line: make(chan *domain, waitingDomains), known: make(chan *domain, waitingDomains),
+		ctx: ctx, resolver: r, recent: map[string]*domain{}, lookups: lookups,
+		older: map[string]*domain{}, lookupQueue: make(chan *domain, maxWaitingDomains), results: make(chan *domain, maxWaitingDomains),
 	}
 }
 
 // get is what is known of a domain; nil when it was never asked for.
 func (d *domains) get(name string) *domain {
-	if x := d.young[name]; x != nil {
+	if x := d.recent[name]; x != nil {
 		return x
 	}
-	if x := d.old[name]; x != nil {
-		d.keep(x)
+	if x := d.older[name]; x != nil {
+		d.remember(x)
 		return x
 	}
 	return nil
 }
 
-func (d *domains) keep(x *domain) {
-	if len(d.young) >= domainsKept {
-		d.old, d.young = d.young, d.old
-		clear(d.young)
+func (d *domains) remember(x *domain) {
+	if len(d.recent) >= maxRemembered {
+		d.older, d.recent = d.recent, d.older
+		clear(d.recent)
 	}
-	d.young[x.name] = x
+	d.recent[x.name] = x
 }
 
 // open is how many domains are being looked up.
-func (d *domains) open() int { return d.asking }
+func (d *domains) open() int { return d.pending }
 
-// ask starts to look up a domain; the caller keeps open below waitingDomains.
-func (d *domains) ask(name string) *domain {
+// startLookup starts to look up a domain; the caller keeps open below maxWaitingDomains.
+func (d *domains) startLookup(name string) *domain {
 	x := &domain{name: strings.Clone(name)}
-	d.keep(x)
-	d.asking++
-	d.line <- x
-	if d.started < d.lookups && d.started < d.asking {
-		d.started++
-		d.all.Go(d.lookUp)
+	d.remember(x)
+	d.pending++
+	d.lookupQueue <- x
+	if d.workers < d.lookups && d.workers < d.pending {
+		d.workers++
+		d.all.Go(d.runLookups)
 	}
 	return x
 }
 
-func (d *domains) lookUp() {
-	for x := range d.line {
+func (d *domains) runLookups() {
+	for x := range d.lookupQueue {
 		if d.ctx.Err() == nil {
-			x.via.Route = d.resolver.Route(d.ctx, x.name)
+			x.route.Route = d.resolver.Route(d.ctx, x.name)
 		}
-		d.known <- x
+		d.results <- x
 	}
 }
 
 // next is a domain whose route has become known; nil when there is none, and none comes within wait.
 func (d *domains) next(wait time.Duration) (*domain, error) {
-	if d.doubts.none() { // then the time does not matter, and reading the clock for each domain is too often
-		x, err := d.hear(0)
+	if d.unresolved.isIdle() { // then the time does not matter, and reading the clock for each domain is too often
+		x, err := d.receive(0)
 		if err != nil {
 			return nil, err
 		}
-		if x != nil && d.takes(x, timeOf(x)) {
-			return d.learn(x), nil
+		if x != nil && d.handleLookup(x, answerTime(x)) {
+			return d.markResolved(x), nil
 		}
 	}
 	now := time.Now()
 	for until := now.Add(wait); ; now = time.Now() {
-		d.askAgain(now)
-		idle := wait > 0 && d.asking == d.doubts.held()
-		if x := d.doubts.release(idle, now); x != nil {
-			return d.learn(x), d.ctx.Err()
+		d.retryDue(now)
+		idle := wait > 0 && d.pending == d.unresolved.held()
+		if x := d.unresolved.release(idle, now); x != nil {
+			return d.markResolved(x), d.ctx.Err()
 		}
-		x, err := d.hear(d.doubts.wait(until, now))
+		x, err := d.receive(d.unresolved.wait(until, now))
 		if x == nil || err != nil {
-			if !now.Before(until) || d.asking == 0 || err != nil {
+			if !now.Before(until) || d.pending == 0 || err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if d.takes(x, timeOf(x)) {
-			return d.learn(x), d.ctx.Err()
+		if d.handleLookup(x, answerTime(x)) {
+			return d.markResolved(x), d.ctx.Err()
 		}
 	}
 }
 
-// timeOf is when an answer was heard, where that matters: of a canary, and of a failure.
-func timeOf(x *domain) (now time.Time) {
-	if x.canary || unresolved(x) {
+// answerTime is when an answer was heard, where that matters: of a resolver check, and of a failure.
+func answerTime(x *domain) (now time.Time) {
+	if x.resolverCheck || isUnresolved(x) {
 		now = time.Now()
 	}
 	return now
 }
 
-// takes takes an answer in; true when its rows may be told.
-func (d *domains) takes(x *domain, now time.Time) bool {
+// handleLookup takes an answer in; true when its rows may be told.
+func (d *domains) handleLookup(x *domain, now time.Time) bool {
 	switch {
-	case x.canary:
-		d.asking--
-		d.doubts.proved(!unresolved(x), now)
+	case x.resolverCheck:
+		d.pending--
+		d.unresolved.checkDone(!isUnresolved(x), now)
 		return false
-	case d.doubts.settles(x, now):
-		if x.via.Fact.Routable() {
-			d.found = x.name
+	case d.unresolved.handleAnswer(x, now):
+		if x.route.Fact.Routable() {
+			d.lastFound = x.name
 		}
 		return true
-	case !d.doubts.wantsCanary(now):
-	case d.found == "" || d.asking == waitingDomains:
-		d.doubts.proved(false, now)
+	case !d.unresolved.wantsCheck(now):
+	case d.lastFound == "" || d.pending == maxWaitingDomains:
+		d.unresolved.checkDone(false, now)
 	default:
-		name := "x" + strconv.FormatUint(rand.Uint64(), 36) + "." + d.found
-		d.doubts.asking = true
-		d.asking++
-		d.all.Go(func() { d.sendCanary(name) })
+		name := "x" + strconv.FormatUint(rand.Uint64(), 36) + "." + d.lastFound
+		d.unresolved.checking = true
+		d.pending++
+		d.all.Go(func() { d.checkResolver(name) })
 	}
 	return false
 }
 
-// sendCanary looks up a made-up name at once, not in line: what counts is whether names are found now.
-func (d *domains) sendCanary(name string) {
+// checkResolver looks up a made-up name at once, not in line: what counts is whether names are found now.
+func (d *domains) checkResolver(name string) {
 	began := time.Now()
-	x := &domain{name: name, canary: true}
-	x.via.Route = d.resolver.Route(d.ctx, name)
-	if time.Since(began) > promptly {
-		x.via.Fact = engine.FactDNSTimeout // a try was lost
+	x := &domain{name: name, resolverCheck: true}
+	x.route.Route = d.resolver.Route(d.ctx, name)
+	if time.Since(began) > promptLookup {
+		x.route.Fact = engine.FactDNSTimeout // a try was lost
 	}
-	d.known <- x
+	d.results <- x
 }
 
-// hear is the next answer, nil when none comes in time.
-func (d *domains) hear(wait time.Duration) (*domain, error) {
+// receive is the next answer, nil when none comes in time.
+func (d *domains) receive(wait time.Duration) (*domain, error) {
 	select {
-	case x := <-d.known:
+	case x := <-d.results:
 		return x, d.ctx.Err()
 	default:
 	}
-	if wait <= 0 || d.asking == 0 {
+	if wait <= 0 || d.pending == 0 {
 		return nil, d.ctx.Err()
 	}
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
-	case x := <-d.known:
+	case x := <-d.results:
 		return x, d.ctx.Err()
 	case <-t.C:
 		return nil, nil
@@ -198,25 +198,25 @@ func (d *domains) hear(wait time.Duration) (*domain, error) {
 	}
 }
 
-// askAgain puts each domain that was put off and is due into the line. There is room: it is among those being asked.
-func (d *domains) askAgain(now time.Time) {
-	for x := d.doubts.due(now); x != nil; x = d.doubts.due(now) {
-		d.line <- x
+// retryDue puts each domain that was put off and is due into the line. There is room: it is among those being asked.
+func (d *domains) retryDue(now time.Time) {
+	for x := d.unresolved.nextDue(now); x != nil; x = d.unresolved.nextDue(now) {
+		d.lookupQueue <- x
 	}
 }
 
-func (d *domains) learn(x *domain) *domain {
-	d.asking--
-	x.ready = true
+func (d *domains) markResolved(x *domain) *domain {
+	d.pending--
+	x.resolved = true
 	return x
 }
 
-// noMore says that no other domain will be asked for: what was learnt is forgotten. Those that failed may be asked for again.
-func (d *domains) noMore() { d.young, d.old = nil, nil }
+// forget says that no other domain will be asked for: what was learnt is forgotten. Those that failed may be asked for again.
+func (d *domains) forget() { d.recent, d.older = nil, nil }
 
 // close ends the lookups; ctx must have ended or nothing be asked.
 func (d *domains) close() {
-	close(d.line)
+	close(d.lookupQueue)
 	d.all.Wait()
 }
 

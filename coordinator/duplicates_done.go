@@ -20,28 +20,28 @@ type duplicateCount struct {
 	failed bool // the last try, which is logged already
 }
 
-// duplicatesDone counts again if the last count is old.
-func (l *live) duplicatesDone(now time.Time, oldest time.Duration) int64 {
-	if l.job.Duplicates == 0 {
+// doneDuplicates counts again if the last count is old.
+func (job *runningJob) doneDuplicates(now time.Time, oldest time.Duration) int64 {
+	if job.record.Duplicates == 0 {
 		return 0
 	}
-	d := &l.duplicates
+	d := &job.duplicates
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.at.IsZero() && now.Sub(d.at) < oldest {
 		return d.done
 	}
-	n, err := l.c.countDuplicates(l.job, l.answered)
+	n, err := job.c.countDuplicates(job.record, job.answered)
 	if err == nil {
 		d.done = n
 	} else if !d.failed {
-		l.c.tellUncounted(l.job.ID, err)
+		job.c.logUncounted(job.record.ID, err)
 	}
 	d.at, d.failed = now, err != nil
 	return d.done
 }
 
-func (c *Coordinator) tellUncounted(job string, err error) {
+func (c *Coordinator) logUncounted(job string, err error) {
 	c.log.Error("duplicates that are done cannot be counted: the job shows the last count", "job", job, "error", err)
 }
 
@@ -54,12 +54,12 @@ func (c *Coordinator) countDuplicates(j *store.Job, answered bitset) (done int64
 	if err != nil {
 		return 0, err
 	}
-	var firsts []uint32
+	var firstOf []uint32
 	for i := range u.Frames {
-		if firsts, err = u.AppendFirsts(firsts[:0], i); err != nil {
+		if firstOf, err = u.AppendFirstRows(firstOf[:0], i); err != nil {
 			break
 		}
-		for _, first := range firsts {
+		for _, first := range firstOf {
 			if first != 0 && answered.has(first-1) {
 				done++
 			}

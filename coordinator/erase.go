@@ -13,8 +13,8 @@ import (
 	"probity/store"
 )
 
-// An erasure forgets one address in the files of all jobs, finished or not. What names it in a sheet becomes erasedText:
-// the e-mail cell of each row of that address, and the address wherever else it stands in the sheet by itself. Rows,
+// An erasure forgets one address in the files of all jobs, finished or not. What names it in an upload becomes erasedText:
+// the e-mail cell of each row of that address, and the address wherever else it stands in the upload by itself. Rows,
 // their order, other cells and verdicts stay, so that counts and charges still follow from the file. A row that was not
 // yet answered is never asked again: it is UNKNOWN/smtp_not_checked. The result file is made anew, with another sum.
 //
@@ -29,8 +29,8 @@ import (
 // erasedText stands where an address was.
 const erasedText = "<erased>"
 
-// ringEvery is how often a runner is asked for its turn again: a ring between two steps is lost.
-const ringEvery = 20 * time.Millisecond
+// notifyEvery is how often a runner is asked for its turn again: a ring between two steps is lost.
+const notifyEvery = 20 * time.Millisecond
 
 // Erase forgets an address, given in folded form, in the files of some jobs, or of all where none are named. found hears of each job
 // that it stood in, and in how many rows, before that job is changed. A job that cannot be read fails alone: the others are done, and
@@ -40,12 +40,12 @@ func (c *Coordinator) Erase(ctx context.Context, folded string, jobs []string, f
 	if err != nil {
 		return nil, fmt.Errorf("address to erase: %w", err)
 	}
-	if err := acquire(ctx, c.erasing); err != nil {
+	if err := acquire(ctx, c.eraseSlots); err != nil {
 		return jobs, err
 	}
-	defer func() { <-c.erasing }()
+	defer func() { <-c.eraseSlots }()
 	if len(jobs) == 0 {
-		if jobs, err = c.unexpired(); err != nil {
+		if jobs, err = c.unexpiredJobs(); err != nil {
 			return nil, err
 		}
 	}
@@ -63,8 +63,8 @@ func (c *Coordinator) Erase(ctx context.Context, folded string, jobs []string, f
 	return left, errors.Join(errs...)
 }
 
-// unexpired are the jobs that have files.
-func (c *Coordinator) unexpired() (ids []string, err error) {
+// unexpiredJobs are the jobs that have files.
+func (c *Coordinator) unexpiredJobs() (ids []string, err error) {
 	return ids, c.cfg.Store.AllJobs(func(j *store.Job) error {
 		if j.State != store.JobExpired {
 			ids = append(ids, j.ID)
@@ -77,32 +77,32 @@ func (c *Coordinator) unexpired() (ids []string, err error) {
 func (c *Coordinator) eraseJob(ctx context.Context, id string, a engine.Address, found func(string, int64) error) error {
 	j, err := c.Job(id)
 	if err != nil {
-		return unlessGone(err)
+		return ignoreNotFound(err)
 	}
-	e := &erasure{c: c, folded: a.Folded(), hints: map[string]bool{}}
+	e := &erasure{c: c, folded: a.Folded(), suggestions: map[string]bool{}}
 	if j.State != store.JobFailed {
 		if err := e.search(ctx, j); err != nil {
-			return c.unlessExpired(id, err)
+			return c.ignoreExpired(id, err)
 		}
-		if !e.found() {
+		if !e.isFound() {
 			return nil
 		}
 	}
-	give, err := c.interrupt(ctx, id)
+	unlock, err := c.interrupt(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer give()
+	defer unlock()
 	j, err = c.Job(id)
 	switch {
 	case err != nil:
-		return unlessGone(err)
+		return ignoreNotFound(err)
 	case j.State == store.JobExpired:
 		return nil
 	case j.State == store.JobFailed:
-		return c.dropFailed(j)
+		return c.deleteFailedFiles(j)
 	}
-	if e.sheet || e.names { // and not only the end of another erasure
+	if e.inUpload || e.inNames { // and not only the end of another erasure
 		if err := found(id, e.rows); err != nil {
 			return err
 		}
@@ -110,110 +110,110 @@ func (c *Coordinator) eraseJob(ctx context.Context, id string, a engine.Address,
 	return e.rewrite(ctx, j)
 }
 
-// unlessGone passes over a job that was deleted meanwhile.
-func unlessGone(err error) error {
+// ignoreNotFound passes over a job that was deleted meanwhile.
+func ignoreNotFound(err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// unlessExpired passes over a job whose files went while they were read.
-func (c *Coordinator) unlessExpired(id string, err error) error {
+// ignoreExpired passes over a job whose files went while they were read.
+func (c *Coordinator) ignoreExpired(id string, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	j, again := c.Job(id)
 	if again != nil || j.State == store.JobExpired {
-		return unlessGone(again)
+		return ignoreNotFound(again)
 	}
 	return err
 }
 
-// dropFailed deletes the files of a failed job: nothing can be served from them, and they may be damaged.
-func (c *Coordinator) dropFailed(j *store.Job) error {
+// deleteFailedFiles deletes the files of a failed job: nothing can be served from them, and they may be damaged.
+func (c *Coordinator) deleteFailedFiles(j *store.Job) error {
 	dir := c.dir(j.ID)
 	left, err := c.cfg.FS.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, name := range left {
-		err = errors.Join(err, removeAny(c.cfg.FS, c.cfg.FS.PathJoin(dir, name)))
+		err = errors.Join(err, removeIfExists(c.cfg.FS, c.cfg.FS.PathJoin(dir, name)))
 	}
 	return errors.Join(err, wholefile.SyncDir(c.cfg.FS, dir))
 }
 
-// turn lets one at a time work on the files of a job: its runner for a step, an erasure, its expiry.
-type turn struct {
-	place chan struct{}
+// jobLock lets one at a time work on the files of a job: its runner for a step, an erasure, its expiry.
+type jobLock struct {
+	slot  chan struct{}
 	users int // who holds it or waits; guarded by Coordinator.mu
 }
 
-// takeTurn waits for the turn of a job; give ends it.
-func (c *Coordinator) takeTurn(ctx context.Context, id string) (give func(), err error) {
+// lockJob locks a job; give ends it.
+func (c *Coordinator) lockJob(ctx context.Context, id string) (unlock func(), err error) {
 	c.mu.Lock()
-	t := c.turns[id]
+	t := c.jobLocks[id]
 	if t == nil {
-		t = &turn{place: make(chan struct{}, 1)}
-		c.turns[id] = t
+		t = &jobLock{slot: make(chan struct{}, 1)}
+		c.jobLocks[id] = t
 	}
 	t.users++
 	c.mu.Unlock()
-	if err := acquire(ctx, t.place); err != nil {
-		c.leaveTurn(id, t)
+	if err := acquire(ctx, t.slot); err != nil {
+		c.releaseJobLock(id, t)
 		return nil, err
 	}
-	return func() { <-t.place; c.leaveTurn(id, t) }, nil
+	return func() { <-t.slot; c.releaseJobLock(id, t) }, nil
 }
 
-func (c *Coordinator) leaveTurn(id string, t *turn) {
+func (c *Coordinator) releaseJobLock(id string, t *jobLock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if t.users--; t.users == 0 {
-		delete(c.turns, id)
+		delete(c.jobLocks, id)
 	}
 }
 
-// tryTurn takes the turn of a job if it is free.
-func (c *Coordinator) tryTurn(id string) (give func(), free bool) {
+// tryLockJob locks a job if it is not locked.
+func (c *Coordinator) tryLockJob(id string) (unlock func(), free bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.turns[id] != nil {
+	if c.jobLocks[id] != nil {
 		return nil, false
 	}
-	t := &turn{place: make(chan struct{}, 1), users: 1}
-	t.place <- struct{}{}
-	c.turns[id] = t
-	return func() { <-t.place; c.leaveTurn(id, t) }, true
+	t := &jobLock{slot: make(chan struct{}, 1), users: 1}
+	t.slot <- struct{}{}
+	c.jobLocks[id] = t
+	return func() { <-t.slot; c.releaseJobLock(id, t) }, true
 }
 
-// interrupt takes the turn of a job from its runner, whose work ends in good order: as for a pause, but the state stays.
-func (c *Coordinator) interrupt(ctx context.Context, id string) (give func(), err error) {
-	taken := make(chan struct{})
-	var ringing sync.WaitGroup
-	ringing.Go(func() {
-		t := time.NewTicker(ringEvery)
+// interrupt takes the lock of a job from its runner, whose work ends in good order: as for a pause, but the state stays.
+func (c *Coordinator) interrupt(ctx context.Context, id string) (unlock func(), err error) {
+	locked := make(chan struct{})
+	var notifying sync.WaitGroup
+	notifying.Go(func() {
+		t := time.NewTicker(notifyEvery)
 		defer t.Stop()
 		for {
-			c.ring(id)
+			c.notifyRunner(id)
 			select {
 			case <-t.C:
-			case <-taken:
+			case <-locked:
 				return
 			}
 		}
 	})
-	give, err = c.takeTurn(ctx, id)
-	close(taken)
-	ringing.Wait()
-	return give, err
+	unlock, err = c.lockJob(ctx, id)
+	close(locked)
+	notifying.Wait()
+	return unlock, err
 }
 
-// ring makes the runner of a job look at it again, if it has one.
-func (c *Coordinator) ring(id string) {
+// notifyRunner makes the runner of a job look at it again, if it has one.
+func (c *Coordinator) notifyRunner(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r := c.runners[id]; r != nil {
-		r.ring()
+		r.notify()
 	}
 }

@@ -24,8 +24,8 @@ import (
 	"probity/store"
 )
 
-// wanted is the address that the tests erase, in the spellings of one list.
-const wanted = "u7@shop.example"
+// erasedAddress is the address that the tests erase, in the spellings of one list.
+const erasedAddress = "u7@shop.example"
 
 const spelled = "id,email,note\n" +
 	"1,u7@shop.example,\"n 1\"\n" +
@@ -68,7 +68,7 @@ func oursOf(result string) string {
 }
 
 // requireNowhere looks for text in all that the jobs keep, unpacked where it is packed.
-func requireNowhere(t testing.TB, w *world, text string) {
+func requireNowhere(t testing.TB, w *testEnv, text string) {
 	t.Helper()
 	ids, err := w.fs.List("data/jobs")
 	require.NoError(t, err)
@@ -96,13 +96,13 @@ func requireNowhere(t testing.TB, w *world, text string) {
 }
 
 // erase tells in how many jobs the address stood.
-func (w *world) erase(ctx context.Context, folded string) (jobs int, err error) {
+func (w *testEnv) erase(ctx context.Context, folded string) (jobs int, err error) {
 	_, err = w.c.Erase(ctx, folded, nil, func(string, int64) error { jobs++; return nil })
 	return jobs, err
 }
 
-func TestEraseInAFinishedJob(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+func TestEraseFromAFinishedJob(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	j := w.finish(t, w.accept(t, spelled).ID)
 	other := w.finish(t, w.accept(t, "email\nbo@else.example\n").ID)
@@ -110,12 +110,12 @@ func TestEraseInAFinishedJob(t *testing.T) {
 	require.Equal(t, spelled, inputOf(was))
 	require.NoError(t, w.c.WriteResults(t.Context(), j.ID, io.Discard))
 
-	n, err := w.erase(t.Context(), wanted)
+	n, err := w.erase(t.Context(), erasedAddress)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	got := w.results(t, j.ID, Filter{})
 	require.Equal(t, spelledErased, inputOf(got))
-	require.Equal(t, strings.ReplaceAll(oursOf(was), wanted, ""), oursOf(got), "verdicts stay, but for a suggestion of the address")
+	require.Equal(t, strings.ReplaceAll(oursOf(was), erasedAddress, ""), oursOf(got), "verdicts stay, but for a suggestion of the address")
 	var rows bytes.Buffer
 	require.NoError(t, w.c.WriteResults(t.Context(), j.ID, &rows))
 	require.Contains(t, rows.String(), `{"row":1,"email":"<erased>",`)
@@ -133,27 +133,27 @@ func TestEraseInAFinishedJob(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, other, untouched)
 
-	n, err = w.erase(t.Context(), wanted)
+	n, err = w.erase(t.Context(), erasedAddress)
 	require.NoError(t, err)
 	require.Zero(t, n, "nothing is left of it")
 	require.NoError(t, w.c.Expire(j.ID))
-	_, err = w.erase(t.Context(), wanted)
+	_, err = w.erase(t.Context(), erasedAddress)
 	require.NoError(t, err)
 	_, err = w.erase(t.Context(), "no address")
 	require.Error(t, err)
 	require.NoError(t, w.close(t))
 }
 
-// TestEraseSpellings erases what is the same address by the rules of a provider, of a domain's two writings, and of a
+// TestEraseFindsAllSpellings erases what is the same address by the rules of a provider, of a domain's two writings, and of a
 // file's encoding.
-func TestEraseSpellings(t *testing.T) {
+func TestEraseFindsAllSpellings(t *testing.T) {
 	for _, c := range []struct{ folded, in, want string }{
 		{"ann@gmail.com", "email\na.n.n+x@gmail.com\nann@gmail.co\n", "<erased>,"},
 		{"ann@xn--mnchen-3ya.example", "email\nann@m\xfcnchen.example\nb\xfcro@else.example\n", "<erased>,"},
 		{"ann@xn--mnchen-3ya.example", "email;x\nbo@a.example;ann@münchen.example\n", "bo@a.example;<erased>;"},
 		{"x@nxgmial.com", "email\nx@nxgmial.com\n", "<erased>,"},
 	} {
-		w := openWorld(t, vfs.NewMem())
+		w := newTestEnv(t, vfs.NewMem())
 		w.run()
 		j := w.finish(t, w.accept(t, c.in).ID)
 		n, err := w.erase(t.Context(), c.folded)
@@ -167,9 +167,9 @@ func TestEraseSpellings(t *testing.T) {
 	}
 }
 
-// TestEraseASuggestion erases an address that stands nowhere but in our own did-you-mean of another.
-func TestEraseASuggestion(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+// TestEraseRemovesSuggestions erases an address that stands nowhere but in our own did-you-mean of another.
+func TestEraseRemovesSuggestions(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	j := w.finish(t, w.accept(t, "email\nx@nxgmial.com\ny@nxgmial.com\n").ID)
 	n, err := w.erase(t.Context(), "x@gmail.com")
@@ -183,14 +183,14 @@ func TestEraseASuggestion(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// TestEraseInARunningJob erases an address that waits for its next attempt: it is not asked again, the others are, when
+// TestEraseFromARunningJob erases an address that waits for its next attempt: it is not asked again, the others are, when
 // they were to be, and nothing of the job names it from then on.
-func TestEraseInARunningJob(t *testing.T) {
+func TestEraseFromARunningJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, vfs.NewMem())
+		w := newTestEnv(t, vfs.NewMem())
 		var asked atomic.Int64
-		w.prober.how = func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
-			if r.Address.Folded() == wanted {
+		w.prober.outcome = func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+			if r.Address.Folded() == erasedAddress {
 				asked.Add(1)
 			}
 			if r.Attempt == 0 {
@@ -200,15 +200,15 @@ func TestEraseInARunningJob(t *testing.T) {
 		}
 		w.run()
 		began := time.Now()
-		j := w.accept(t, list(300, 5)+"x,u7@shop.example,\"n\"\ny,u7@shop.example,\"n\"\nz,zz@shop.example,\"n\"\n")
+		j := w.accept(t, testCSV(300, 5)+"x,u7@shop.example,\"n\"\ny,u7@shop.example,\"n\"\nz,zz@shop.example,\"n\"\n")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.EqualValues(t, 1, asked.Load())
 
-		n, err := w.erase(t.Context(), wanted)
+		n, err := w.erase(t.Context(), erasedAddress)
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
-		requireNowhere(t, w, wanted)
+		requireNowhere(t, w, erasedAddress)
 		now, err := w.c.Job(j.ID)
 		require.NoError(t, err)
 		require.False(t, now.State.Finished())
@@ -221,15 +221,15 @@ func TestEraseInARunningJob(t *testing.T) {
 		require.Equal(t, 2, strings.Count(got, "<erased>,\"n\",UNKNOWN,50,smtp_not_checked,"))
 		require.NotContains(t, got, "u7@shop.example")
 		require.NotContains(t, got, "greylisted")
-		requireNowhere(t, w, wanted)
+		requireNowhere(t, w, erasedAddress)
 		require.NoError(t, w.close(t))
 	})
 }
 
-// TestEraseInEveryState erases at rest: no Run is on.
-func TestEraseInEveryState(t *testing.T) {
+// TestEraseFromAJobInEveryState erases at rest: no Run is on.
+func TestEraseFromAJobInEveryState(t *testing.T) {
 	for _, state := range []store.JobState{store.JobQueued, store.JobPaused, store.JobCancelling, store.JobFailed} {
-		w := openWorld(t, vfs.NewMem())
+		w := newTestEnv(t, vfs.NewMem())
 		j := w.accept(t, spelled)
 		_, err := w.store.UpdateJob(j.ID, func(j *store.Job) error {
 			j.State, j.Cancelled = state, state == store.JobCancelling
@@ -237,7 +237,7 @@ func TestEraseInEveryState(t *testing.T) {
 			return nil
 		})
 		require.NoError(t, err)
-		n, err := w.erase(t.Context(), wanted)
+		n, err := w.erase(t.Context(), erasedAddress)
 		require.NoError(t, err)
 		if state == store.JobFailed {
 			left, err := w.fs.List("data/jobs/" + j.ID)
@@ -257,9 +257,9 @@ func TestEraseInEveryState(t *testing.T) {
 	}
 }
 
-// TestEraseMayFailAnywhere fails each durable step of an erasure in turn, unseen and persisted, cuts the power, starts
+// TestEraseRecoversFromAnyFailedStep fails each durable step of an erasure in turn, unseen and persisted, cuts the power, starts
 // again, and erases again: the job is whole, and the address is gone.
-func TestEraseMayFailAnywhere(t *testing.T) {
+func TestEraseRecoversFromAnyFailedStep(t *testing.T) {
 	for _, running := range []bool{false, true} {
 		for _, persist := range []bool{false, true} {
 			steps := 0
@@ -278,9 +278,9 @@ func TestEraseMayFailAnywhere(t *testing.T) {
 func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 	disk := vfs.NewCrashableMem()
 	fs := &faultFS{FS: disk, persist: persist}
-	w := openWorld(t, disk, func(_ *world, c *Config) { c.FS = fs })
+	w := newTestEnv(t, disk, func(_ *testEnv, c *Config) { c.FS = fs })
 	if running {
-		w.prober.how = func(*wire.Batch, *wire.Row) (wire.Outcome, time.Duration) {
+		w.prober.outcome = func(*wire.Batch, *wire.Row) (wire.Outcome, time.Duration) {
 			return wire.Deferred, 50 * time.Millisecond
 		}
 	}
@@ -290,31 +290,31 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 		w.finish(t, j.ID)
 	} else {
 		synctest.Wait() // every row is split, and put off
-		require.True(t, w.c.liveOf(j.ID).split.Load())
+		require.True(t, w.c.runningJobOf(j.ID).splitDone.Load())
 	}
 	w.stop()
 	require.NoError(t, <-w.ended)
-	fs.left.Store(n)
-	_, err := w.erase(t.Context(), wanted)
-	fs.left.Store(-1 << 40)
-	more = fs.hit.Load() != nil
+	fs.countdown.Store(n)
+	_, err := w.erase(t.Context(), erasedAddress)
+	fs.countdown.Store(-1 << 40)
+	more = fs.failedStep.Load() != nil
 	if err != nil {
 		require.ErrorIs(t, err, errDisk)
 	}
 	require.NoError(t, w.store.Close())
 
-	again := openWorld(t, disk.CrashClone(vfs.CrashCloneCfg{}))
+	again := newTestEnv(t, disk.CrashClone(vfs.CrashCloneCfg{}))
 	again.run()
 	if !running {
 		again.results(t, j.ID, Filter{})
 	}
-	_, failed := again.erase(t.Context(), wanted)
-	require.NoError(t, failed, "step %d: %v", n, *cmp.Or(fs.hit.Load(), new(string)))
+	_, failed := again.erase(t.Context(), erasedAddress)
+	require.NoError(t, failed, "step %d: %v", n, *cmp.Or(fs.failedStep.Load(), new(string)))
 	done := again.finish(t, j.ID)
 	require.Equal(t, store.JobCompleted, done.State)
 	var stored bytes.Buffer
 	require.NoError(t, again.c.copyStored(t.Context(), j.ID, &stored, true))
-	require.Equal(t, spelledErased, inputOf(stored.String()), "step %d: %v", n, *cmp.Or(fs.hit.Load(), new(string)))
+	require.Equal(t, spelledErased, inputOf(stored.String()), "step %d: %v", n, *cmp.Or(fs.failedStep.Load(), new(string)))
 	packed, err := readWhole(again.fs, "data/jobs/"+j.ID+"/"+done.Result)
 	require.NoError(t, err)
 	sum := sha256.Sum256(packed)
@@ -323,27 +323,27 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 	return more
 }
 
-// TestEraseAnswersOnceDurable cuts the power after Erase returned, with nothing kept that was not synced.
-func TestEraseAnswersOnceDurable(t *testing.T) {
+// TestEraseReturnsOnceDurable cuts the power after Erase returned, with nothing kept that was not synced.
+func TestEraseReturnsOnceDurable(t *testing.T) {
 	disk := vfs.NewCrashableMem()
-	w := openWorld(t, disk)
+	w := newTestEnv(t, disk)
 	w.run()
 	j := w.finish(t, w.accept(t, spelled).ID)
-	_, err := w.erase(t.Context(), wanted)
+	_, err := w.erase(t.Context(), erasedAddress)
 	require.NoError(t, err)
-	after := openWorld(t, disk.CrashClone(vfs.CrashCloneCfg{}))
+	after := newTestEnv(t, disk.CrashClone(vfs.CrashCloneCfg{}))
 	require.Equal(t, spelledErased, inputOf(after.results(t, j.ID, Filter{})))
 	require.NoError(t, after.close(t))
 	require.NoError(t, w.close(t))
 }
 
-// TestEraseGoesOnPastADamagedJob: one job that cannot be read does not keep the others.
-func TestEraseGoesOnPastADamagedJob(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+// TestEraseContinuesPastADamagedJob: one job that cannot be read does not keep the others.
+func TestEraseContinuesPastADamagedJob(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	a, b := w.finish(t, w.accept(t, spelled).ID), w.finish(t, w.accept(t, spelled).ID)
 	require.NoError(t, wholefile.Write(w.fs, w.uploadOf(t, a.ID), []byte("nonsense")))
-	n, err := w.erase(t.Context(), wanted)
+	n, err := w.erase(t.Context(), erasedAddress)
 	require.ErrorIs(t, err, errDamaged)
 	require.ErrorContains(t, err, a.ID)
 	require.Equal(t, 1, n)
@@ -352,19 +352,19 @@ func TestEraseGoesOnPastADamagedJob(t *testing.T) {
 }
 
 func TestEraseEndsWithItsContext(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	w.finish(t, w.accept(t, spelled).ID)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	_, err := w.erase(ctx, wanted)
+	_, err := w.erase(ctx, erasedAddress)
 	require.True(t, errors.Is(err, context.Canceled))
 	require.NoError(t, w.close(t))
 }
 
-// FuzzMentions: whatever stands in a sheet, what is cut out of it leaves a sheet of as many rows and cells.
+// FuzzMentions: whatever stands in an upload, what is cut out of it leaves a list of as many rows and cells.
 func FuzzMentions(f *testing.F) {
-	f.Add([]byte(spelled), wanted)
+	f.Add([]byte(spelled), erasedAddress)
 	f.Add([]byte("email\n'a@b.c'@a@b.c,\"a@b.c\"\"\"\n"), "a@b.c")
 	var c Coordinator
 	c.SetLists(nil)
@@ -374,9 +374,9 @@ func FuzzMentions(f *testing.F) {
 		if e.dialect.Parse(&b) != nil {
 			return
 		}
-		var m mention
+		var m blockMentions
 		e.searchBlock(&b, &m)
-		after := csvfile.Block{Buf: cut(nil, text, m.spans)}
+		after := csvfile.Block{Buf: replaceRanges(nil, text, m.ranges)}
 		require.NoError(t, e.dialect.Parse(&after))
 		require.Len(t, after.Rows, len(b.Rows))
 		for i := range b.Rows {

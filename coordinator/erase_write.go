@@ -9,23 +9,23 @@ import (
 	"probity/store"
 )
 
-// settle brings the files of a job to what its record says, and gives the record as it is then: files of an older program are taken over,
-// and what the record does not name is deleted. The turn of the job is held.
-func (c *Coordinator) settle(j *store.Job) (*store.Job, error) {
-	j, err := c.takeOverUpload(j)
+// reconcileFiles brings the files of a job to what its record says, and gives the record as it is then: files of an older version are migrated,
+// and what the record does not name is deleted. The job's lock is held.
+func (c *Coordinator) reconcileFiles(j *store.Job) (*store.Job, error) {
+	j, err := c.migrateUpload(j)
 	if err != nil {
 		return nil, err
 	}
-	return j, c.unlessBroken(c.sweepObjects(j.ID), "files that a job has no use for were not removed", "job", j.ID)
+	return j, c.logUnlessFatal(c.removeOrphans(j.ID), "files that a job has no use for were not removed", "job", j.ID)
 }
 
-// rewrite takes the address out of a job whose turn is held.
+// rewrite takes the address out of a job whose lock is held.
 func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
-	j, err := e.c.settle(j)
-	if err != nil || !e.sheet && !e.names {
+	j, err := e.c.reconcileFiles(j)
+	if err != nil || !e.inUpload && !e.inNames {
 		return err
 	}
-	if hasResults(j) && j.Answers == nil { // of an older program
+	if hasResults(j) && j.Answers == nil { // of an older version
 		if j, err = e.c.remakeResults(ctx, j); err != nil {
 			return err
 		}
@@ -34,10 +34,10 @@ func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
 	switch {
 	case !j.State.Finished():
 		err = e.rewriteLog(j)
-	case e.names:
+	case e.inNames:
 		now.Answers, err = e.copyAnswers(j)
 	}
-	if err == nil && e.sheet {
+	if err == nil && e.inUpload {
 		now.Upload, err = e.writeUpload(ctx, j)
 	}
 	if err == nil && hasResults(j) {
@@ -47,17 +47,17 @@ func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
 		return err
 	}
 	disk, callback := e.c.cfg.FS, e.c.cfg.FS.PathJoin(e.c.dir(j.ID), fileCallback)
-	if err := errors.Join(removeAny(disk, callback), removeAny(disk, callback+wholefile.New)); err != nil { // it is made again
+	if err := errors.Join(removeIfExists(disk, callback), removeIfExists(disk, callback+wholefile.New)); err != nil { // it is made again
 		return err
 	}
-	_, err = e.c.change(j.ID, func(j *store.Job) error {
+	_, err = e.c.updateJob(j.ID, func(j *store.Job) error {
 		j.Upload, j.Answers, j.Result, j.ResultSHA, j.ResultBytes = now.Upload, now.Answers, now.Result, now.ResultSHA, now.ResultBytes
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return e.c.sweepObjects(j.ID)
+	return e.c.removeOrphans(j.ID)
 }
 
 // writeUpload writes the upload without the address. Frames that do not name it are copied as they are.
@@ -76,7 +76,7 @@ func (e *erasure) writeUpload(ctx context.Context, j *store.Job) (name string, e
 		err = copyDuplicates(u, w)
 	}
 	if err == nil {
-		err = w.Finish(cut(nil, u.Preamble, e.mentions(nil, u.Preamble, 0, len(u.Preamble))))
+		err = w.Finish(replaceRanges(nil, u.Preamble, e.findMentions(nil, u.Preamble, 0, len(u.Preamble))))
 	}
 	if err == nil {
 		err = p.Commit()
@@ -86,18 +86,18 @@ func (e *erasure) writeUpload(ctx context.Context, j *store.Job) (name string, e
 
 func (e *erasure) copyFrames(ctx context.Context, u *jobfiles.Upload, w *jobfiles.UploadWriter) error {
 	var fr frameReader
-	var said mention
+	var mentions blockMentions
 	var text, packed []byte
 	for i, f := range u.Frames {
 		err := ctx.Err()
 		switch {
 		case err != nil:
-		case !e.frames[i]:
+		case !e.inFrame[i]:
 			packed, err = u.Packed(i, packed)
 		default:
-			if err = e.read(u, i, &fr, &said); err == nil {
-				text = cut(text[:0], fr.block.Buf, said.spans)
-				packed, f.Raw = e.c.packer.EncodeAll(text, packed[:0]), uint32(len(text))
+			if err = e.searchFrame(u, i, &fr, &mentions); err == nil {
+				text = replaceRanges(text[:0], fr.block.Buf, mentions.ranges)
+				packed, f.Raw = e.c.encoder.EncodeAll(text, packed[:0]), uint32(len(text))
 			}
 		}
 		if err == nil {
@@ -111,12 +111,12 @@ func (e *erasure) copyFrames(ctx context.Context, u *jobfiles.Upload, w *jobfile
 }
 
 func copyDuplicates(u *jobfiles.Upload, w *jobfiles.UploadWriter) (err error) {
-	var firsts []uint32
+	var firstOf []uint32
 	for i, f := range u.Frames {
-		if firsts, err = u.AppendFirsts(firsts[:0], i); err != nil {
+		if firstOf, err = u.AppendFirstRows(firstOf[:0], i); err != nil {
 			return err
 		}
-		for n, first := range firsts {
+		for n, first := range firstOf {
 			if first == 0 {
 				continue
 			}
@@ -128,8 +128,8 @@ func copyDuplicates(u *jobfiles.Upload, w *jobfiles.UploadWriter) (err error) {
 	return nil
 }
 
-// cut appends text with erasedText in place of each span.
-func cut(dst, text []byte, spans []span) []byte {
+// replaceRanges appends text with erasedText in place of each span.
+func replaceRanges(dst, text []byte, spans []byteRange) []byte {
 	at := uint32(0)
 	for _, s := range spans {
 		dst = append(append(dst, text[at:s.from]...), erasedText...)

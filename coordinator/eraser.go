@@ -17,7 +17,7 @@ import (
 type Caches interface {
 	// Forget has every cache but those that are done delete an address, given in folded form. It tells how many verdicts each that was
 	// reached had, and which were not. An error says that it is not known which there are.
-	Forget(ctx context.Context, folded string, done func(node string) bool) (reached map[string]int, away []string, err error)
+	Forget(ctx context.Context, folded string, done func(node string) bool) (reached map[string]int, unreachable []string, err error)
 	// Reachable reports a node that can be told now.
 	Reachable(node string) bool
 }
@@ -34,20 +34,20 @@ type EraserConfig struct {
 // Eraser forgets addresses wherever something is known of one: in the files of jobs, which ask no more for it then, in caches, and in
 // kept answers.
 //
-//  1. A wish is in the state store before anything is deleted, and what was reached is before the next step is begun. A crash, a call
+//  1. An erasure is in the state store before anything is deleted, and what was reached is before the next step is begun. A crash, a call
 //     that was given up, a failing disk or a node that is away leave it open, never half done and forgotten.
-//  2. Open wishes are tried again at a start, each minute, and when a node that one waits for is back after it was away. Each step may be done twice.
-//  3. A wish is done when all jobs, kept answers and caches were reached, or a cache that was not has aged the verdict out by itself.
+//  2. Open erasures are tried again at a start, each minute, and when a node that one waits for is back after it was away. Each step may be done twice.
+//  3. An erasure is done when all jobs, kept answers and caches were reached, or a cache that was not has aged the verdict out by itself.
 type Eraser struct {
 	cfg  EraserConfig
-	turn chan struct{} // one erasure at a time
+	slot chan struct{} // one erasure at a time
 }
 
 // The rhythm of an Eraser.
 const (
-	cacheLife  = 31 * 24 * time.Hour // of the longest cached verdict
-	eraseLook  = 5 * time.Second     // at nodes that may be back
-	eraseAgain = time.Minute
+	cacheLife       = 31 * 24 * time.Hour // of the longest cached verdict
+	erasePoll       = 5 * time.Second     // at nodes that may be back
+	eraseRetryEvery = time.Minute
 )
 
 // NewEraser makes an Eraser. It starts nothing.
@@ -58,26 +58,26 @@ func NewEraser(cfg EraserConfig) *Eraser {
 	return &Eraser{cfg, make(chan struct{}, 1)}
 }
 
-// Erase forgets an address. Once the wish is durable the error is nil, and the receipt says what was reached: what was not is Run's to
+// Erase forgets an address. Once the erasure is durable the error is nil, and the receipt says what was reached: what was not is Run's to
 // try again, in this process or the next.
 func (r *Eraser) Erase(ctx context.Context, a engine.Address, by string, now time.Time) (store.Erasure, error) {
-	e, err := r.cfg.Store.AskErasure(a.Folded(), by, now)
+	e, err := r.cfg.Store.RequestErasure(a.Folded(), by, now)
 	if err != nil {
 		return e, err
 	}
-	if err := r.try(ctx, e.ID); err != nil && ctx.Err() == nil {
+	if err := r.tryErasure(ctx, e.ID); err != nil && ctx.Err() == nil {
 		return e, err
 	}
 	return r.cfg.Store.Erasure(e.ID)
 }
 
-// Run goes on with open wishes until ctx ends or the state store fails.
+// Run goes on with open erasures until ctx ends or the state store fails.
 func (r *Eraser) Run(ctx context.Context) error {
-	tick := time.NewTicker(eraseLook)
+	tick := time.NewTicker(erasePoll)
 	defer tick.Stop()
 	tried := map[string]*attempt{} // in this process
 	for {
-		if err := r.tryOpen(ctx, tried); err != nil && ctx.Err() == nil {
+		if err := r.tryPending(ctx, tried); err != nil && ctx.Err() == nil {
 			return err
 		}
 		select {
@@ -88,14 +88,14 @@ func (r *Eraser) Run(ctx context.Context) error {
 	}
 }
 
-// attempt is the last try of an open wish.
+// attempt is the last try of an open erasure.
 type attempt struct {
-	at   time.Time
-	away map[string]bool // nodes that it waits for and that were seen away since
+	at          time.Time
+	unreachable map[string]bool // nodes that it waits for and that were seen away since
 }
 
-// tryOpen tries those of the open wishes whose time it is.
-func (r *Eraser) tryOpen(ctx context.Context, tried map[string]*attempt) error {
+// tryPending tries those of the open erasures whose time it is.
+func (r *Eraser) tryPending(ctx context.Context, tried map[string]*attempt) error {
 	ids, err := r.cfg.Store.OpenErasures()
 	if err != nil {
 		return err
@@ -107,22 +107,22 @@ func (r *Eraser) tryOpen(ctx context.Context, tried map[string]*attempt) error {
 	}
 	for _, id := range ids {
 		last := tried[id]
-		if last != nil && !r.someBack(id, last) && time.Since(last.at) < eraseAgain {
+		if last != nil && !r.nodeReturned(id, last) && time.Since(last.at) < eraseRetryEvery {
 			continue
 		}
 		last = &attempt{time.Now(), map[string]bool{}}
 		tried[id] = last
-		if err := r.try(ctx, id); err != nil {
+		if err := r.tryErasure(ctx, id); err != nil {
 			return err
 		}
-		r.someBack(id, last) // notes which are away
+		r.nodeReturned(id, last) // notes which are away
 	}
 	return nil
 }
 
-// someBack reports a wish that waits for a node which was away since the last try and can be told now. One that was there and failed is
+// nodeReturned reports an erasure that waits for a node which was away since the last try and can be told now. One that was there and failed is
 // not back: it has its minute.
-func (r *Eraser) someBack(id string, last *attempt) (back bool) {
+func (r *Eraser) nodeReturned(id string, last *attempt) (back bool) {
 	e, err := r.cfg.Store.Erasure(id)
 	if err != nil || r.cfg.Caches == nil {
 		return false
@@ -131,29 +131,29 @@ func (r *Eraser) someBack(id string, last *attempt) (back bool) {
 		switch {
 		case !c.Done.IsZero():
 		case !r.cfg.Caches.Reachable(c.Node):
-			last.away[c.Node] = true
-		case last.away[c.Node]:
+			last.unreachable[c.Node] = true
+		case last.unreachable[c.Node]:
 			back = true
 		}
 	}
 	return back
 }
 
-// try goes through all that an open wish has yet to reach. What fails is written into the wish, and the next step is taken all the
+// tryErasure goes through all that an open erasure has yet to reach. What fails is written into the erasure, and the next step is taken all the
 // same; an error is the state store's, or that ctx has ended.
-func (r *Eraser) try(ctx context.Context, id string) error {
-	if err := acquire(ctx, r.turn); err != nil {
+func (r *Eraser) tryErasure(ctx context.Context, id string) error {
+	if err := acquire(ctx, r.slot); err != nil {
 		return err
 	}
-	defer func() { <-r.turn }()
+	defer func() { <-r.slot }()
 	e, err := r.cfg.Store.Erasure(id)
 	if err != nil || !e.Open() {
 		return err
 	}
 	was := e.Fault
-	e.Tried = time.Now().UTC()
+	e.LastTry = time.Now().UTC()
 	var faults []string
-	for _, step := range [...]func(context.Context, *store.Erasure) error{r.jobs, r.answers, r.caches} {
+	for _, step := range [...]func(context.Context, *store.Erasure) error{r.eraseJobs, r.eraseAnswers, r.eraseCaches} {
 		err := step(ctx, &e)
 		if errors.Is(err, store.ErrBroken) || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
@@ -166,7 +166,7 @@ func (r *Eraser) try(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	waits := slices.ContainsFunc(e.Caches, func(c store.ErasedCache) bool { return c.Done.IsZero() && e.Tried.Before(c.Until) })
+	waits := slices.ContainsFunc(e.Caches, func(c store.ErasedCache) bool { return c.Done.IsZero() && e.LastTry.Before(c.Until) })
 	switch {
 	case e.Fault == "" && !waits:
 		e.Done = time.Now().UTC()
@@ -177,8 +177,8 @@ func (r *Eraser) try(ctx context.Context, id string) error {
 	return nil
 }
 
-// jobs is the step through the files of jobs. Which name the address is on the disk before one is changed.
-func (r *Eraser) jobs(ctx context.Context, e *store.Erasure) error {
+// eraseJobs is the step through the files of jobs. Which name the address is on the disk before one is changed.
+func (r *Eraser) eraseJobs(ctx context.Context, e *store.Erasure) error {
 	if e.JobsDone {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (r *Eraser) jobs(ctx context.Context, e *store.Erasure) error {
 	return err
 }
 
-func (r *Eraser) answers(_ context.Context, e *store.Erasure) error {
+func (r *Eraser) eraseAnswers(_ context.Context, e *store.Erasure) error {
 	n, err := r.cfg.Answers(e.Address)
 	e.Answers += int64(n)
 	return err
@@ -205,8 +205,8 @@ func (r *Eraser) answers(_ context.Context, e *store.Erasure) error {
 
 var errNoCaches = errors.New("the caches are told when the server runs")
 
-// caches is the step through all nodes that were not told yet.
-func (r *Eraser) caches(ctx context.Context, e *store.Erasure) error {
+// eraseCaches is the step through all nodes that were not told yet.
+func (r *Eraser) eraseCaches(ctx context.Context, e *store.Erasure) error {
 	if r.cfg.Caches == nil {
 		return errNoCaches
 	}
@@ -216,17 +216,17 @@ func (r *Eraser) caches(ctx context.Context, e *store.Erasure) error {
 				return &e.Caches[i]
 			}
 		}
-		e.Caches = append(e.Caches, store.ErasedCache{Node: node, Until: e.Asked.Add(cacheLife)})
+		e.Caches = append(e.Caches, store.ErasedCache{Node: node, Until: e.Requested.Add(cacheLife)})
 		return &e.Caches[len(e.Caches)-1]
 	}
-	reached, away, err := r.cfg.Caches.Forget(ctx, e.Address, func(node string) bool {
+	reached, unreachable, err := r.cfg.Caches.Forget(ctx, e.Address, func(node string) bool {
 		return slices.ContainsFunc(e.Caches, func(c store.ErasedCache) bool { return c.Node == node && !c.Done.IsZero() })
 	})
 	for node, verdicts := range reached {
 		c := at(node)
 		c.Verdicts, c.Done, c.Until = int64(verdicts), time.Now().UTC(), time.Time{}
 	}
-	for _, node := range away {
+	for _, node := range unreachable {
 		at(node)
 	}
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"probity/store"
 )
 
-// someNodes are nodes with a cache each, of which some are away.
-type someNodes struct {
+// fakeCaches are nodes with a cache each, of which some are away.
+type fakeCaches struct {
 	before func(ctx context.Context) error // what happens before the nodes are told
 
 	mu     sync.Mutex     // guards what follows while an eraser runs
@@ -28,26 +28,26 @@ type someNodes struct {
 	asked  int
 }
 
-func (n *someNodes) setAway(node string, away bool) {
+func (n *fakeCaches) setAway(node string, unreachable bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.away[node] = away
+	n.away[node] = unreachable
 }
 
-// mend lets a node fail no more.
-func (n *someNodes) mend(node string) {
+// repair lets a node fail no more.
+func (n *fakeCaches) repair(node string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.fails[node] = false
 }
 
-func (n *someNodes) timesAsked() int {
+func (n *fakeCaches) timesAsked() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.asked
 }
 
-func (n *someNodes) Forget(ctx context.Context, _ string, done func(string) bool) (reached map[string]int, away []string, err error) {
+func (n *fakeCaches) Forget(ctx context.Context, _ string, done func(string) bool) (reached map[string]int, unreachable []string, err error) {
 	if n.before != nil {
 		if err := n.before(ctx); err != nil {
 			return nil, nil, err
@@ -61,33 +61,33 @@ func (n *someNodes) Forget(ctx context.Context, _ string, done func(string) bool
 		switch {
 		case done(node):
 		case n.away[node], n.fails[node]:
-			away = append(away, node)
+			unreachable = append(unreachable, node)
 		default:
 			reached[node], n.cached[node] = verdicts, 0
 		}
 	}
-	return reached, away, nil
+	return reached, unreachable, nil
 }
 
-func (n *someNodes) Reachable(node string) bool {
+func (n *fakeCaches) Reachable(node string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return !n.away[node]
 }
 
-func (w *world) eraser(n *someNodes) *Eraser {
+func (w *testEnv) eraser(n *fakeCaches) *Eraser {
 	return NewEraser(EraserConfig{Store: w.store, Jobs: w.c, Caches: n, Answers: func(string) (int, error) { return 0, nil }})
 }
 
-// askErasure erases the wanted address.
-func askErasure(ctx context.Context, t *testing.T, r *Eraser) (store.Erasure, error) {
-	a, err := engine.Parse(wanted)
+// requestErasure erases the wanted address.
+func requestErasure(ctx context.Context, t *testing.T, r *Eraser) (store.Erasure, error) {
+	a, err := engine.Parse(erasedAddress)
 	require.NoError(t, err)
 	return r.Erase(ctx, a, "root", time.Now())
 }
 
-// goOnErasing lets an eraser run until a time has gone by, and gives the receipt.
-func goOnErasing(t *testing.T, w *world, r *Eraser, id string, d time.Duration) store.Erasure {
+// runEraserFor lets an eraser run until a time has gone by, and gives the receipt.
+func runEraserFor(t *testing.T, w *testEnv, r *Eraser, id string, d time.Duration) store.Erasure {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
@@ -104,7 +104,7 @@ func goOnErasing(t *testing.T, w *world, r *Eraser, id string, d time.Duration) 
 const spelledRows = 3
 
 // requireDone holds a receipt to the truth: one job, its rows, and nothing that names the person.
-func requireDone(t *testing.T, w *world, e store.Erasure) {
+func requireDone(t *testing.T, w *testEnv, e store.Erasure) {
 	t.Helper()
 	require.False(t, e.Open(), e.Fault)
 	require.EqualValues(t, 1, e.JobCount)
@@ -117,30 +117,30 @@ func requireDone(t *testing.T, w *world, e store.Erasure) {
 	require.Empty(t, open)
 }
 
-// TestAnErasureOutlastsACrashBetweenJobsAndCaches cuts the power when the jobs are done and no cache is. The next start goes on, and
+// TestErasureSurvivesACrashBeforeCaches cuts the power when the jobs are done and no cache is. The next start goes on, and
 // the receipt is the one that a whole erasure has.
-func TestAnErasureOutlastsACrashBetweenJobsAndCaches(t *testing.T) {
+func TestErasureSurvivesACrashBeforeCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewCrashableMem()
-		w := openWorld(t, disk)
+		w := newTestEnv(t, disk)
 		w.run()
 		j := w.finish(t, w.accept(t, spelled).ID)
 		var after *vfs.MemFS
 		cut := errors.New("the power was cut")
-		nodes := &someNodes{cached: map[string]int{"p1": 1}, before: func(context.Context) error {
+		nodes := &fakeCaches{cached: map[string]int{"p1": 1}, before: func(context.Context) error {
 			after = disk.CrashClone(vfs.CrashCloneCfg{})
 			return cut
 		}}
-		asked, err := askErasure(t.Context(), t, w.eraser(nodes))
+		asked, err := requestErasure(t.Context(), t, w.eraser(nodes))
 		require.NoError(t, err, "the wish is durable")
 		require.True(t, asked.Open())
 		require.Equal(t, "caches: the power was cut", asked.Fault)
 		require.NoError(t, w.close(t))
 
-		again := openWorld(t, after)
+		again := newTestEnv(t, after)
 		again.run()
 		nodes.before = nil
-		e := goOnErasing(t, again, again.eraser(nodes), asked.ID, time.Second)
+		e := runEraserFor(t, again, again.eraser(nodes), asked.ID, time.Second)
 		requireDone(t, again, e)
 		require.Equal(t, "p1", e.Caches[0].Node)
 		require.EqualValues(t, 1, e.Caches[0].Verdicts)
@@ -151,29 +151,29 @@ func TestAnErasureOutlastsACrashBetweenJobsAndCaches(t *testing.T) {
 	})
 }
 
-// TestAnErasureOutlastsAFailingDisk fails each durable step of the jobs in turn, unseen and persisted. The wish is kept, the receipt
+// TestErasureSurvivesDiskFailures fails each durable step of the jobs in turn, unseen and persisted. The erasure is kept, the receipt
 // says what failed, and a minute later it is done, with the true figures.
-func TestAnErasureOutlastsAFailingDisk(t *testing.T) {
+func TestErasureSurvivesDiskFailures(t *testing.T) {
 	for _, persist := range []bool{false, true} {
 		failed := 0
 		for n, more := int64(1), true; more; n++ {
 			synctest.Test(t, func(t *testing.T) {
 				disk := &faultFS{FS: vfs.NewMem(), persist: persist}
-				w := openWorld(t, vfs.NewMem(), func(_ *world, c *Config) { c.FS = disk })
+				w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv, c *Config) { c.FS = disk })
 				w.run()
 				j := w.finish(t, w.accept(t, spelled).ID)
-				nodes := &someNodes{cached: map[string]int{"p1": 1}}
+				nodes := &fakeCaches{cached: map[string]int{"p1": 1}}
 				r := w.eraser(nodes)
-				disk.left.Store(n)
-				e, err := askErasure(t.Context(), t, r)
+				disk.countdown.Store(n)
+				e, err := requestErasure(t.Context(), t, r)
 				require.NoError(t, err)
-				disk.left.Store(-1 << 40)
-				if more = disk.hit.Load() != nil; more && e.Open() {
+				disk.countdown.Store(-1 << 40)
+				if more = disk.failedStep.Load() != nil; more && e.Open() {
 					failed++
-					require.Contains(t, e.Fault, errDisk.Error(), *disk.hit.Load())
+					require.Contains(t, e.Fault, errDisk.Error(), *disk.failedStep.Load())
 					require.Zero(t, nodes.cached["p1"], "the caches are told all the same")
 				}
-				requireDone(t, w, goOnErasing(t, w, r, e.ID, 2*eraseAgain))
+				requireDone(t, w, runEraserFor(t, w, r, e.ID, 2*eraseRetryEvery))
 				require.Equal(t, spelledErased, inputOf(w.results(t, j.ID, Filter{})))
 				require.NoError(t, w.close(t))
 			})
@@ -182,47 +182,47 @@ func TestAnErasureOutlastsAFailingDisk(t *testing.T) {
 	}
 }
 
-// TestACancelledErasureGoesOn gives the call up while the nodes are told.
-func TestACancelledErasureGoesOn(t *testing.T) {
+// TestCancelledErasureIsFinishedLater gives the call up while the nodes are told.
+func TestCancelledErasureIsFinishedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, vfs.NewMem())
+		w := newTestEnv(t, vfs.NewMem())
 		w.run()
 		w.finish(t, w.accept(t, spelled).ID)
 		ctx, cancel := context.WithCancel(t.Context())
-		nodes := &someNodes{cached: map[string]int{"p1": 1}, before: func(ctx context.Context) error { cancel(); return ctx.Err() }}
+		nodes := &fakeCaches{cached: map[string]int{"p1": 1}, before: func(ctx context.Context) error { cancel(); return ctx.Err() }}
 		r := w.eraser(nodes)
-		e, err := askErasure(ctx, t, r)
+		e, err := requestErasure(ctx, t, r)
 		require.NoError(t, err)
 		require.True(t, e.Open())
 		nodes.before = nil
-		requireDone(t, w, goOnErasing(t, w, r, e.ID, time.Second))
+		requireDone(t, w, runEraserFor(t, w, r, e.ID, time.Second))
 		require.NoError(t, w.close(t))
 	})
 }
 
-// TestANodeThatIsAwayIsToldWhenItIsBack: until then the receipt says by when its cache has aged the verdict out. One that stays away
-// keeps the wish open until that time and no longer.
-func TestANodeThatIsAwayIsToldWhenItIsBack(t *testing.T) {
+// TestAbsentNodeErasesOnceItReturns: until then the receipt says by when its cache has aged the verdict out. One that stays away
+// keeps the erasure open until that time and no longer.
+func TestAbsentNodeErasesOnceItReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, vfs.NewMem())
+		w := newTestEnv(t, vfs.NewMem())
 		w.run()
 		w.finish(t, w.accept(t, spelled).ID)
-		nodes := &someNodes{cached: map[string]int{"p1": 1, "p2": 1}, away: map[string]bool{"p2": true}}
+		nodes := &fakeCaches{cached: map[string]int{"p1": 1, "p2": 1}, away: map[string]bool{"p2": true}}
 		r := w.eraser(nodes)
-		e, err := askErasure(t.Context(), t, r)
+		e, err := requestErasure(t.Context(), t, r)
 		require.NoError(t, err)
 		require.True(t, e.Open())
 		require.Empty(t, e.Fault)
-		again, err := askErasure(t.Context(), t, r)
+		again, err := requestErasure(t.Context(), t, r)
 		require.NoError(t, err)
 		require.Equal(t, e.ID, again.ID, "one wish for one address")
-		e = goOnErasing(t, w, r, e.ID, 10*time.Minute)
+		e = runEraserFor(t, w, r, e.ID, 10*time.Minute)
 		require.True(t, e.Open())
 		require.InDelta(t, 13, nodes.asked, 2, "tried each minute, and not more often")
 		for _, c := range e.Caches {
 			require.Equal(t, c.Node == "p2", c.Done.IsZero())
 			if c.Node == "p2" {
-				require.Equal(t, e.Asked.Add(cacheLife), c.Until)
+				require.Equal(t, e.Requested.Add(cacheLife), c.Until)
 			}
 		}
 		ctx, stop := context.WithCancel(t.Context())
@@ -230,7 +230,7 @@ func TestANodeThatIsAwayIsToldWhenItIsBack(t *testing.T) {
 		go func() { ended <- r.Run(ctx) }()
 		time.Sleep(2 * time.Second) // it was tried at its start, and has a minute until the next time
 		nodes.setAway("p2", false)
-		time.Sleep(eraseLook + time.Second)
+		time.Sleep(erasePoll + time.Second)
 		synctest.Wait()
 		stop()
 		require.NoError(t, <-ended)
@@ -240,27 +240,27 @@ func TestANodeThatIsAwayIsToldWhenItIsBack(t *testing.T) {
 		require.Zero(t, nodes.cached["p2"])
 
 		nodes.setAway("p2", true)
-		e, err = askErasure(t.Context(), t, r)
+		e, err = requestErasure(t.Context(), t, r)
 		require.NoError(t, err)
 		for i := range e.Caches {
 			e.Caches[i].Until = time.Now().Add(10 * time.Minute) // as if most of the month were over
 		}
 		require.NoError(t, w.store.SaveErasure(&e))
-		e = goOnErasing(t, w, r, e.ID, 8*time.Minute)
+		e = runEraserFor(t, w, r, e.ID, 8*time.Minute)
 		require.True(t, e.Open())
-		e = goOnErasing(t, w, r, e.ID, 5*time.Minute)
+		e = runEraserFor(t, w, r, e.ID, 5*time.Minute)
 		require.False(t, e.Open())
 		require.NoError(t, w.close(t))
 	})
 }
 
-// TestANodeThatFailsIsToldEachMinute: it is there, so it cannot come back. After it was away it is told at once.
-func TestANodeThatFailsIsToldEachMinute(t *testing.T) {
+// TestFailingNodeIsRetriedEachMinute: it is there, so it cannot come back. After it was away it is told at once.
+func TestFailingNodeIsRetriedEachMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, vfs.NewMem())
-		nodes := &someNodes{cached: map[string]int{"p1": 1}, away: map[string]bool{}, fails: map[string]bool{"p1": true}}
+		w := newTestEnv(t, vfs.NewMem())
+		nodes := &fakeCaches{cached: map[string]int{"p1": 1}, away: map[string]bool{}, fails: map[string]bool{"p1": true}}
 		r := w.eraser(nodes)
-		e, err := askErasure(t.Context(), t, r)
+		e, err := requestErasure(t.Context(), t, r)
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -269,10 +269,10 @@ func TestANodeThatFailsIsToldEachMinute(t *testing.T) {
 		synctest.Wait()
 		require.InDelta(t, 12, nodes.timesAsked(), 1)
 		nodes.setAway("p1", true)
-		time.Sleep(2 * eraseLook)
-		nodes.mend("p1")
+		time.Sleep(2 * erasePoll)
+		nodes.repair("p1")
 		nodes.setAway("p1", false)
-		time.Sleep(eraseLook + time.Second)
+		time.Sleep(erasePoll + time.Second)
 		synctest.Wait()
 		stop()
 		require.NoError(t, <-ended)
@@ -283,21 +283,21 @@ func TestANodeThatFailsIsToldEachMinute(t *testing.T) {
 	})
 }
 
-// TestADamagedJobLeavesTheWishOpenUntilItExpires: the others are done, only that one is tried again, and the receipt tells which.
-func TestADamagedJobLeavesTheWishOpenUntilItExpires(t *testing.T) {
+// TestErasureStaysOpenForADamagedJob: the others are done, only that one is tried again, and the receipt tells which.
+func TestErasureStaysOpenForADamagedJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, vfs.NewMem(), func(_ *world, c *Config) { c.RetainResults = 24 * time.Hour })
-		w.prober.how = func(*wire.Batch, *wire.Row) (wire.Outcome, time.Duration) { return wire.Settled, 0 }
+		w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv, c *Config) { c.RetainResults = 24 * time.Hour })
+		w.prober.outcome = func(*wire.Batch, *wire.Row) (wire.Outcome, time.Duration) { return wire.Settled, 0 }
 		w.run()
 		bad, good := w.finish(t, w.accept(t, spelled).ID), w.finish(t, w.accept(t, spelled).ID)
 		require.NoError(t, wholefile.Write(w.fs, w.uploadOf(t, bad.ID), []byte("nonsense")))
-		r := w.eraser(&someNodes{})
-		e, err := askErasure(t.Context(), t, r)
+		r := w.eraser(&fakeCaches{})
+		e, err := requestErasure(t.Context(), t, r)
 		require.NoError(t, err)
 		require.Contains(t, e.Fault, bad.ID)
 		require.Equal(t, []string{bad.ID}, e.JobsLeft)
 		require.Equal(t, spelledErased, inputOf(w.results(t, good.ID, Filter{})))
-		e = goOnErasing(t, w, r, e.ID, 24*time.Hour+2*houseEvery)
+		e = runEraserFor(t, w, r, e.ID, 24*time.Hour+2*retentionEvery)
 		requireDone(t, w, e)
 		require.NoError(t, w.close(t))
 	})

@@ -18,21 +18,21 @@ var errDisk = errors.New("the disk failed")
 // faultFS fails one durable step among the files of jobs: the n-th, either before or after it took effect.
 type faultFS struct {
 	vfs.FS
-	left    atomic.Int64
-	persist bool
-	err     error // default: errDisk
-	hit     atomic.Pointer[string]
+	countdown  atomic.Int64
+	persist    bool
+	err        error // default: errDisk
+	failedStep atomic.Pointer[string]
 }
 
 const syscallNoSpace = syscall.ENOSPC
 
-// step runs a durable step, unless it is the one to fail.
-func (f *faultFS) step(what, path string, do func() error) error {
-	if !strings.Contains(path, jobsFolder) || f.left.Add(-1) != 0 {
+// runStep runs a durable step, unless it is the one to fail.
+func (f *faultFS) runStep(what, path string, do func() error) error {
+	if !strings.Contains(path, jobsFolder) || f.countdown.Add(-1) != 0 {
 		return do()
 	}
 	name := what + " " + path[strings.LastIndexByte(path, '/')+1:]
-	f.hit.Store(&name)
+	f.failedStep.Store(&name)
 	if f.persist {
 		if err := do(); err != nil {
 			return err
@@ -53,13 +53,13 @@ func (f *faultFS) wrap(file vfs.File, path string, err error) (vfs.File, error) 
 
 func (f *faultFS) Create(path string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	var file vfs.File
-	err := f.step("create", path, func() (err error) { file, err = f.FS.Create(path, c); return err })
+	err := f.runStep("create", path, func() (err error) { file, err = f.FS.Create(path, c); return err })
 	return f.wrap(file, path, err)
 }
 
 func (f *faultFS) OpenReadWrite(path string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
 	var file vfs.File
-	err := f.step("open", path, func() (err error) { file, err = f.FS.OpenReadWrite(path, c, o...); return err })
+	err := f.runStep("open", path, func() (err error) { file, err = f.FS.OpenReadWrite(path, c, o...); return err })
 	return f.wrap(file, path, err)
 }
 
@@ -69,7 +69,7 @@ func (f *faultFS) OpenDir(path string) (vfs.File, error) {
 }
 
 func (f *faultFS) Rename(from, to string) error {
-	return f.step("rename", to, func() error { return f.FS.Rename(from, to) })
+	return f.runStep("rename", to, func() error { return f.FS.Rename(from, to) })
 }
 
 type faultFile struct {
@@ -79,26 +79,26 @@ type faultFile struct {
 }
 
 func (f *faultFile) Write(b []byte) (n int, err error) {
-	err = f.fs.step("write", f.path, func() (err error) { n, err = f.File.Write(b); return err })
+	err = f.fs.runStep("write", f.path, func() (err error) { n, err = f.File.Write(b); return err })
 	return n, err
 }
 
 func (f *faultFile) WriteAt(b []byte, at int64) (n int, err error) {
-	err = f.fs.step("write", f.path, func() (err error) { n, err = f.File.WriteAt(b, at); return err })
+	err = f.fs.runStep("write", f.path, func() (err error) { n, err = f.File.WriteAt(b, at); return err })
 	return n, err
 }
 
-func (f *faultFile) Sync() error     { return f.fs.step("sync", f.path, f.File.Sync) }
-func (f *faultFile) SyncData() error { return f.fs.step("sync", f.path, f.File.SyncData) }
+func (f *faultFile) Sync() error     { return f.fs.runStep("sync", f.path, f.File.Sync) }
+func (f *faultFile) SyncData() error { return f.fs.runStep("sync", f.path, f.File.SyncData) }
 
-// TestEveryDurableStepMayFail fails each durable step of a job in turn, unseen and persisted. The job is done all the same, and is so
+// TestJobRecoversFromAnyFailedStep fails each durable step of a job in turn, unseen and persisted. The job is done all the same, and is so
 // after a power cut.
-func TestEveryDurableStepMayFail(t *testing.T) {
-	in := list(600, 4)
-	clean := openWorld(t, vfs.NewMem())
-	clean.prober.how = unsteady(0)
+func TestJobRecoversFromAnyFailedStep(t *testing.T) {
+	in := testCSV(600, 4)
+	clean := newTestEnv(t, vfs.NewMem())
+	clean.prober.outcome = deferSome(0)
 	clean.run()
-	want := timeless(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, Filter{}))
+	want := withoutTimes(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, Filter{}))
 	require.NoError(t, clean.close(t))
 	for _, persist := range []bool{false, true} {
 		steps := map[string]int{}
@@ -117,9 +117,9 @@ func TestEveryDurableStepMayFail(t *testing.T) {
 func failOnce(t *testing.T, n int64, persist bool, in, want string) (step string, more bool) {
 	disk := vfs.NewCrashableMem()
 	fs := &faultFS{FS: disk, persist: persist}
-	w := openWorld(t, disk, func(_ *world, c *Config) { c.FS = fs })
-	w.prober.how = unsteady(0)
-	fs.left.Store(n)
+	w := newTestEnv(t, disk, func(_ *testEnv, c *Config) { c.FS = fs })
+	w.prober.outcome = deferSome(0)
+	fs.countdown.Store(n)
 	w.run()
 	j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader(in)})
 	if err != nil {
@@ -138,21 +138,21 @@ func failOnce(t *testing.T, n int64, persist bool, in, want string) (step string
 		err = <-w.ended
 		require.NoError(t, err)
 	case err = <-w.ended:
-		t.Fatalf("step %d failed, and ended the service: %v: %v", n, fs.hit.Load(), err)
+		t.Fatalf("step %d failed, and ended the service: %v: %v", n, fs.failedStep.Load(), err)
 	case <-time.After(20 * time.Second):
-		t.Fatalf("stuck after step %d failed: %v", n, fs.hit.Load())
+		t.Fatalf("stuck after step %d failed: %v", n, fs.failedStep.Load())
 	}
 	stop()
 	<-done
 	require.NoError(t, w.store.Close())
-	if hit := fs.hit.Load(); hit != nil {
+	if hit := fs.failedStep.Load(); hit != nil {
 		step, more = *hit, true
 	}
-	again := openWorld(t, disk.CrashClone(vfs.CrashCloneCfg{}))
-	again.prober.how = unsteady(0)
+	again := newTestEnv(t, disk.CrashClone(vfs.CrashCloneCfg{}))
+	again.prober.outcome = deferSome(0)
 	again.run()
 	got := again.results(t, again.finish(t, j.ID).ID, Filter{})
-	require.Equal(t, want, timeless(got), "step %d: %s", n, step)
+	require.Equal(t, want, withoutTimes(got), "step %d: %s", n, step)
 	left, err := again.fs.List("data/jobs")
 	require.NoError(t, err)
 	require.Equal(t, []string{j.ID}, left, "only the job that exists has a folder")

@@ -14,7 +14,7 @@ import (
 const (
 	fileChunks     = "chunks" // scratch
 	fileRows       = "rows"
-	oldFileResults = "results" // the result file of an older program
+	oldFileResults = "results" // the result file of an older version
 	fileSpill      = "spill"   // while an upload is counted
 )
 

@@ -17,13 +17,13 @@ import (
 // finalize makes the files of a finished job and ends it in one commit with its settlement. A job whose log has lost answers goes on,
 // if there is time left.
 func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
-	if err := acquire(ctx, c.assembling); err != nil {
+	if err := acquire(ctx, c.assemblySlots); err != nil {
 		return nil
 	}
-	defer func() { <-c.assembling }()
+	defer func() { <-c.assemblySlots }()
 	made, err := c.makeResults(ctx, j)
-	if errors.Is(err, errLacking) {
-		return c.goOn(j)
+	if errors.Is(err, errUnanswered) {
+		return c.resumeAsking(j)
 	}
 	if err != nil {
 		return err
@@ -34,44 +34,44 @@ func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 		done.State = store.JobCancelled
 	}
 	if made.damaged > 0 {
-		done.Damage = saysLost
+		done.Damage = msgAnswersLost
 	}
-	made.name(&done)
+	made.setOn(&done)
 	done.Counts, done.Reasons, done.Error = made.counts(), made.reasons(), ""
 	done.Charged = made.charged
-	return c.end(j, &done)
+	return c.commitFinished(j, &done)
 }
 
-// errLacking is what becomes of the files of a job that was thought to be answered.
-var errLacking = errors.New("rows lack an answer")
+// errUnanswered is what becomes of the files of a job that was thought to be answered.
+var errUnanswered = errors.New("rows lack an answer")
 
-// mayGoOn reports a job that ended because all was answered.
-func (c *Coordinator) mayGoOn(j *store.Job) bool {
+// mayResume reports a job that ended because all was answered.
+func (c *Coordinator) mayResume(j *store.Job) bool {
 	return j.State == store.JobFinalizing && !j.Cancelled && time.Now().Before(c.deadline(j))
 }
 
 // deadline is when a job's rows without an answer are given up.
 func (c *Coordinator) deadline(j *store.Job) time.Time {
-	return c.trust.over(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
+	return c.clockTrust.notBefore(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
 }
 
-// goOn has a job ask again for the rows whose answers were lost.
-func (c *Coordinator) goOn(was *store.Job) error {
-	_, err := c.change(was.ID, func(j *store.Job) error {
+// resumeAsking has a job ask again for the rows whose answers were lost.
+func (c *Coordinator) resumeAsking(was *store.Job) error {
+	_, err := c.updateJob(was.ID, func(j *store.Job) error {
 		if j.State != was.State {
-			return errMoved
+			return errStateChanged
 		}
 		j.State, j.FinishedAt = store.JobRunning, time.Time{}
 		return nil
 	})
-	if errors.Is(err, errMoved) {
+	if errors.Is(err, errStateChanged) {
 		return nil
 	}
 	return err
 }
 
-// made is the files of a finished job, and what its rows come to.
-type made struct {
+// resultFiles is the files of a finished job, and what its rows come to.
+type resultFiles struct {
 	answers *store.AnswersFile // nil: it was there before
 	result  string             // name of the file
 	sha     string
@@ -80,8 +80,8 @@ type made struct {
 	totals
 }
 
-// name puts the files into the job's record.
-func (m *made) name(j *store.Job) {
+// setOn puts the files into the job's record.
+func (m *resultFiles) setOn(j *store.Job) {
 	if m.answers != nil {
 		j.Answers = m.answers
 	}
@@ -90,14 +90,14 @@ func (m *made) name(j *store.Job) {
 
 // makeResults makes the result file of a job, and its answers file if there is none, and counts what is in them. Nothing refers to them
 // yet.
-func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (m made, err error) {
+func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (m resultFiles, err error) {
 	a, err := c.openAssembly(j, Filter{Form: c.cfg.Stored})
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
-	if a.lacking > 0 && c.mayGoOn(j) {
-		return m, errLacking
+	if a.unanswered > 0 && c.mayResume(j) {
+		return m, errUnanswered
 	}
 	if j.Answers == nil {
 		if a.answers, err = c.createAnswers(j.ID, a.log); err != nil {
@@ -110,7 +110,7 @@ func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (m made, er
 		return m, err
 	}
 	defer func() { err = errors.Join(err, result.Abort()) }()
-	w := &summing{w: result, sum: sha256.New()}
+	w := &hashingWriter{w: result, sum: sha256.New()}
 	if err := a.write(ctx, w); err != nil {
 		return m, err
 	}
@@ -133,34 +133,34 @@ func (c *Coordinator) failJob(id, why string) error {
 	}
 	done := *j
 	done.State, done.Error = store.JobFailed, why
-	endedNow(&done)
-	return c.end(j, &done)
+	setFinishedNow(&done)
+	return c.commitFinished(j, &done)
 }
 
-// end commits that a job is finished.
-func (c *Coordinator) end(was, done *store.Job) error {
+// commitFinished commits that a job is finished.
+func (c *Coordinator) commitFinished(was, done *store.Job) error {
 	var parts []store.Part
 	if c.cfg.OnFinish != nil {
 		parts = c.cfg.OnFinish(done)
 	}
-	_, err := c.change(done.ID, func(j *store.Job) error {
+	_, err := c.updateJob(done.ID, func(j *store.Job) error {
 		if j.State != was.State {
-			return errMoved
+			return errStateChanged
 		}
 		*j = *done
 		return nil
 	}, parts...)
-	if errors.Is(err, errMoved) {
+	if errors.Is(err, errStateChanged) {
 		return nil
 	}
 	if err == nil {
-		err = c.sweepObjects(done.ID)
+		err = c.removeOrphans(done.ID)
 	}
 	return err
 }
 
-// removeAny removes a file that may not exist.
-func removeAny(fs vfs.FS, path string) error {
+// removeIfExists removes a file that may not exist.
+func removeIfExists(fs vfs.FS, path string) error {
 	if err := fs.Remove(path); err != nil {
 		if _, there := fs.Stat(path); there == nil {
 			return err
@@ -169,14 +169,14 @@ func removeAny(fs vfs.FS, path string) error {
 	return nil
 }
 
-// summing counts and sums what is written.
-type summing struct {
+// hashingWriter counts and sums what is written.
+type hashingWriter struct {
 	w   io.Writer
 	sum hash.Hash
 	n   int64
 }
 
-func (s *summing) Write(b []byte) (int, error) {
+func (s *hashingWriter) Write(b []byte) (int, error) {
 	n := len(b)
 	s.sum.Write(b) // before: a file may change what it is given to write
 	s.n += int64(n)
@@ -184,5 +184,5 @@ func (s *summing) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// endedNow marks when asking ended: rows without an answer bear that time.
-func endedNow(j *store.Job) { j.FinishedAt = time.Now().UTC() }
+// setFinishedNow marks when asking ended: rows without an answer bear that time.
+func setFinishedNow(j *store.Job) { j.FinishedAt = time.Now().UTC() }

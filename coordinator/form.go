@@ -68,34 +68,34 @@ func (f *Filter) wants(s engine.Status) bool {
 
 var errForm = errors.New("unknown format or compression")
 
-// packing packs parts that stand by themselves one after another: members of gzip, frames of zstd.
-type packing struct {
-	how  Compress
-	zstd *zstd.Encoder
-	gzip *gzip.Writer
-	out  bytes.Buffer
+// compressor packs parts that stand by themselves one after another: members of gzip, frames of zstd.
+type compressor struct {
+	method Compress
+	zstd   *zstd.Encoder
+	gzip   *gzip.Writer
+	buf    bytes.Buffer
 }
 
-// pack gives the packed form of b: valid until the next call.
-func (p *packing) pack(b []byte) ([]byte, error) {
-	p.out.Reset()
-	switch p.how {
+// compress gives the packed form of b: valid until the next call.
+func (p *compressor) compress(b []byte) ([]byte, error) {
+	p.buf.Reset()
+	switch p.method {
 	case None:
 		return b, nil
 	case Zstd:
-		p.out.Grow(len(b) / 4)
-		return p.zstd.EncodeAll(b, p.out.AvailableBuffer()), nil
+		p.buf.Grow(len(b) / 4)
+		return p.zstd.EncodeAll(b, p.buf.AvailableBuffer()), nil
 	case Gzip:
 		if p.gzip == nil {
 			var err error
-			if p.gzip, err = gzip.NewWriterLevel(&p.out, gzip.BestSpeed); err != nil {
+			if p.gzip, err = gzip.NewWriterLevel(&p.buf, gzip.BestSpeed); err != nil {
 				return nil, err
 			}
 		}
-		p.gzip.Reset(&p.out)
+		p.gzip.Reset(&p.buf)
 		_, err := p.gzip.Write(b)
 		err = errors.Join(err, p.gzip.Close())
-		return p.out.Bytes(), err
+		return p.buf.Bytes(), err
 	}
 	return nil, errForm
 }

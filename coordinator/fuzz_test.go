@@ -23,15 +23,15 @@ func FuzzOldLog(f *testing.F) {
 		fs := vfs.NewMem()
 		require.NoError(t, wholefile.Write(fs, oldFileLog, log))
 		require.NoError(t, wholefile.Write(fs, oldFileNames, names))
-		if err := New(Config{FS: fs}).takeOverLog(""); err != nil {
+		if err := New(Config{FS: fs}).migrateLog(""); err != nil {
 			require.ErrorIs(t, err, errDamaged)
 		}
 	})
 }
 
-// FuzzOldUpload takes over an upload of an older program. Its index has its checksum.
+// FuzzOldUpload takes over an upload of an older version. Its index has its checksum.
 func FuzzOldUpload(f *testing.F) {
-	pack := newPacker(1)
+	pack := newEncoder(1)
 	text := []byte("a@x.example\nb@x.example\na@x.example\n")
 	spool := pack.EncodeAll(text, nil)
 	f.Add(spool, oldIndexOf("email\n", oldFrame{raw: len(text), packed: len(spool), rows: 3}), []byte{0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0})
@@ -51,7 +51,7 @@ func FuzzOldUpload(f *testing.F) {
 
 type oldFrame struct{ raw, packed, rows int }
 
-// oldIndexOf is an index as an older program wrote it, without its checksum.
+// oldIndexOf is an index as an older version wrote it, without its checksum.
 func oldIndexOf(preamble string, frames ...oldFrame) []byte {
 	le := binary.LittleEndian
 	b := append(le.AppendUint32([]byte(oldIndexMagic), uint32(len(preamble))), preamble...)
@@ -68,8 +68,8 @@ func oldIndexOf(preamble string, frames ...oldFrame) []byte {
 }
 
 func FuzzUnpackChunk(f *testing.F) {
-	p := &packer{}
-	p.add(&ask{Number: 1, Via: &via{Route: table().ImplicitRoute("x.example")}, Mailbox: "a@x.example"})
+	p := &chunkBuilder{}
+	p.add(&chunkRow{Number: 1, Route: &rowRoute{Route: table().ImplicitRoute("x.example")}, Mailbox: "a@x.example"})
 	f.Add(p.appendChunk(nil, p.rows, rand.New(rand.NewPCG(1, 2))))
 	f.Fuzz(func(t *testing.T, b []byte) { _, _ = unpackChunk(b, table(), func(uint32) bool { return false }) })
 }
@@ -85,18 +85,18 @@ func FuzzAppendJSON(f *testing.F) {
 	})
 }
 
-func TestAChunkReadsBackAsItWasPacked(t *testing.T) {
+func TestChunkRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		vias := []*via{
+		rowRoutes := []*rowRoute{
 			{Route: table().NewRoute([]engine.MX{{Preference: 1, Host: "mx2.x.example"}, {Preference: 2, Host: "mx1.x.example"}}), mx: "mx1.x.example mx2.x.example"},
 			{Route: table().ImplicitRoute("y.example")},
 		}
 		suggestions := []string{"", "u@y.example", ""}
-		var p packer
-		want := map[uint32]ask{}
+		var p chunkBuilder
+		want := map[uint32]chunkRow{}
 		for i := range rapid.IntRange(0, 50).Draw(t, "rows") {
-			a := ask{Number: uint32(i * 3), Attempt: rapid.Uint8().Draw(t, "attempt"), Flags: engine.FlagRole, Suggestion: suggestions[i%len(suggestions)],
-				Via: vias[rapid.IntRange(0, 1).Draw(t, "via")], Mailbox: "u@x.example"}
+			a := chunkRow{Number: uint32(i * 3), Attempt: rapid.Uint8().Draw(t, "attempt"), Flags: engine.FlagRole, Suggestion: suggestions[i%len(suggestions)],
+				Route: rowRoutes[rapid.IntRange(0, 1).Draw(t, "via")], Mailbox: "u@x.example"}
 			want[a.Number] = a
 			p.add(&a)
 		}
@@ -108,9 +108,9 @@ func TestAChunkReadsBackAsItWasPacked(t *testing.T) {
 			t.Fatalf("%d rows, want %d", got.len(), len(want)-1)
 		}
 		for i := range got.len() {
-			a := got.ask(i)
+			a := got.rowAt(i)
 			w := want[a.Number]
-			if a.Via.Key != w.Via.Key || a.Via.mx != w.Via.mx || a.Via.Fact != w.Via.Fact || a.Attempt != w.Attempt || a.Suggestion != w.Suggestion || a.Flags != w.Flags || a.Mailbox != w.Mailbox {
+			if a.Route.Key != w.Route.Key || a.Route.mx != w.Route.mx || a.Route.Fact != w.Route.Fact || a.Attempt != w.Attempt || a.Suggestion != w.Suggestion || a.Flags != w.Flags || a.Mailbox != w.Mailbox {
 				t.Fatalf("row %d: got %+v, want %+v", a.Number, a, w)
 			}
 		}

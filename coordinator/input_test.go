@@ -22,10 +22,10 @@ type style struct {
 	crlf, windows1252 bool
 }
 
-// TestCellsAreTheSameInAllForms holds the cells of JSON lines and of callbacks against those of the CSV result, in lists of 16
+// TestCellsAreEqualInAllFormats holds the cells of JSON lines and of callbacks against those of the CSV result, in lists of 16
 // dialects: four delimiters, two line ends, two encodings.
-func TestCellsAreTheSameInAllForms(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+func TestCellsAreEqualInAllFormats(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	for _, delimiter := range []string{",", ";", "\t", "|"} {
 		t.Run(strconv.Quote(delimiter), func(t *testing.T) {
@@ -106,7 +106,7 @@ func writeRow(b *strings.Builder, s style, cells []string) {
 	b.WriteByte('\n')
 }
 
-func requireSameCells(t *rapid.T, w *world, l drawnList) {
+func requireSameCells(t *rapid.T, w *testEnv, l drawnList) {
 	o := Options{NoHeader: l.noHeader, CallbackInput: true}
 	if l.noHeader {
 		o.Column = strconv.Itoa(l.mail + 1)
@@ -122,7 +122,7 @@ func requireSameCells(t *rapid.T, w *world, l drawnList) {
 	require.Equal(t, asLines.String(), asCallback.String())
 
 	var d struct{ Delimiter byte }
-	require.NoError(t, json.Unmarshal(j.Sheet, &d))
+	require.NoError(t, json.Unmarshal(j.Dialect, &d))
 	r := csv.NewReader(&asCSV)
 	r.Comma, r.FieldsPerRecord = rune(d.Delimiter), -1
 	rows, err := r.ReadAll()
@@ -171,8 +171,8 @@ func requireOrder(t *rapid.T, line string, cells []string, mail int) {
 }
 
 // Names are those of the header, with a number where one is repeated; without a header, columns are numbered.
-func TestNamesOfInput(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+func TestInputColumnNames(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	inputOf := func(csv string, o Options) string {
 		j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader(csv), Options: o})

@@ -9,7 +9,7 @@ import (
 	"probity/store"
 )
 
-// ErrState is the answer to a wish that a job's state does not allow.
+// ErrState is the answer to a request that a job's state does not allow.
 var ErrState = errors.New("the job's state does not allow this")
 
 // Job is the job of an id, or store.ErrNotFound.
@@ -22,22 +22,22 @@ func (c *Coordinator) Jobs(account string, state store.JobState, limit int, curs
 
 // Pause stops sending rows of a job; answers under way come home first.
 func (c *Coordinator) Pause(id string) (*store.Job, error) {
-	return c.move(id, store.JobPaused, func(j *store.Job) { j.PausedAt = time.Now().UTC() }, store.JobQueued, store.JobRunning)
+	return c.transition(id, store.JobPaused, func(j *store.Job) { j.PausedAt = time.Now().UTC() }, store.JobQueued, store.JobRunning)
 }
 
 // Resume lets a paused job go on.
 func (c *Coordinator) Resume(id string) (*store.Job, error) {
-	return c.move(id, store.JobQueued, func(j *store.Job) { j.PausedAt, j.Error = time.Time{}, "" }, store.JobPaused)
+	return c.transition(id, store.JobQueued, func(j *store.Job) { j.PausedAt, j.Error = time.Time{}, "" }, store.JobPaused)
 }
 
 // Cancel ends a job: finished rows keep their verdicts, the others get UNKNOWN/cancelled, and the file is made.
 func (c *Coordinator) Cancel(id string) (*store.Job, error) {
-	return c.move(id, store.JobCancelling, func(j *store.Job) { j.Cancelled = true; endedNow(j) }, store.JobQueued, store.JobRunning, store.JobPaused)
+	return c.transition(id, store.JobCancelling, func(j *store.Job) { j.Cancelled = true; setFinishedNow(j) }, store.JobQueued, store.JobRunning, store.JobPaused)
 }
 
-// move takes a job to a state from any of some others. To be there already is no error.
-func (c *Coordinator) move(id string, to store.JobState, also func(*store.Job), from ...store.JobState) (*store.Job, error) {
-	j, err := c.change(id, func(j *store.Job) error {
+// transition takes a job to a state from any of some others. To be there already is no error.
+func (c *Coordinator) transition(id string, to store.JobState, also func(*store.Job), from ...store.JobState) (*store.Job, error) {
+	j, err := c.updateJob(id, func(j *store.Job) error {
 		for _, s := range from {
 			if j.State == s {
 				j.State = to
@@ -55,8 +55,8 @@ func (c *Coordinator) move(id string, to store.JobState, also func(*store.Job), 
 	return j, err
 }
 
-// change commits a change of a job and tells all who wait for one.
-func (c *Coordinator) change(id string, how func(*store.Job) error, parts ...store.Part) (*store.Job, error) {
+// updateJob commits a change of a job and tells all who wait for one.
+func (c *Coordinator) updateJob(id string, how func(*store.Job) error, parts ...store.Part) (*store.Job, error) {
 	var was store.JobState
 	j, err := c.cfg.Store.UpdateJob(id, func(j *store.Job) error {
 		was = j.State
@@ -65,15 +65,15 @@ func (c *Coordinator) change(id string, how func(*store.Job) error, parts ...sto
 	if err != nil || j.State == was {
 		return j, err
 	}
-	c.meters.countEnd(j.State)
+	c.metrics.countFinished(j.State)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if ch := c.watch[id]; ch != nil {
+	if ch := c.stateWatchers[id]; ch != nil {
 		close(ch)
-		delete(c.watch, id)
+		delete(c.stateWatchers, id)
 	}
 	if r := c.runners[id]; r != nil && j.State != store.JobRunning && j.State != store.JobFinalizing {
-		r.ring()
+		r.notify()
 	}
 	return j, nil
 }
@@ -82,10 +82,10 @@ func (c *Coordinator) change(id string, how func(*store.Job) error, parts ...sto
 func (c *Coordinator) WaitChange(ctx context.Context, id string, from store.JobState) (*store.Job, error) {
 	for {
 		c.mu.Lock()
-		ch := c.watch[id]
+		ch := c.stateWatchers[id]
 		if ch == nil {
 			ch = make(chan struct{})
-			c.watch[id] = ch
+			c.stateWatchers[id] = ch
 		}
 		c.mu.Unlock()
 		j, err := c.Job(id)

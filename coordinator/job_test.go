@@ -15,8 +15,8 @@ import (
 	"probity/store"
 )
 
-func TestAJobFromEndToEnd(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+func TestJobEndToEnd(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	in := "name,email\nAnn,a@x.example\nBob,\nCid, A@X.EXAMPLE\nDan,b@nx.example\nEve,no address\nFay,info@d.example\nGus,\"Gus <g@d.example>\"\nHal,h@nxgmial.com\n"
 	j := w.accept(t, in)
@@ -35,7 +35,7 @@ func TestAJobFromEndToEnd(t *testing.T) {
 	require.Equal(t, "mx1.d.example mx2.d.example", rows[6][12])
 	require.Equal(t, "g@d.example", rows[7][13])
 	require.Equal(t, "h@gmail.com", rows[8][13])
-	want := truth(parse(t, "a@x.example"))
+	want := fakeVerdict(parse(t, "a@x.example"))
 	require.Equal(t, want.Status.String(), rows[1][2])
 	require.Equal(t, want.Reason.String(), rows[1][4])
 	require.Equal(t, "2026-03-04T05:06:07Z", rows[1][15])
@@ -47,8 +47,8 @@ func TestAJobFromEndToEnd(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-func TestResultForms(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+func TestResultFormats(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	j := w.finish(t, w.accept(t, "email\na@x.example\n\nb@x.example\nc@nx.example\n").ID)
 	plain := w.results(t, j.ID, Filter{})
@@ -71,33 +71,33 @@ func TestResultForms(t *testing.T) {
 }
 
 func TestNoRowIsLostOrAskedTwice(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+	w := newTestEnv(t, vfs.NewMem())
 	w.prober.part = 100
-	w.prober.how = func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+	w.prober.outcome = func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 		switch (r.Number + uint32(r.Attempt)) % 10 {
 		case 0:
 			return wire.Deferred, 30 * time.Millisecond
 		case 1:
 			if b.Egress == "" {
-				return wire.Later, 5 * time.Millisecond
+				return wire.Returned, 5 * time.Millisecond
 			}
 		}
 		return wire.Settled, 0
 	}
 	later := map[uint32]bool{}
-	how := w.prober.how
-	w.prober.how = func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+	how := w.prober.outcome
+	w.prober.outcome = func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 		o, d := how(b, r)
 		w.prober.mu.Lock()
 		defer w.prober.mu.Unlock()
-		if o == wire.Later && later[r.Number] {
+		if o == wire.Returned && later[r.Number] {
 			return wire.Settled, 0
 		}
-		later[r.Number] = o == wire.Later
+		later[r.Number] = o == wire.Returned
 		return o, d
 	}
 	w.run()
-	in := list(20_000, 1)
+	in := testCSV(20_000, 1)
 	j := w.finish(t, w.accept(t, in).ID)
 	require.Equal(t, store.JobCompleted, j.State)
 	for row, n := range w.prober.settled {
@@ -114,17 +114,17 @@ func TestNoRowIsLostOrAskedTwice(t *testing.T) {
 }
 
 func TestPauseResumeCancel(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+	w := newTestEnv(t, vfs.NewMem())
 	block := make(chan struct{})
-	w.prober.how = func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+	w.prober.outcome = func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 		if strings.HasPrefix(r.Address.Domain(), "busy") {
-			return wire.Later, time.Hour
+			return wire.Returned, time.Hour
 		}
 		return wire.Settled, 0
 	}
 	close(block)
 	w.run()
-	j := w.accept(t, list(3000, 2))
+	j := w.accept(t, testCSV(3000, 2))
 	j, err := w.c.Pause(j.ID)
 	require.NoError(t, err)
 	require.Equal(t, store.JobPaused, j.State)
@@ -151,8 +151,8 @@ func TestPauseResumeCancel(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-func TestASlowDomainHoldsUpNobody(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+func TestSlowDomainDelaysNoOtherRows(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	j := w.accept(t, "email\na@slow.example\nb@fast.example\n")
 	require.Eventually(t, func() bool {
@@ -163,8 +163,8 @@ func TestASlowDomainHoldsUpNobody(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-func TestSingle(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+func TestSingleVerification(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
 	defer w.close(t)
 	for _, c := range []struct {
 		email  string
@@ -175,7 +175,7 @@ func TestSingle(t *testing.T) {
 		{"a@nx.example", engine.ReasonDomainNotFound, ""},
 		{"a@null.example", engine.ReasonNullMX, ""},
 		{"a@fail.example", engine.ReasonDNSError, ""},
-		{"a@x.example", truth(parse(t, "a@x.example")).Reason, "fake"},
+		{"a@x.example", fakeVerdict(parse(t, "a@x.example")).Reason, "fake"},
 	} {
 		a, err := w.c.Single(t.Context(), Request{Email: c.email})
 		require.NoError(t, err)

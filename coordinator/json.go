@@ -8,8 +8,8 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// plainInText tells of a byte whether it stands in a JSON string as it is, whatever stands around it. Immutable.
-var plainInText = func() (plain [256]bool) {
+// unescapedInJSON tells of a byte whether it stands in a JSON string as it is, whatever stands around it. Immutable.
+var unescapedInJSON = func() (plain [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		plain[c] = c != '"' && c != '\\'
 	}
@@ -23,7 +23,7 @@ func AppendText(dst []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
-		if plainInText[c] {
+		if unescapedInJSON[c] {
 			i++
 			continue
 		}

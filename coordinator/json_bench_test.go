@@ -13,7 +13,7 @@ import (
 // BenchmarkAnswer writes the answer to a single verification.
 func BenchmarkAnswer(b *testing.B) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	v := engine.Sure(engine.ReasonTimeout, "rule", engine.FlagRole, at)
+	v := engine.VerdictFor(engine.ReasonTimeout, "rule", engine.FlagRole, at)
 	v.ProviderName, v.MX = "other", []string{"mx1.shop.test", "mx2.shop.test"}
 	a := Result{Email: "cached@shop.test", Verdict: v, Credits: 1}
 	var text []byte
@@ -25,8 +25,8 @@ func BenchmarkAnswer(b *testing.B) {
 
 // BenchmarkPageOfObjects writes the row of a result file.
 func BenchmarkPageOfObjects(b *testing.B) {
-	v := engine.Sure(engine.ReasonTimeout, "rule", engine.FlagRole, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
-	ans := answer{v: v, provider: name{text: "other"}, mx: name{text: "mx1.shop.test mx2.shop.test"}}
+	v := engine.VerdictFor(engine.ReasonTimeout, "rule", engine.FlagRole, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
+	ans := answer{v: v, provider: nameCell{text: "other"}, mx: nameCell{text: "mx1.shop.test mx2.shop.test"}}
 	d := csvfile.Dialect{Delimiter: ',', Column: 1, Widest: 4}
 	p := page{a: &assembly{dialect: d, inputs: inputKeys(&d, nil)}, mail: []byte("cached@shop.test")}
 	p.fr.block.Buf = []byte("1017,cached@shop.test,Ann Example,\"likes \"\"tea\"\"\"\n")

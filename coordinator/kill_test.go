@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const killList = 9 // the seed of the list of the process that is killed
+const killSeed = 9 // the seed of the list of the process that is killed
 
 // TestVictim is the process that TestKill kills: it goes on with the job of its folder, or begins it.
 func TestVictim(t *testing.T) {
@@ -22,12 +22,12 @@ func TestVictim(t *testing.T) {
 		t.Skip("only as a child of TestKill")
 	}
 	require.NoError(t, os.Chdir(dir))
-	w := openWorld(t, vfs.Default)
-	w.prober.how, w.prober.part = unsteady(200*time.Microsecond), 64
+	w := newTestEnv(t, vfs.Default)
+	w.prober.outcome, w.prober.part = deferSome(200*time.Microsecond), 64
 	jobs, _, err := w.c.Jobs("", "", 1, "")
 	require.NoError(t, err)
 	if len(jobs) == 0 {
-		jobs = append(jobs, w.accept(t, list(6000, killList)))
+		jobs = append(jobs, w.accept(t, testCSV(6000, killSeed)))
 	}
 	w.run()
 	fmt.Println("begun")
@@ -57,11 +57,11 @@ func TestKill(t *testing.T) {
 		}
 	}
 	t.Chdir(dir)
-	w := openWorld(t, vfs.Default)
+	w := newTestEnv(t, vfs.Default)
 	defer w.close(t)
 	jobs, _, err := w.c.Jobs("", "", 1, "")
 	require.NoError(t, err)
 	require.True(t, jobs[0].State.Finished())
-	checkResults(t, list(6000, killList), w.results(t, jobs[0].ID, Filter{}))
+	checkResults(t, testCSV(6000, killSeed), w.results(t, jobs[0].ID, Filter{}))
 	require.False(t, strings.Contains(jobs[0].Error, "damaged"))
 }

@@ -11,10 +11,10 @@ import (
 
 // The bounds of the hours that a job may take.
 const (
-	MaxHours      = 720
-	leastAutoHour = 24      // of a job that does not say
-	autoMargin    = 1.5     // times the plan, which counts no retries and no busy receivers
-	maxCounted    = 1 << 16 // domains that are counted while a list arrives, next to the consumer domains of the table
+	MaxHours     = 720
+	minAutoHours = 24      // of a job that does not say
+	autoMargin   = 1.5     // times the plan, which counts no retries and no busy receivers
+	maxCounted   = 1 << 16 // domains that are counted while a list arrives, next to the consumer domains of the table
 )
 
 // domainCounts are the addresses by domain while a list arrives, duplicates included. The consumer domains of the table are there from
@@ -45,7 +45,7 @@ func (n domainCounts) add(domains []string) {
 // list is accepted is the names of its domains: consumer domains have a provider, and any other is taken for one at a host of its own.
 func (c *Coordinator) autoHours(j *store.Job, counts domainCounts) int {
 	if j.Test || j.NoSMTP {
-		return leastAutoHour
+		return minAutoHours
 	}
 	table, distinct := c.table.Load(), float64(j.Unique)/float64(max(1, j.Unique+j.Duplicates))
 	due := func(n int) plan.Load { return plan.Expect(int(math.Ceil(float64(n)*distinct)), DefaultRefused) }
@@ -63,9 +63,9 @@ func (c *Coordinator) autoHours(j *store.Job, counts domainCounts) int {
 		t.AddUnrouted(table, largest, due(most))
 	}
 	sources := 1
-	if s, ok := c.cfg.Prober.(sourced); ok {
+	if s, ok := c.cfg.Prober.(sourceCounter); ok {
 		sources = s.Sources()
 	}
-	hours := math.Ceil(autoMargin * t.Plan(sources).Least.Hours())
-	return int(min(max(leastAutoHour, hours), MaxHours))
+	hours := math.Ceil(autoMargin * t.Plan(sources).MinTime.Hours())
+	return int(min(max(minAutoHours, hours), MaxHours))
 }

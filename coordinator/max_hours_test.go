@@ -12,8 +12,8 @@ import (
 )
 
 // max_hours that is not given is 24, or 1.5 times what the budgets take at least where that is more.
-func TestMaxHoursFollowThePlan(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+func TestDefaultMaxHoursFollowThePlan(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
 	hours := func(o Options, list ...string) int {
 		j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader("email\n" + strings.Join(list, "")), Options: o})
 		require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestMaxHoursFollowThePlan(t *testing.T) {
 	outlook := func(addresses int) int {
 		var tally plan.Tally
 		tally.AddUnrouted(table(), "hotmail.com", plan.Expect(addresses, DefaultRefused))
-		return int(1.5*tally.Plan(1).Least.Hours() + 0.5)
+		return int(1.5*tally.Plan(1).MinTime.Hours() + 0.5)
 	}
 	require.Equal(t, 24, hours(Options{}, people(50, "hotmail.com")))
 	want := outlook(5_000)
@@ -38,7 +38,7 @@ func TestMaxHoursFollowThePlan(t *testing.T) {
 	require.Equal(t, want, hours(Options{}, people(5_000, "hotmail.com")))
 	require.InDelta(t, want, hours(Options{}, people(5_000, "hotmail.com"), people(5_000, "Hotmail.com")), 1, "duplicates are asked once")
 	require.InDelta(t, want, hours(Options{}, people(2_500, "hotmail.com"), people(2_500, "live.com")), 1, "one receiver")
-	require.Equal(t, want, hours(Options{}, people(1, "first.example"), others(maxCounted), people(5_000, "hotmail.com")), "behind many others")
+	require.Equal(t, want, hours(Options{}, people(1, "first.example"), oneAddressPerDomain(maxCounted), people(5_000, "hotmail.com")), "behind many others")
 	require.Greater(t, hours(Options{}, people(5_000, "shop.example")), 24, "a host of its own")
 	require.Equal(t, 24, hours(Options{}, people(5_000, "yahoo.com")), "it accepts anything, and is not asked")
 	require.Equal(t, MaxHours, hours(Options{}, people(100_000, "hotmail.com")))
@@ -47,8 +47,8 @@ func TestMaxHoursFollowThePlan(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// others is an address at each of n domains.
-func others(n int) string {
+// oneAddressPerDomain is an address at each of n domains.
+func oneAddressPerDomain(n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "a@d%d.example\n", i)

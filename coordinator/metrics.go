@@ -12,35 +12,35 @@ import (
 	"probity/store"
 )
 
-// meters are what the coordinator counts of itself since it started. They are read by Collect.
-type meters struct {
+// jobMetrics are what the coordinator counts of itself since it started. They are read by Collect.
+type jobMetrics struct {
 	rows    [4]atomic.Int64 // distinct addresses of jobs answered, by status
 	singles [4]atomic.Int64 // single requests answered, by status
 
-	ended    [4]atomic.Int64 // jobs, by endedStates
-	setbacks [3]atomic.Int64 // failed steps of jobs, by what came of them
-	house    atomic.Int64    // removals and the like that failed
-	damaged  atomic.Int64    // groups of the logs of jobs that could not be read
+	ended           [4]atomic.Int64 // jobs, by endedStates
+	stepFailures    [3]atomic.Int64 // failed steps of jobs, by what came of them
+	retentionErrors atomic.Int64    // removals and the like that failed
+	damaged         atomic.Int64    // groups of the logs of jobs that could not be read
 }
 
 // What came of a step that failed.
 const (
-	setbackFull   = iota // it waits for room on the disk
-	setbackError         // it is tried again
-	setbackFailed        // the job failed
+	failureDiskFull = iota // it waits for room on the disk
+	failureRetried         // it is tried again
+	failureFinal           // the job failed
 )
 
-var setbackNames = [...]string{"disk_full", "retried", "failed"}
+var failureNames = [...]string{"disk_full", "retried", "failed"}
 
 var (
-	setbackDesc = prometheus.NewDesc("probity_job_setbacks_total", "Steps of jobs that failed: the disk is full, the step is tried again, or the job failed.", []string{"outcome"}, nil)
-	houseDesc   = prometheus.NewDesc("probity_housekeeping_failures_total", "Expiries, removals of files and ends of erasures that failed; each is tried again.", nil, nil)
-	damagedDesc = prometheus.NewDesc("probity_job_files_damaged_total", "Parts of jobs' files that could not be read: rows of a running job are asked again, results of a finished one are not given.", nil, nil)
-	endedDesc   = prometheus.NewDesc("probity_jobs_finished_total", "Jobs that came to a state in which they do no more work, by state.", []string{"state"}, nil)
-	jobsDesc    = prometheus.NewDesc("probity_jobs", "Jobs that are not finished, by state.", []string{"state"}, nil)
-	rowsDesc    = prometheus.NewDesc("probity_job_rows_total", "Distinct addresses of jobs that were answered, by status.", []string{"status"}, nil)
-	singlesDesc = prometheus.NewDesc("probity_singles_total", "Single verifications that were answered, by status.", []string{"status"}, nil)
-	retryDesc   = prometheus.NewDesc("probity_job_rows_waiting", "Rows of running jobs that wait for a retry or for budget.", nil, nil)
+	failureDesc   = prometheus.NewDesc("probity_job_setbacks_total", "Steps of jobs that failed: the disk is full, the step is tried again, or the job failed.", []string{"outcome"}, nil)
+	retentionDesc = prometheus.NewDesc("probity_housekeeping_failures_total", "Expiries, removals of files and ends of erasures that failed; each is tried again.", nil, nil)
+	damagedDesc   = prometheus.NewDesc("probity_job_files_damaged_total", "Parts of jobs' files that could not be read: rows of a running job are asked again, results of a finished one are not given.", nil, nil)
+	endedDesc     = prometheus.NewDesc("probity_jobs_finished_total", "Jobs that came to a state in which they do no more work, by state.", []string{"state"}, nil)
+	jobsDesc      = prometheus.NewDesc("probity_jobs", "Jobs that are not finished, by state.", []string{"state"}, nil)
+	rowsDesc      = prometheus.NewDesc("probity_job_rows_total", "Distinct addresses of jobs that were answered, by status.", []string{"status"}, nil)
+	singlesDesc   = prometheus.NewDesc("probity_singles_total", "Single verifications that were answered, by status.", []string{"status"}, nil)
+	retryDesc     = prometheus.NewDesc("probity_job_rows_waiting", "Rows of running jobs that wait for a retry or for budget.", nil, nil)
 )
 
 // All states that a job can have, so that each has its line even with no job in it.
@@ -49,8 +49,8 @@ var (
 	endedStates = [...]store.JobState{store.JobCompleted, store.JobCancelled, store.JobFailed, store.JobExpired}
 )
 
-// countEnd counts a job that came to a state, if it is one of those in which it does no more.
-func (m *meters) countEnd(state store.JobState) {
+// countFinished counts a job that came to a state, if it is one of those in which it does no more.
+func (m *jobMetrics) countFinished(state store.JobState) {
 	if i := slices.Index(endedStates[:], state); i >= 0 {
 		m.ended[i].Add(1)
 	}
@@ -58,18 +58,18 @@ func (m *meters) countEnd(state store.JobState) {
 
 // Describe and Collect make a Coordinator a prometheus.Collector. No label bears an account, a job, an address or a domain.
 func (c *Coordinator) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range [...]*prometheus.Desc{jobsDesc, rowsDesc, singlesDesc, retryDesc, setbackDesc, houseDesc, damagedDesc, endedDesc} {
+	for _, d := range [...]*prometheus.Desc{jobsDesc, rowsDesc, singlesDesc, retryDesc, failureDesc, retentionDesc, damagedDesc, endedDesc} {
 		out <- d
 	}
 }
 
 // Collect reads the records of the jobs that are not finished: it is for scrapes, not for loops. A job that cannot be read is not counted.
 func (c *Coordinator) Collect(out chan<- prometheus.Metric) {
-	for i, name := range setbackNames {
-		out <- prometheus.MustNewConstMetric(setbackDesc, prometheus.CounterValue, float64(c.meters.setbacks[i].Load()), name)
+	for i, name := range failureNames {
+		out <- prometheus.MustNewConstMetric(failureDesc, prometheus.CounterValue, float64(c.metrics.stepFailures[i].Load()), name)
 	}
-	out <- prometheus.MustNewConstMetric(houseDesc, prometheus.CounterValue, float64(c.meters.house.Load()))
-	out <- prometheus.MustNewConstMetric(damagedDesc, prometheus.CounterValue, float64(c.meters.damaged.Load()))
+	out <- prometheus.MustNewConstMetric(retentionDesc, prometheus.CounterValue, float64(c.metrics.retentionErrors.Load()))
+	out <- prometheus.MustNewConstMetric(damagedDesc, prometheus.CounterValue, float64(c.metrics.damaged.Load()))
 	states, waiting := map[store.JobState]int{}, int64(0)
 	for _, id := range c.unfinished() {
 		s, err := c.Snapshot(id)
@@ -87,12 +87,12 @@ func (c *Coordinator) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(jobsDesc, prometheus.GaugeValue, float64(states[s]), string(s))
 	}
 	for i, s := range endedStates {
-		out <- prometheus.MustNewConstMetric(endedDesc, prometheus.CounterValue, float64(c.meters.ended[i].Load()), string(s))
+		out <- prometheus.MustNewConstMetric(endedDesc, prometheus.CounterValue, float64(c.metrics.ended[i].Load()), string(s))
 	}
 	out <- prometheus.MustNewConstMetric(retryDesc, prometheus.GaugeValue, float64(waiting))
 	for s := engine.Unknown; s <= engine.Invalid; s++ {
-		out <- prometheus.MustNewConstMetric(rowsDesc, prometheus.CounterValue, float64(c.meters.rows[s].Load()), s.String())
-		out <- prometheus.MustNewConstMetric(singlesDesc, prometheus.CounterValue, float64(c.meters.singles[s].Load()), s.String())
+		out <- prometheus.MustNewConstMetric(rowsDesc, prometheus.CounterValue, float64(c.metrics.rows[s].Load()), s.String())
+		out <- prometheus.MustNewConstMetric(singlesDesc, prometheus.CounterValue, float64(c.metrics.singles[s].Load()), s.String())
 	}
 }
 

@@ -13,14 +13,14 @@ import (
 	"probity/store"
 )
 
-func TestCollectTellsEveryStateAndStatus(t *testing.T) {
+func TestMetricsHaveEveryStateAndStatus(t *testing.T) {
 	fs := vfs.NewMem()
 	s, err := store.Open(fs, "state")
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, s.AcceptJob(&store.Job{ID: "0123456789abcdef0123456789abcdef", Account: "a", State: store.JobCompleted, Counts: map[string]int64{"VALID": 1}}))
 	c := New(Config{Store: s, FS: fs, Dir: "data", Table: engine.DefaultTable()})
-	c.meters.singles[engine.Risky].Add(3)
+	c.metrics.singles[engine.Risky].Add(3)
 	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
 # HELP probity_singles_total Single verifications that were answered, by status.
 # TYPE probity_singles_total counter
@@ -32,18 +32,18 @@ probity_singles_total{status="VALID"} 0
 	require.Equal(t, len(openStates), testutil.CollectAndCount(c, "probity_jobs"))
 }
 
-// TestJobsAreCountedWhenTheyFinish: a scrape tells of finished jobs by counters, and reads no record of them.
-func TestJobsAreCountedWhenTheyFinish(t *testing.T) {
-	inSickWorld(t, nil, func(t *testing.T, w *world, disk *sickFS) {
+// TestFinishedJobsAreCounted: a scrape tells of finished jobs by counters, and reads no record of them.
+func TestFinishedJobsAreCounted(t *testing.T) {
+	runWithBrokenDisk(t, nil, func(t *testing.T, w *testEnv, disk *brokenFS) {
 		require.NoError(t, w.store.AcceptJob(&store.Job{ID: "fedcba9876543210fedcba9876543210", Account: "a", State: store.JobFailed}))
 		w.run()
-		w.finish(t, w.accept(t, list(50, 1)).ID)
-		bad := w.accept(t, list(50, 2))
+		w.finish(t, w.accept(t, testCSV(50, 1)).ID)
+		bad := w.accept(t, testCSV(50, 2))
 		disk.err = errDamaged
-		disk.fall(bad.ID)
-		w.prober.how = stubborn
+		disk.breakPath(bad.ID)
+		w.prober.outcome = holdBusyRows
 		require.Equal(t, store.JobFailed, w.finish(t, bad.ID).State)
-		disk.heal()
+		disk.repair()
 		w.accept(t, "email\nb@busy.example\n")
 		synctest.Wait()
 		require.NoError(t, testutil.CollectAndCompare(w.c, strings.NewReader(`

@@ -23,40 +23,40 @@ const (
 	recentNames     = 512
 )
 
-// name is a name, and how it stands in a cell of the result.
-type name struct{ text, cell string }
+// nameCell is a name, and how it stands in a cell of the result.
+type nameCell struct{ text, cell string }
 
 type recentName struct {
 	ref uint32
-	name
+	nameCell
 }
 
-// named is the name that an answer refers to.
-func (r *nameReader) named(ref uint32) (name, error) {
+// lookup is the name that an answer refers to.
+func (r *nameReader) lookup(ref uint32) (nameCell, error) {
 	if ref == 0 {
-		return name{}, nil
+		return nameCell{}, nil
 	}
 	slot := &r.recent[ref%recentNames]
 	if slot.ref != ref {
-		text, err := r.at(ref)
+		text, err := r.readName(ref)
 		if err != nil {
-			return name{}, err
+			return nameCell{}, err
 		}
-		*slot = recentName{ref, r.name(text)}
+		*slot = recentName{ref, r.newNameCell(text)}
 	}
-	return slot.name, nil
+	return slot.nameCell, nil
 }
 
-// name is a text with its cell.
-func (r *nameReader) name(text string) name {
-	n := name{text, text}
+// newNameCell is a text with its cell.
+func (r *nameReader) newNameCell(text string) nameCell {
+	n := nameCell{text, text}
 	if r.cell = r.dialect.AppendCell(r.cell[:0], text); string(r.cell) != text {
 		n.cell = string(r.cell)
 	}
 	return n
 }
 
-func (r *nameReader) at(ref uint32) (string, error) {
+func (r *nameReader) readName(ref uint32) (string, error) {
 	if s, ok := r.seen[ref]; ok {
 		return s, nil
 	}

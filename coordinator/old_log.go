@@ -24,14 +24,14 @@ const (
 	oldGroupEntries = 32 << 10
 	oldEntryBytes   = 4 + jobfiles.RecordBytes
 	oldNameAlign    = 8
-	oldNameMost     = 8 << 10
+	oldNameMaxBytes = 8 << 10
 )
 
-// takeOverLog makes the log of a job's rows from the files of an older program, if there are such files. When a row that was deferred is
+// migrateLog makes the log of a job's rows from the files of an older version, if there are such files. When a row that was deferred is
 // due, and who asks it, was not in them: it is asked at once.
-func (c *Coordinator) takeOverLog(dir string) error {
-	c.takingOver.Lock()
-	defer c.takingOver.Unlock()
+func (c *Coordinator) migrateLog(dir string) error {
+	c.migrating.Lock()
+	defer c.migrating.Unlock()
 	disk := c.cfg.FS
 	old, err := disk.Open(disk.PathJoin(dir, oldFileLog))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,7 +45,7 @@ func (c *Coordinator) takeOverLog(dir string) error {
 		return fmt.Errorf("the log of an older program: %w", err)
 	}
 	for _, name := range [...]string{fileChunks, oldFileNames, oldFileLog} { // the log last: it says that there is something to do
-		if err := removeAny(disk, disk.PathJoin(dir, name)); err != nil {
+		if err := removeIfExists(disk, disk.PathJoin(dir, name)); err != nil {
 			return err
 		}
 	}
@@ -61,7 +61,7 @@ func (c *Coordinator) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, dir strin
 	err = readOldLog(old, func(row uint32, rec *jobfiles.Record) error {
 		var texts [4]string
 		for i, ref := range rec.Refs() {
-			if texts[i], err = reader.at(ref); err != nil {
+			if texts[i], err = reader.readName(ref); err != nil {
 				return err
 			}
 		}
@@ -75,7 +75,7 @@ func readOldLog(f io.ReaderAt, visit func(row uint32, rec *jobfiles.Record) erro
 	le := binary.LittleEndian
 	buf := make([]byte, oldGroupHeader+oldGroupEntries*oldEntryBytes)
 	if n, err := f.ReadAt(buf[:len(oldLogMagic)], 0); n < len(oldLogMagic) {
-		return unlessEnd(err) // nothing was written yet
+		return ignoreEOF(err) // nothing was written yet
 	} else if string(buf[:n]) != oldLogMagic {
 		return fmt.Errorf("it does not begin as a log does: %w", errDamaged)
 	}
@@ -83,7 +83,7 @@ func readOldLog(f io.ReaderAt, visit func(row uint32, rec *jobfiles.Record) erro
 	for at := int64(len(oldLogMagic)); ; {
 		head := buf[:oldGroupHeader]
 		if n, err := f.ReadAt(head, at); n < len(head) {
-			return unlessEnd(err)
+			return ignoreEOF(err)
 		}
 		n := le.Uint32(head)
 		if n == 0 || n > oldGroupEntries {
@@ -91,7 +91,7 @@ func readOldLog(f io.ReaderAt, visit func(row uint32, rec *jobfiles.Record) erro
 		}
 		entries := buf[oldGroupHeader:][:int(n)*oldEntryBytes]
 		if got, err := f.ReadAt(entries, at+oldGroupHeader); got < len(entries) {
-			return unlessEnd(err)
+			return ignoreEOF(err)
 		}
 		sum := xxh3.HashSeed(entries, chain+uint64(n))
 		if sum != le.Uint64(head[4:]) {
@@ -106,7 +106,7 @@ func readOldLog(f io.ReaderAt, visit func(row uint32, rec *jobfiles.Record) erro
 	}
 }
 
-func unlessEnd(err error) error {
+func ignoreEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -121,7 +121,7 @@ type oldNames struct {
 
 const oldNamesKept = 64 << 10
 
-func (r *oldNames) at(ref uint32) (string, error) {
+func (r *oldNames) readName(ref uint32) (string, error) {
 	if s, ok := r.seen[ref]; ok || ref == 0 {
 		return s, nil
 	}
@@ -129,12 +129,12 @@ func (r *oldNames) at(ref uint32) (string, error) {
 	var head [binary.MaxVarintLen16]byte
 	got, err := r.f.ReadAt(head[:], at)
 	n, used := binary.Uvarint(head[:got])
-	if used <= 0 || n > oldNameMost {
-		return "", errors.Join(unlessEnd(err), fmt.Errorf("names: nothing at %d: %w", at, errDamaged))
+	if used <= 0 || n > oldNameMaxBytes {
+		return "", errors.Join(ignoreEOF(err), fmt.Errorf("names: nothing at %d: %w", at, errDamaged))
 	}
 	text := make([]byte, n)
 	if got, err := r.f.ReadAt(text, at+int64(used)); got < len(text) {
-		return "", errors.Join(unlessEnd(err), fmt.Errorf("names: it ends early at %d: %w", at, errDamaged))
+		return "", errors.Join(ignoreEOF(err), fmt.Errorf("names: it ends early at %d: %w", at, errDamaged))
 	}
 	if len(r.seen) >= oldNamesKept {
 		clear(r.seen)

@@ -17,37 +17,37 @@ import (
 // The files of a job's upload until format 4 of the state store: frames, where they begin, and for each row its first row plus one, or
 // zero, four bytes each. They are read once.
 const (
-	oldFileSpool    = "spool"
-	oldFileIndex    = "index"
-	oldFileDups     = "dups"
-	oldFileErasing  = "erasing" // while files that end in .new, which are whole, are given the names of old ones
-	oldIndexMagic   = "prbidx01"
-	oldIndexMost    = 64 << 20
-	oldFrameBytes   = 32
-	oldFirstsAtOnce = 64 << 10 // rows
+	oldFileSpool     = "spool"
+	oldFileIndex     = "index"
+	oldFileDups      = "dups"
+	oldFileErasing   = "erasing" // while files that end in .new, which are whole, are given the names of old ones
+	oldIndexMagic    = "prbidx01"
+	oldIndexMaxBytes = 64 << 20
+	oldFrameBytes    = 32
+	oldFirstsPerRead = 64 << 10 // rows
 )
 
-// takeOverUpload makes the upload of a job from the files of an older program, if the job has none, and gives the job as it is then. A
+// migrateUpload makes the upload of a job from the files of an older version, if the job has none, and gives the job as it is then. A
 // crash leaves an object that no record names, or old files that a record has no use for: sweeps remove both.
-func (c *Coordinator) takeOverUpload(j *store.Job) (*store.Job, error) {
+func (c *Coordinator) migrateUpload(j *store.Job) (*store.Job, error) {
 	if j.Upload != "" {
 		return j, nil
 	}
-	c.takingOver.Lock()
-	defer c.takingOver.Unlock()
+	c.migrating.Lock()
+	defer c.migrating.Unlock()
 	j, err := c.Job(j.ID)
 	if err != nil || j.Upload != "" {
 		return j, err
 	}
 	dir := c.dir(j.ID)
-	if err := c.endOldErasure(dir); err != nil {
+	if err := c.finishOldErasure(dir); err != nil {
 		return nil, err
 	}
 	name, err := c.rewriteOldUpload(j, dir)
 	if err != nil {
 		return nil, fmt.Errorf("the upload of an older program: %w", err)
 	}
-	j, err = c.change(j.ID, func(j *store.Job) error {
+	j, err = c.updateJob(j.ID, func(j *store.Job) error {
 		if j.State == store.JobExpired {
 			return fmt.Errorf("upload: %w", fs.ErrNotExist)
 		}
@@ -60,26 +60,26 @@ func (c *Coordinator) takeOverUpload(j *store.Job) (*store.Job, error) {
 	return j, c.removeOldUpload(dir)
 }
 
-// removeOldUpload removes the files that were taken over; the spool last: it says that there is something to remove.
+// removeOldUpload removes the files that were migrated; the spool last: it says that there is something to remove.
 func (c *Coordinator) removeOldUpload(dir string) error {
 	disk := c.cfg.FS
 	if _, err := disk.Stat(disk.PathJoin(dir, oldFileSpool)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, name := range [...]string{oldFileErasing, oldFileSpool + wholefile.New, oldFileIndex + wholefile.New, oldFileDups, oldFileIndex, oldFileSpool} {
-		if err := removeAny(disk, disk.PathJoin(dir, name)); err != nil {
+		if err := removeIfExists(disk, disk.PathJoin(dir, name)); err != nil {
 			return err
 		}
 	}
 	return wholefile.SyncDir(disk, dir)
 }
 
-// endOldErasure ends an erasure that broke off, if its marker is there: new files get their names, and what was made from the old ones
+// finishOldErasure ends an erasure that broke off, if its marker is there: new files get their names, and what was made from the old ones
 // goes, to be made again.
-func (c *Coordinator) endOldErasure(dir string) error {
+func (c *Coordinator) finishOldErasure(dir string) error {
 	disk := c.cfg.FS
 	if _, err := disk.Stat(disk.PathJoin(dir, oldFileErasing)); err != nil {
-		return unlessMissing(err)
+		return ignoreNotExist(err)
 	}
 	for _, name := range [...]string{oldFileSpool, oldFileIndex, oldFileNames} {
 		path := disk.PathJoin(dir, name)
@@ -91,24 +91,24 @@ func (c *Coordinator) endOldErasure(dir string) error {
 		}
 	}
 	for _, name := range [...]string{oldFileResults, fileCallback, fileCallback + wholefile.New} {
-		if err := removeAny(disk, disk.PathJoin(dir, name)); err != nil {
+		if err := removeIfExists(disk, disk.PathJoin(dir, name)); err != nil {
 			return err
 		}
 	}
 	return wholefile.SyncDir(disk, dir)
 }
 
-// endOldErasures ends, at a start, the erasures that an older program left undone.
-func (c *Coordinator) endOldErasures() error {
-	return c.allJobs(func(j *store.Job) error {
+// finishOldErasures ends, at a start, the erasures that an older version left undone.
+func (c *Coordinator) finishOldErasures() error {
+	return c.visitJobs(func(j *store.Job) error {
 		if j.Upload != "" || j.State == store.JobExpired {
 			return nil
 		}
-		return c.unlessBroken(c.endOldErasure(c.dir(j.ID)), "an erasure cannot be finished", "job", j.ID)
+		return c.logUnlessFatal(c.finishOldErasure(c.dir(j.ID)), "an erasure cannot be finished", "job", j.ID)
 	})
 }
 
-func unlessMissing(err error) error {
+func ignoreNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -143,10 +143,10 @@ func (c *Coordinator) rewriteOldUpload(j *store.Job, dir string) (name string, e
 		if at < 0 || at > info.Size()-int64(size) {
 			return "", fmt.Errorf("spool: %d bytes, and frame %d has %d at %d: %w", info.Size(), i, size, at, errDamaged)
 		}
-		if err := readFull(spool, packed.grown(size), at); err != nil {
+		if err := readFull(spool, packed.resize(size), at); err != nil {
 			return "", fmt.Errorf("spool: %w", err)
 		}
-		if rows.b, err = c.unpacker.DecodeAll(packed.b, rows.b[:0]); err != nil || len(rows.b) != int(f.Raw) {
+		if rows.b, err = c.decoder.DecodeAll(packed.b, rows.b[:0]); err != nil || len(rows.b) != int(f.Raw) {
 			return "", fmt.Errorf("spool: frame %d has %d bytes, want %d: %w", i, len(rows.b), f.Raw, errors.Join(errDamaged, err))
 		}
 		if err := w.AddFrame(packed.b, f); err != nil {
@@ -177,12 +177,12 @@ func (c *Coordinator) addOldDuplicates(w *jobfiles.UploadWriter, j *store.Job, d
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	repeats := newBitset(j.Rows)
-	var firsts buffer
-	for from := int64(0); from < j.Rows; from += oldFirstsAtOnce {
-		if err := readFull(f, firsts.grown(int(4*min(oldFirstsAtOnce, j.Rows-from))), 4*from); err != nil {
+	var firstOf buffer
+	for from := int64(0); from < j.Rows; from += oldFirstsPerRead {
+		if err := readFull(f, firstOf.resize(int(4*min(oldFirstsPerRead, j.Rows-from))), 4*from); err != nil {
 			return fmt.Errorf("duplicates: %w", err)
 		}
-		for row, b := uint32(from), firsts.b; len(b) > 0; row, b = row+1, b[4:] {
+		for row, b := uint32(from), firstOf.b; len(b) > 0; row, b = row+1, b[4:] {
 			first := binary.LittleEndian.Uint32(b)
 			if first == 0 {
 				continue
@@ -214,7 +214,7 @@ func readOldIndex(disk vfs.FS, path string) (x oldIndex, err error) {
 		return x, err
 	}
 	info, err := f.Stat()
-	if err == nil && info.Size() > oldIndexMost {
+	if err == nil && info.Size() > oldIndexMaxBytes {
 		err = fmt.Errorf("index of %d bytes: %w", info.Size(), errDamaged)
 	}
 	if err != nil {

@@ -18,36 +18,36 @@ var columns = [...]string{"verify_status", "verify_score", "verify_reason", "ver
 
 // page is one frame on its way into the result; its memory is reused.
 type page struct {
-	a       *assembly
-	index   int
-	fr      frameReader
-	names   nameReader
-	packing packing
-	text    []byte
-	packed  []byte
-	mail    []byte   // the e-mail cell of the present row, borrowed from its block
-	hosts   []string // of the present row
-	total   totals
-	cells   cells
+	a          *assembly
+	index      int
+	fr         frameReader
+	names      nameReader
+	compressor compressor
+	text       []byte
+	packed     []byte
+	mail       []byte   // the e-mail cell of the present row, borrowed from its block
+	hosts      []string // of the present row
+	total      totals
+	cells      cells
 }
 
-func (p *page) clean() bool {
+func (p *page) clearForReuse() bool {
 	*p = page{fr: p.fr, text: p.text}
-	return p.fr.small() && cap(p.text) <= 2*keptBytes
+	return p.fr.small() && cap(p.text) <= 2*maxPooledBytes
 }
 
-// ownText is about what is appended to a row.
-const ownText = 160
+// rowTextBytes is about what is appended to a row.
+const rowTextBytes = 160
 
 // answer is what a page says of one row.
 type answer struct {
 	v                        engine.Verdict
-	provider, mx, suggestion name
+	provider, mx, suggestion nameCell
 	credits                  int
 }
 
-// make renders and packs the page.
-func (p *page) make() error {
+// render renders and packs the page.
+func (p *page) render() error {
 	a := p.a
 	p.total, p.text, p.packed = totals{}, p.text[:0], nil
 	p.names.f, p.names.dialect = a.log, &a.dialect
@@ -55,7 +55,7 @@ func (p *page) make() error {
 	if err := p.fr.read(a.upload, &a.dialect, p.index); err != nil {
 		return err
 	}
-	p.text = slices.Grow(p.text, len(p.fr.block.Buf)+ownText*len(p.fr.block.Rows))
+	p.text = slices.Grow(p.text, len(p.fr.block.Buf)+rowTextBytes*len(p.fr.block.Rows))
 	for i := range p.fr.block.Rows {
 		press.Yield(i)
 		if err := p.row(i); err != nil {
@@ -65,8 +65,8 @@ func (p *page) make() error {
 	if len(p.text) == 0 {
 		return nil
 	}
-	p.packing.how, p.packing.zstd = a.filter.Compress, a.c.packer
-	packed, err := p.packing.pack(p.text)
+	p.compressor.method, p.compressor.zstd = a.filter.Compress, a.c.encoder
+	packed, err := p.compressor.compress(p.text)
 	p.packed = packed
 	return err
 }
@@ -75,31 +75,31 @@ func (p *page) row(i int) error {
 	a := p.a
 	n := p.fr.block.First + uint32(i)
 	if p.fr.block.Rows[i].Blank {
-		p.blank(i, n)
+		p.writeBlank(i, n)
 		return nil
 	}
-	t, err := a.verdict(&a.records[n-a.from])
+	t, err := a.verdict(&a.records[n-a.windowStart])
 	if err != nil {
 		return err
 	}
-	if !t.some {
-		p.blank(i, n)
+	if !t.present {
+		p.writeBlank(i, n)
 		return nil
 	}
 	ans := answer{v: t.Verdict}
-	if ans.provider, err = p.names.named(t.refs[jobfiles.NameProvider]); err == nil {
-		ans.mx, err = p.names.named(t.refs[jobfiles.NameMX])
+	if ans.provider, err = p.names.lookup(t.refs[jobfiles.NameProvider]); err == nil {
+		ans.mx, err = p.names.lookup(t.refs[jobfiles.NameMX])
 	}
 	if err == nil {
-		ans.suggestion, err = p.names.named(t.refs[jobfiles.NameSuggestion])
+		ans.suggestion, err = p.names.lookup(t.refs[jobfiles.NameSuggestion])
 	}
 	if err != nil {
 		return err
 	}
-	p.mail = p.fr.block.Mail(i)
-	first := a.firsts[n-a.from] == 0
+	p.mail = p.fr.block.Email(i)
+	first := a.firstOf[n-a.windowStart] == 0
 	if !first || t.refs == (jobfiles.Refs{}) {
-		p.ownFacts(&ans)
+		p.applyRowFacts(&ans)
 	}
 	if t.refs == (jobfiles.Refs{}) { // made for this file, without the row's flags
 		ans.v.Score = engine.Score(&ans.v, ans.v.VerifiedAt)
@@ -111,20 +111,20 @@ func (p *page) row(i int) error {
 	return nil
 }
 
-// ownFacts takes flags and suggestion from the row's own string: a duplicate may be written in another way.
-func (p *page) ownFacts(ans *answer) {
+// applyRowFacts takes flags and suggestion from the row's own string: a duplicate may be written in another way.
+func (p *page) applyRowFacts(ans *answer) {
 	text := string(p.mail)
 	addr, err := engine.ParseTrimmed(text)
 	if err != nil {
 		return
 	}
-	ans.v.Flags = p.a.c.known().Flags(addr)
-	if p.a.job.Test && p.a.c.cfg.Pretend != nil {
-		pretended := p.a.c.cfg.Pretend(addr)
-		ans.v.Flags |= pretended.Flags
+	ans.v.Flags = p.a.c.currentLists().Flags(addr)
+	if p.a.job.Test && p.a.c.cfg.TestVerdict != nil {
+		testVerdict := p.a.c.cfg.TestVerdict(addr)
+		ans.v.Flags |= testVerdict.Flags
 	}
 	if ans.suggestion.text != "" {
-		ans.suggestion = p.names.name(p.a.c.known().Suggest(addr))
+		ans.suggestion = p.names.newNameCell(p.a.c.currentLists().Suggest(addr))
 	}
 }
 
@@ -137,8 +137,8 @@ func (p *page) count(ans *answer, first bool) {
 	}
 }
 
-// blank writes a row without an answer.
-func (p *page) blank(i int, n uint32) {
+// writeBlank writes a row without an answer.
+func (p *page) writeBlank(i int, n uint32) {
 	if len(p.a.filter.Status) > 0 {
 		return
 	}
@@ -147,7 +147,7 @@ func (p *page) blank(i int, n uint32) {
 		p.text = p.a.dialect.AppendRow(p.text, &p.fr.block, i, none[:])
 		return
 	}
-	p.mail = p.fr.block.Mail(i)
+	p.mail = p.fr.block.Email(i)
 	p.text = append(p.text, `{"row":`...)
 	p.text = strconv.AppendUint(p.text, uint64(n)+1, 10)
 	p.text = append(p.text, `,"email":`...)
@@ -164,13 +164,13 @@ func (p *page) write(i int, n uint32, ans *answer) {
 		return
 	}
 	d, b := &p.a.dialect, &p.fr.block
-	p.text = p.cells.append(d.AppendOwn(p.text, b, i), ans)
-	p.text = d.AppendEnd(p.text, b, i)
+	p.text = p.cells.append(d.AppendInputCells(p.text, b, i), ans)
+	p.text = d.AppendLineEnd(p.text, b, i)
 }
 
 func (p *page) writeJSON(i int, n uint32, ans *answer) {
 	b := strconv.AppendUint(append(p.text, `{"row":`...), uint64(n)+1, 10)
-	r := row{email: string(p.mail), verdict: &ans.v, provider: ans.provider.text, mx: p.hostsIn(ans.mx.text), credits: int64(ans.credits)}
+	r := row{email: string(p.mail), verdict: &ans.v, provider: ans.provider.text, mx: p.splitHosts(ans.mx.text), credits: int64(ans.credits)}
 	p.text = r.appendKeys(append(b, ','))
 	p.endJSON(i)
 }
@@ -214,8 +214,8 @@ func inputKeys(d *csvfile.Dialect, preamble []byte) []string {
 	return keys
 }
 
-// hostsIn are the names in a text, in memory that the next row uses again.
-func (p *page) hostsIn(text string) []string {
+// splitHosts are the names in a text, in memory that the next row uses again.
+func (p *page) splitHosts(text string) []string {
 	p.hosts = p.hosts[:0]
 	for host := range strings.FieldsSeq(text) {
 		p.hosts = append(p.hosts, host)

@@ -42,15 +42,15 @@ type JobPlan struct {
 // Plan computes the least time for what is left of a job that is queued, running or paused; of any other it is ErrState. It
 // reads the list again and looks domains up, one plan at a time.
 func (c *Coordinator) Plan(ctx context.Context, id string, o PlanOptions) (JobPlan, error) {
-	if err := acquire(ctx, c.planning); err != nil {
+	if err := acquire(ctx, c.planSlots); err != nil {
 		return JobPlan{}, err
 	}
-	defer func() { <-c.planning }()
+	defer func() { <-c.planSlots }()
 	j, err := c.plannable(id)
 	if err != nil {
 		return JobPlan{}, err
 	}
-	p := planner{c: c, job: j, domains: map[string]int{}, out: JobPlan{Refused: o.Refused}}
+	p := planner{c: c, job: j, domains: map[string]int{}, plan: JobPlan{Refused: o.Refused}}
 	if err := p.countDomains(ctx); err != nil {
 		if _, moved := c.plannable(id); moved != nil {
 			err = moved // its files went with it
@@ -60,11 +60,11 @@ func (c *Coordinator) Plan(ctx context.Context, id string, o PlanOptions) (JobPl
 	if err := p.lookUp(ctx, o.Lookups); err != nil {
 		return JobPlan{}, err
 	}
-	if s, ok := c.cfg.Prober.(sourced); ok && o.Sources == 0 {
+	if s, ok := c.cfg.Prober.(sourceCounter); ok && o.Sources == 0 {
 		o.Sources = s.Sources()
 	}
-	p.out.Plan = p.tally.Plan(o.Sources)
-	return p.out, nil
+	p.plan.Plan = p.tally.Plan(o.Sources)
+	return p.plan, nil
 }
 
 // plannable is a job that may have something left to ask.
@@ -86,21 +86,21 @@ type planner struct {
 	job     *store.Job
 	domains map[string]int // addresses without an answer
 	tally   plan.Tally
-	out     JobPlan
+	plan    JobPlan
 }
 
 // plannedFrame is a frame of the list on its way through a planner.
 type plannedFrame struct {
 	index   int
 	fr      frameReader
-	firsts  []uint32
+	firstOf []uint32
 	domains []string // one for each address without an answer; empty for what is never asked about
 }
 
 // countDomains counts the addresses of each domain that have no answer yet.
 func (p *planner) countDomains(ctx context.Context) error {
 	var dialect csvfile.Dialect
-	if err := json.Unmarshal(p.job.Sheet, &dialect); err != nil {
+	if err := json.Unmarshal(p.job.Dialect, &dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
 	}
 	u, err := p.c.openUpload(p.job)
@@ -124,14 +124,14 @@ func (p *planner) countDomains(ctx context.Context) error {
 		if err := f.fr.read(u, &dialect, f.index); err != nil {
 			return err
 		}
-		if f.firsts, err = u.AppendFirsts(f.firsts[:0], f.index); err != nil {
+		if f.firstOf, err = u.AppendFirstRows(f.firstOf[:0], f.index); err != nil {
 			return err
 		}
 		f.domains = p.domainsOf(f, u.Frames[f.index].First, answered)
 		return nil
 	}
 	take := func(f *plannedFrame) error { p.count(f.domains); return nil }
-	err = inOrder(new(spare[plannedFrame]), p.c.workers, fill, work, take)
+	err = inOrder(new(bufferPool[plannedFrame]), p.c.workers, fill, work, take)
 	return errors.Join(err, u.Close())
 }
 
@@ -140,11 +140,11 @@ func (p *planner) domainsOf(f *plannedFrame, first uint32, answered bitset) []st
 	list := f.domains[:0]
 	for i := range f.fr.block.Rows {
 		press.Yield(i)
-		if f.fr.block.Rows[i].Blank || f.firsts[i] != 0 || answered.has(first+uint32(i)) {
+		if f.fr.block.Rows[i].Blank || f.firstOf[i] != 0 || answered.has(first+uint32(i)) {
 			continue
 		}
 		domain := ""
-		a, err := engine.ParseTrimmed(string(f.fr.block.Mail(i)))
+		a, err := engine.ParseTrimmed(string(f.fr.block.Email(i)))
 		suppressed := err == nil && p.c.cfg.Suppress != nil && p.c.cfg.Suppress(a)
 		if err == nil && !suppressed && !p.job.Test && !p.job.NoSMTP {
 			domain = a.Domain()
@@ -155,27 +155,27 @@ func (p *planner) domainsOf(f *plannedFrame, first uint32, answered bitset) []st
 }
 
 func (p *planner) count(domains []string) {
-	p.out.Addresses += int64(len(domains))
+	p.plan.Addresses += int64(len(domains))
 	for _, d := range domains {
 		switch n, known := p.domains[d]; {
 		case d == "":
-			p.out.Unasked++
+			p.plan.Unasked++
 		case known:
 			p.domains[d] = n + 1
 		case len(p.domains) >= maxPlanned:
-			p.out.Uncounted++
+			p.plan.Uncounted++
 		default:
 			p.domains[strings.Clone(d)] = 1 // not with the text of the list
 		}
 	}
 }
 
-// lookUp finds the routes of the domains and adds what is due there. When the time for look-ups is over, the rest is uncounted.
+// runLookups finds the routes of the domains and adds what is due there. When the time for look-ups is over, the rest is uncounted.
 func (p *planner) lookUp(ctx context.Context, limit time.Duration) error {
-	asking := ctx
+	lookupCtx := ctx
 	if limit > 0 {
 		var stop context.CancelFunc
-		asking, stop = context.WithTimeout(ctx, limit)
+		lookupCtx, stop = context.WithTimeout(ctx, limit)
 		defer stop()
 	}
 	names, found := make(chan string), make(chan domain)
@@ -184,8 +184,8 @@ func (p *planner) lookUp(ctx context.Context, limit time.Duration) error {
 		resolvers.Go(func() {
 			for name := range names {
 				d := domain{name: name}
-				if d.via.Fact = engine.FactDNSTimeout; asking.Err() == nil {
-					d.via.Route = p.c.cfg.Resolver.Route(asking, name)
+				if d.route.Fact = engine.FactDNSTimeout; lookupCtx.Err() == nil {
+					d.route.Route = p.c.cfg.Resolver.Route(lookupCtx, name)
 				}
 				found <- d
 			}
@@ -200,26 +200,26 @@ func (p *planner) lookUp(ctx context.Context, limit time.Duration) error {
 		close(found)
 	}()
 	for d := range found {
-		p.place(&d)
+		p.addDomain(&d)
 	}
 	return ctx.Err()
 }
 
-// place adds what is due at a domain.
-func (p *planner) place(d *domain) {
+// addDomain adds what is due at a domain.
+func (p *planner) addDomain(d *domain) {
 	n := p.domains[d.name]
 	switch {
-	case unresolved(d):
-		p.out.Uncounted += int64(n)
-	case !p.tally.Add(&d.via.Route, d.name, plan.Expect(n, p.out.Refused)):
-		p.out.Unasked += int64(n)
+	case isUnresolved(d):
+		p.plan.Uncounted += int64(n)
+	case !p.tally.Add(&d.route.Route, d.name, plan.Expect(n, p.plan.Refused)):
+		p.plan.Unasked += int64(n)
 	}
 }
 
 // answeredOf is the set of a job's rows that are answered.
 func (c *Coordinator) answeredOf(j *store.Job) (bitset, error) {
-	if l := c.liveOf(j.ID); l != nil {
-		return l.answered, nil
+	if job := c.runningJobOf(j.ID); job != nil {
+		return job.answered, nil
 	}
 	answered, _, err := c.answeredRows(j)
 	return answered, err

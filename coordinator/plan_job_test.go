@@ -16,13 +16,13 @@ import (
 	"probity/store"
 )
 
-// threeSources is a prober that asks from three.
-type threeSources struct{ *fakeProber }
+// threeSourceProber is a prober that asks from three.
+type threeSourceProber struct{ *fakeProber }
 
-func (threeSources) Sources() int { return 3 }
+func (threeSourceProber) Sources() int { return 3 }
 
-// planned is a list with one narrow route of 100 addresses, a few other domains, and rows for which no server is asked.
-func planned() string {
+// planCSV is a list with one narrow route of 100 addresses, a few other domains, and rows for which no server is asked.
+func planCSV() string {
 	var b strings.Builder
 	b.WriteString("email\n")
 	for i := range 100 {
@@ -36,12 +36,12 @@ func planned() string {
 }
 
 // A plan of a job that has not begun counts each address once, and needs no prober.
-func TestPlanOfAJobThatHasNotBegun(t *testing.T) {
-	w := openWorld(t, vfs.NewMem(), func(w *world, c *Config) {
-		c.Prober = threeSources{w.prober}
+func TestPlanOfAQueuedJob(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem(), func(w *testEnv, c *Config) {
+		c.Prober = threeSourceProber{w.prober}
 		c.Suppress = func(a engine.Address) bool { return a.Domain() == "not.example" }
 	})
-	j := w.accept(t, planned())
+	j := w.accept(t, planCSV())
 	p, err := w.c.Plan(t.Context(), j.ID, PlanOptions{Refused: 0.2})
 	require.NoError(t, err)
 	require.EqualValues(t, j.Unique, p.Addresses)
@@ -54,30 +54,30 @@ func TestPlanOfAJobThatHasNotBegun(t *testing.T) {
 	require.Equal(t, "mx1.firm.example,mx2.firm.example", firm.Route)
 	require.InDelta(t, 101, firm.Due.Recipients, 1e-6)
 	require.InDelta(t, 21, firm.Due.Refused, 1e-6)
-	require.Equal(t, time.Hour, p.Least, "21 refused at 20 an hour")
+	require.Equal(t, time.Hour, p.MinTime, "21 refused at 20 an hour")
 	require.Equal(t, "refusals_per_hour", firm.Limit)
 	p, err = w.c.Plan(t.Context(), j.ID, PlanOptions{Sources: 1, Refused: 1})
 	require.NoError(t, err)
-	require.Equal(t, 4*time.Hour, p.Least, "100 refused, and no decoy")
+	require.Equal(t, 4*time.Hour, p.MinTime, "100 refused, and no decoy")
 	require.Zero(t, w.prober.asked)
 	require.NoError(t, w.close(t))
 }
 
 // What is answered needs no time any more, be the job running, or paused after a restart.
-func TestPlanCountsWhatIsLeft(t *testing.T) {
+func TestPlanCountsUnansweredRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()
-		w := openWorld(t, fs)
-		w.prober.how = func(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+		w := newTestEnv(t, fs)
+		w.prober.outcome = func(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 			if r.Address.Domain() == "firm.example" {
 				return wire.Deferred, time.Hour
 			}
 			return wire.Settled, 0
 		}
 		w.run()
-		j := w.accept(t, planned())
+		j := w.accept(t, planCSV())
 		time.Sleep(time.Minute)
-		left := func(w *world) {
+		left := func(w *testEnv) {
 			p, err := w.c.Plan(t.Context(), j.ID, PlanOptions{Refused: 0.2})
 			require.NoError(t, err)
 			require.EqualValues(t, 100, p.Addresses)
@@ -90,7 +90,7 @@ func TestPlanCountsWhatIsLeft(t *testing.T) {
 		synctest.Wait()
 		left(w)
 		require.NoError(t, w.close(t))
-		w = openWorld(t, fs)
+		w = newTestEnv(t, fs)
 		left(w)
 		_, err = w.c.Cancel(j.ID)
 		require.NoError(t, err)
@@ -107,9 +107,9 @@ func TestPlanCountsWhatIsLeft(t *testing.T) {
 }
 
 // What is not looked up in time is not counted: the rest is a lower bound still. A caller that leaves ends the plan.
-func TestPlanTakesNoLongerThanItMay(t *testing.T) {
+func TestPlanKeepsItsTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, vfs.NewMem(), func(_ *world, c *Config) { c.Lookups = 1 })
+		w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv, c *Config) { c.Lookups = 1 })
 		var b strings.Builder
 		b.WriteString("email\n")
 		for i := range 60 {

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	paceSamples = 16          // points that the rate is measured over
-	paceEvery   = time.Second // least time between two of them
+	rateSamples = 16          // points that the rate is measured over
+	rateEvery   = time.Second // least time between two of them
 	stallAfter  = time.Minute // without a row that was asked, no end can be told
 )
 
 // reasons is how many reasons there are, that of VALID included.
 const reasons = engine.Reasons
 
-// standing is how far a job has come: how many distinct addresses were answered, by reason; a reason's status is engine's to tell.
-type standing [reasons]int64
+// answerCounts is how far a job has come: how many distinct addresses were answered, by reason; a reason's status is engine's to tell.
+type answerCounts [reasons]int64
 
-func (t *standing) answered() (n int64) {
+func (t *answerCounts) answered() (n int64) {
 	for _, m := range t {
 		n += m
 	}
@@ -32,11 +32,11 @@ func (t *standing) answered() (n int64) {
 type progress struct {
 	counts [reasons]atomic.Int64 // distinct addresses answered
 
-	mu     sync.Mutex // guards all below
-	began  time.Time  // of this work, and what was answered before it
-	before int64
-	moved  time.Time // when a row was answered or put off last
-	points []point   // oldest first
+	mu             sync.Mutex // guards all below
+	startedAt      time.Time  // of this work, and what was answered before it
+	answeredBefore int64
+	lastActivity   time.Time // when a row was answered or put off last
+	points         []point   // oldest first
 }
 
 type point struct {
@@ -48,21 +48,21 @@ func (p *progress) begin(_ *store.Job, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.points = append(p.points[:0], point{at: now})
-	p.began, p.moved = now, now
+	p.startedAt, p.lastActivity = now, now
 }
 
-// move notes that rows were asked.
-func (p *progress) move(now time.Time) {
+// noteActivity notes that rows were asked.
+func (p *progress) noteActivity(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.moved = now
+	p.lastActivity = now
 }
 
 // stalled reports that no row was asked for long.
 func (p *progress) stalled(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return now.Sub(p.moved) > stallAfter
+	return now.Sub(p.lastActivity) > stallAfter
 }
 
 // eta is when so many addresses more are answered, at the pace since this work was begun; 0 when it cannot be told.
@@ -70,15 +70,15 @@ func (p *progress) eta(left int64, now time.Time) time.Duration {
 	n := p.answered()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n == p.before {
+	if n == p.answeredBefore {
 		return 0
 	}
-	return time.Duration(float64(now.Sub(p.began)) / float64(n-p.before) * float64(left))
+	return time.Duration(float64(now.Sub(p.startedAt)) / float64(n-p.answeredBefore) * float64(left))
 }
 
 func (p *progress) count(r engine.Reason) { p.counts[r].Add(1) }
 
-func (p *progress) standing() (t standing) {
+func (p *progress) answerCounts() (t answerCounts) {
 	for i := range p.counts {
 		t[i] = p.counts[i].Load()
 	}
@@ -86,7 +86,7 @@ func (p *progress) standing() (t standing) {
 }
 
 func (p *progress) answered() int64 {
-	t := p.standing()
+	t := p.answerCounts()
 	return t.answered()
 }
 
@@ -96,8 +96,8 @@ func (p *progress) rate(now time.Time) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last := p.points[len(p.points)-1]
-	if now.Sub(last.at) >= paceEvery {
-		if p.points = append(p.points, point{now, n}); len(p.points) > paceSamples {
+	if now.Sub(last.at) >= rateEvery {
+		if p.points = append(p.points, point{now, n}); len(p.points) > rateSamples {
 			p.points = append(p.points[:0], p.points[1:]...)
 		}
 	}
@@ -114,5 +114,5 @@ func (p *progress) restart(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.points = append(p.points[:0], point{now, n})
-	p.began, p.before, p.moved = now, n, now
+	p.startedAt, p.answeredBefore, p.lastActivity = now, n, now
 }

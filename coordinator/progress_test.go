@@ -23,10 +23,10 @@ import (
 )
 
 // Who waits for budget is counted as waiting: rows that came home, and those behind them of a class that pauses.
-func TestProgressCountsAllThatWaitForBudget(t *testing.T) {
+func TestProgressCountsRowsWaitingForBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, vfs.NewMem())
-		w.prober.how = stubborn
+		w := newTestEnv(t, vfs.NewMem())
+		w.prober.outcome = holdBusyRows
 		w.run()
 		var list strings.Builder
 		list.WriteString("email\n")
@@ -50,13 +50,13 @@ func TestProgressCountsAllThatWaitForBudget(t *testing.T) {
 
 // What a job has done is on the disk: a process that has just begun tells it of a job that pauses, and of one that was
 // cancelled while it did.
-func TestARestartForgetsNothingOfAPausedJob(t *testing.T) {
+func TestRestartKeepsProgressOfPausedJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()
-		w := openWorld(t, fs)
-		w.prober.how = stubborn
+		w := newTestEnv(t, fs)
+		w.prober.outcome = holdBusyRows
 		w.run()
-		j := w.accept(t, list(2000, 4)+"9999,late@busy.example,\n9998,later@grey.example,\n")
+		j := w.accept(t, testCSV(2000, 4)+"9999,late@busy.example,\n9998,later@grey.example,\n")
 		time.Sleep(10 * time.Minute)
 		running, err := w.c.Snapshot(j.ID)
 		require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestARestartForgetsNothingOfAPausedJob(t *testing.T) {
 		require.NotZero(t, before.Processed)
 		require.NoError(t, w.close(t))
 
-		w = openWorld(t, fs)
+		w = newTestEnv(t, fs)
 		w.run()
 		synctest.Wait()
 		after, err := w.c.Snapshot(j.ID)
@@ -98,7 +98,7 @@ func (h *holding) Verify(ctx context.Context, b *wire.Batch, hold time.Duration,
 	next := 0
 	if now := time.Now(); !now.Before(h.open) {
 		for ; next < min(25, len(b.Rows)); next++ {
-			part.Rows = append(part.Rows, wire.Result{Row: b.Rows[next].Number, Verdict: truth(b.Rows[next].Address)})
+			part.Rows = append(part.Rows, wire.Result{Row: b.Rows[next].Number, Verdict: fakeVerdict(b.Rows[next].Address)})
 		}
 		h.open = now.Add(15 * time.Minute)
 	}
@@ -115,7 +115,7 @@ func (h *holding) Verify(ctx context.Context, b *wire.Batch, hold time.Duration,
 	}
 	part.Rows, part.Held, part.Done = nil, wire.Held{}, true
 	for _, r := range b.Rows[next:] {
-		part.Rows = append(part.Rows, wire.Result{Row: r.Number, Outcome: wire.Later, Due: due})
+		part.Rows = append(part.Rows, wire.Result{Row: r.Number, Outcome: wire.Returned, Due: due})
 	}
 	emit(part)
 	return ctx.Err()
@@ -123,9 +123,9 @@ func (h *holding) Verify(ctx context.Context, b *wire.Batch, hold time.Duration,
 
 // Rows that a node holds for want of budget wait for it, and no end is told until one can be: not from what went before the budget
 // was used up.
-func TestNoEndIsToldOfRowsThatANodeHolds(t *testing.T) {
+func TestNoETAWhileRowsWaitForBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, vfs.NewMem(), func(w *world, cfg *Config) { cfg.Prober = &holding{fakeProber: w.prober} })
+		w := newTestEnv(t, vfs.NewMem(), func(w *testEnv, cfg *Config) { cfg.Prober = &holding{fakeProber: w.prober} })
 		w.run()
 		var list strings.Builder
 		for i := range 200 {
@@ -162,9 +162,9 @@ func TestNoEndIsToldOfRowsThatANodeHolds(t *testing.T) {
 }
 
 // While nothing moves for a minute, though no budget keeps the rows, no end can be told.
-func TestNoEndIsToldWhileNothingMoves(t *testing.T) {
+func TestNoETAWhileAJobIsStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, vfs.NewMem(), func(w *world, cfg *Config) { cfg.Prober = &holding{fakeProber: w.prober, silent: true} })
+		w := newTestEnv(t, vfs.NewMem(), func(w *testEnv, cfg *Config) { cfg.Prober = &holding{fakeProber: w.prober, silent: true} })
 		w.run()
 		var list strings.Builder
 		for i := range 200 {
@@ -189,11 +189,11 @@ func TestNoEndIsToldWhileNothingMoves(t *testing.T) {
 }
 
 // A duplicate is done with its first row: while the job runs, while it pauses, and after a restart.
-func TestDuplicatesAreProcessedWithTheirFirstRow(t *testing.T) {
+func TestDuplicatesFinishWithTheirFirstRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()
-		w := openWorld(t, fs)
-		w.prober.how = stubborn
+		w := newTestEnv(t, fs)
+		w.prober.outcome = holdBusyRows
 		w.run()
 		// Nine rows of one address that is answered, three of one that is not, a blank one.
 		j := w.accept(t, "email,n\n"+strings.Repeat("A@x.example,1\na@x.example,2\n\"a\"@X.example,3\n", 3)+strings.Repeat("b@busy.example,\n", 3)+",4\n")
@@ -212,7 +212,7 @@ func TestDuplicatesAreProcessedWithTheirFirstRow(t *testing.T) {
 		require.EqualValues(t, 10, processed(), "while it pauses")
 		require.NoError(t, w.close(t))
 
-		w = openWorld(t, fs)
+		w = newTestEnv(t, fs)
 		w.run()
 		synctest.Wait()
 		require.EqualValues(t, 10, processed(), "after a restart")
@@ -223,13 +223,13 @@ func TestDuplicatesAreProcessedWithTheirFirstRow(t *testing.T) {
 	})
 }
 
-// TestACountThatFailsFailsNothing damages the duplicates for a while. The job shows the last count and goes on, the
+// TestFailedDuplicateCountHarmsNothing damages the duplicates for a while. The job shows the last count and goes on, the
 // metrics tell of it, and the log has a line of it.
-func TestACountThatFailsFailsNothing(t *testing.T) {
+func TestFailedDuplicateCountHarmsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, log := vfs.NewMem(), &bytes.Buffer{}
-		w := openWorld(t, fs, func(_ *world, c *Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
-		w.prober.how = stubborn
+		w := newTestEnv(t, fs, func(_ *testEnv, c *Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
+		w.prober.outcome = holdBusyRows
 		w.run()
 		j := w.accept(t, "email\n"+strings.Repeat("a@x.example\n", 3)+"b@busy.example\n")
 		time.Sleep(10 * time.Minute)
@@ -289,7 +289,7 @@ func sumOf(counts map[string]int64) (n int64) {
 }
 
 // A finished job's pace is what was verified over the time it took; rows that nobody asked for are no pace.
-func TestTheRateOfAFinishedJob(t *testing.T) {
+func TestRateOfAFinishedJob(t *testing.T) {
 	began := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	j := store.Job{State: store.JobCancelled, Rows: 130, Blank: 10, Unique: 120, StartedAt: began, FinishedAt: began.Add(10 * time.Second),
 		Counts: map[string]int64{"VALID": 60, "INVALID": 40, "UNKNOWN": 20}, Reasons: map[string]int64{"mailbox_not_found": 40, "cancelled": 20}}

@@ -49,10 +49,10 @@ func (c *Coordinator) Results(ctx context.Context, id string, f Filter, w io.Wri
 			return c.copyStored(ctx, id, w, true)
 		}
 	}
-	if err := acquire(ctx, c.rendering); err != nil {
+	if err := acquire(ctx, c.renderSlots); err != nil {
 		return err
 	}
-	defer func() { <-c.rendering }()
+	defer func() { <-c.renderSlots }()
 	a, err := c.openResults(ctx, j, f)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (c *Coordinator) openResults(ctx context.Context, j *store.Job, f Filter) (
 	for {
 		if hasResults(j) && j.Answers == nil {
 			var err error
-			if j, err = c.sealOld(ctx, j.ID); err != nil {
+			if j, err = c.makeOldAnswers(ctx, j.ID); err != nil {
 				return nil, err
 			}
 		}
@@ -82,7 +82,7 @@ func (c *Coordinator) openResults(ctx context.Context, j *store.Job, f Filter) (
 			if a != nil {
 				err = a.close()
 			}
-			if err = unlessReplaced(err); err == nil {
+			if err = ignoreReplaced(err); err == nil {
 				j = now
 				continue
 			}
@@ -105,8 +105,8 @@ func answersName(j *store.Job) string {
 	return j.Answers.Name
 }
 
-// unlessReplaced passes over what is wrong with files that are not a job's any more.
-func unlessReplaced(err error) error {
+// ignoreReplaced passes over what is wrong with files that are not a job's any more.
+func ignoreReplaced(err error) error {
 	if errors.Is(err, errDamaged) || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -119,25 +119,25 @@ func (c *Coordinator) refuseDamaged(j *store.Job, wrong error) error {
 	if errors.Is(wrong, fs.ErrNotExist) {
 		wrong = fmt.Errorf("%w: %w", errDamaged, wrong)
 	}
-	if !errors.Is(wrong, errDamaged) || !hasResults(j) || j.Damage == saysRefused {
+	if !errors.Is(wrong, errDamaged) || !hasResults(j) || j.Damage == msgResultsDamaged {
 		return wrong
 	}
-	c.meters.damaged.Add(1)
+	c.metrics.damaged.Add(1)
 	c.log.Error("the results of a job cannot be given", "job", j.ID, "error", wrong)
-	_, err := c.change(j.ID, func(j *store.Job) error {
-		j.Damage = saysRefused
+	_, err := c.updateJob(j.ID, func(j *store.Job) error {
+		j.Damage = msgResultsDamaged
 		return nil
 	})
 	return errors.Join(wrong, err)
 }
 
-// sealOld makes the answers file of a job that an older program finished. What it comes to must be what the job's record says.
-func (c *Coordinator) sealOld(ctx context.Context, id string) (*store.Job, error) {
-	give, err := c.takeTurn(ctx, id)
+// makeOldAnswers makes the answers file of a job that an older version finished. What it comes to must be what the job's record says.
+func (c *Coordinator) makeOldAnswers(ctx context.Context, id string) (*store.Job, error) {
+	unlock, err := c.lockJob(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	defer give()
+	defer unlock()
 	j, err := c.Job(id)
 	if err != nil || !hasResults(j) || j.Answers != nil {
 		return j, err
@@ -151,24 +151,24 @@ func (c *Coordinator) sealOld(ctx context.Context, id string) (*store.Job, error
 func (c *Coordinator) remakeResults(ctx context.Context, j *store.Job) (*store.Job, error) {
 	now := *j
 	if err := c.remake(ctx, &now); err != nil {
-		return nil, errors.Join(err, c.sweepObjects(j.ID))
+		return nil, errors.Join(err, c.removeOrphans(j.ID))
 	}
-	next, err := c.change(j.ID, func(j *store.Job) error {
+	next, err := c.updateJob(j.ID, func(j *store.Job) error {
 		j.Answers, j.Result, j.ResultSHA, j.ResultBytes = now.Answers, now.Result, now.ResultSHA, now.ResultBytes
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return next, c.sweepObjects(j.ID)
+	return next, c.removeOrphans(j.ID)
 }
 
 // remake makes the files of remakeResults and has j name them; no commit does yet.
 func (c *Coordinator) remake(ctx context.Context, j *store.Job) error {
-	if err := acquire(ctx, c.assembling); err != nil {
+	if err := acquire(ctx, c.assemblySlots); err != nil {
 		return err
 	}
-	defer func() { <-c.assembling }()
+	defer func() { <-c.assemblySlots }()
 	made, err := c.makeResults(ctx, j)
 	if err == nil && (!maps.Equal(made.counts(), j.Counts) || !maps.Equal(made.reasons(), j.Reasons) || made.charged != j.Charged) {
 		err = fmt.Errorf("the answers do not come to the counts of the job: %w", errDamaged)
@@ -176,7 +176,7 @@ func (c *Coordinator) remake(ctx context.Context, j *store.Job) error {
 	if err != nil {
 		return err
 	}
-	made.name(j)
+	made.setOn(j)
 	return nil
 }
 
@@ -197,14 +197,14 @@ func (c *Coordinator) OpenStored(ctx context.Context, id string) (Stored, *store
 		return nil, nil, err
 	}
 	f, err := c.openStored(ctx, j)
-	if unlessReplaced(err) != nil || err == nil {
+	if ignoreReplaced(err) != nil || err == nil {
 		return f, j, err
 	}
-	give, err := c.takeTurn(ctx, id)
+	unlock, err := c.lockJob(ctx, id)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer give()
+	defer unlock()
 	if j, err = c.Job(id); err != nil {
 		return nil, nil, err
 	}
@@ -226,18 +226,18 @@ func (c *Coordinator) OpenStored(ctx context.Context, id string) (Stored, *store
 // openStored opens the result file as it is named in j and looks whether it is the one that was written.
 func (c *Coordinator) openStored(ctx context.Context, j *store.Job) (Stored, error) {
 	f, err := c.openResult(j)
-	if err != nil || c.whole.knows(j.ResultSHA, time.Now()) {
+	if err != nil || c.verifiedFiles.has(j.ResultSHA, time.Now()) {
 		return f, err
 	}
 	sum := sha256.New()
-	_, err = io.CopyBuffer(sum, readerUntil{ctx, io.NewSectionReader(f, 0, j.ResultBytes+1)}, make([]byte, 256<<10))
+	_, err = io.CopyBuffer(sum, contextReader{ctx, io.NewSectionReader(f, 0, j.ResultBytes+1)}, make([]byte, 256<<10))
 	if err == nil && hex.EncodeToString(sum.Sum(nil)) != j.ResultSHA {
 		err = fmt.Errorf("the result file is not as it was written: %w", errDamaged)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	c.whole.add(j.ResultSHA, time.Now())
+	c.verifiedFiles.add(j.ResultSHA, time.Now())
 	return f, nil
 }
 
@@ -248,29 +248,29 @@ func (c *Coordinator) openResult(j *store.Job) (Stored, error) {
 	return c.objects.Open(j.ID, j.Result)
 }
 
-// wholeFiles remembers for a while which result files were found whole, so that a file that is fetched in many ranges is not read for
+// verifiedFiles remembers for a while which result files were found whole, so that a file that is fetched in many ranges is not read for
 // each. Files are known by their sums.
-type wholeFiles struct {
+type verifiedFiles struct {
 	mu sync.Mutex
 	at map[string]time.Time
 }
 
 const (
-	wholeFor  = 10 * time.Second
-	wholeMost = 64
+	verifiedFor = 10 * time.Second
+	maxVerified = 64
 )
 
-func (w *wholeFiles) knows(sum string, now time.Time) bool {
+func (w *verifiedFiles) has(sum string, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at, ok := w.at[sum]
-	return ok && now.Sub(at) < wholeFor
+	return ok && now.Sub(at) < verifiedFor
 }
 
-func (w *wholeFiles) add(sum string, now time.Time) {
+func (w *verifiedFiles) add(sum string, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.at == nil || len(w.at) >= wholeMost {
+	if w.at == nil || len(w.at) >= maxVerified {
 		w.at = map[string]time.Time{}
 	}
 	w.at[sum] = now
@@ -283,7 +283,7 @@ func (c *Coordinator) copyStored(ctx context.Context, id string, w io.Writer, un
 		return err
 	}
 	defer f.Close()
-	src := io.Reader(readerUntil{ctx, io.NewSectionReader(f, 0, j.ResultBytes)})
+	src := io.Reader(contextReader{ctx, io.NewSectionReader(f, 0, j.ResultBytes)})
 	if unpack {
 		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 		if err != nil {

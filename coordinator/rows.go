@@ -12,40 +12,40 @@ import (
 // flushAfter has all jobs together sync their answers about as often as one alone: a sync costs the same however little it writes,
 // and what a crash takes of half a second the probers' caches still know.
 func (c *Coordinator) flushAfter() time.Duration {
-	return min(jobfiles.FlushAfter*time.Duration(max(1, len(c.running))), flushMost)
+	return min(jobfiles.FlushAfter*time.Duration(max(1, len(c.runningSlots))), maxFlushAfter)
 }
 
-const flushMost = 10 * jobfiles.FlushAfter // with any number of jobs
+const maxFlushAfter = 10 * jobfiles.FlushAfter // with any number of jobs
 
-// openRows opens the log of the job's rows and learns from it what is answered, and what was deferred.
-func (l *live) openRows() error {
-	if err := l.c.takeOverLog(l.dir); err != nil {
+// openRowsLog opens the log of the job's rows and learns from it what is answered, and what was deferred.
+func (job *runningJob) openRowsLog() error {
+	if err := job.c.migrateLog(job.dir); err != nil {
 		return err
 	}
-	disk := l.c.cfg.FS
-	log, end, err := jobfiles.OpenRows(disk, disk.PathJoin(l.dir, fileRows), l.c.flushAfter, l.replay)
+	disk := job.c.cfg.FS
+	log, end, err := jobfiles.OpenRows(disk, disk.PathJoin(job.dir, fileRows), job.c.flushAfter, job.replay)
 	if err != nil {
 		return err
 	}
-	l.log = log
-	return l.c.sayDamage(l.job.ID, end)
+	job.log = log
+	return job.c.recordDamage(job.record.ID, end)
 }
 
 // replay learns from a group of the log.
-func (l *live) replay(g *jobfiles.Group) error {
+func (job *runningJob) replay(g *jobfiles.Group) error {
 	for row, rec := range g.Answers() {
-		if err := checkRecord(l.job, row, rec); err != nil {
+		if err := checkRecord(job.record, row, rec); err != nil {
 			return err
 		}
-		if rec.Kind() == jobfiles.Final && l.answered.add(row) {
-			l.progress.count(rec.Reason())
+		if rec.Kind() == jobfiles.Final && job.answered.add(row) {
+			job.progress.count(rec.Reason())
 		}
 	}
 	return g.Deferred(func(row uint32, d jobfiles.Deferral) error {
-		if int64(row) >= l.job.Rows {
-			return fmt.Errorf("rows log: row %d of %d: %w", row, l.job.Rows, errDamaged)
+		if int64(row) >= job.record.Rows {
+			return fmt.Errorf("rows log: row %d of %d: %w", row, job.record.Rows, errDamaged)
 		}
-		l.deferred.put(row, d)
+		job.deferred.put(row, d)
 		return nil
 	})
 }
@@ -58,34 +58,34 @@ func checkRecord(j *store.Job, row uint32, rec *jobfiles.Record) error {
 	return nil
 }
 
-// sayDamage tells of groups of a log that cannot be read any more.
-func (c *Coordinator) sayDamage(job string, end jobfiles.LogEnd) error {
+// recordDamage tells of groups of a log that cannot be read any more.
+func (c *Coordinator) recordDamage(job string, end jobfiles.LogEnd) error {
 	if end.Damaged == 0 {
 		return nil
 	}
-	c.meters.damaged.Add(int64(end.Damaged))
+	c.metrics.damaged.Add(int64(end.Damaged))
 	c.log.Error("a part of the log of a job's rows is damaged: its rows are asked again", "job", job, "groups", end.Damaged)
-	_, err := c.change(job, func(j *store.Job) error {
-		j.Damage = saysAskedAgain
+	_, err := c.updateJob(job, func(j *store.Job) error {
+		j.Damage = msgAskedAgain
 		return nil
 	})
 	return err
 }
 
 // answer is what the log learns of a row that is answered, with its score at now. The flags are the row's own, whatever a cache held.
-func (a *ask) answer(k jobfiles.Kind, v *engine.Verdict, now time.Time) jobfiles.Row {
+func (a *chunkRow) answer(k jobfiles.Kind, v *engine.Verdict, now time.Time) jobfiles.Row {
 	v.Flags = a.Flags
-	known(v, now)
+	setVerifiedAt(v, now)
 	v.Score = engine.Score(v, now)
 	r := jobfiles.Row{Number: a.Number, Kind: k, Verdict: v, Suggestion: a.Suggestion}
-	if a.Via != nil {
-		r.MX = a.Via.mx
+	if a.Route != nil {
+		r.MX = a.Route.mx
 	}
 	return r
 }
 
-// known gives a verdict a time if it has none: no answer is older than its job's clock.
-func known(v *engine.Verdict, now time.Time) {
+// setVerifiedAt gives a verdict a time if it has none: no answer is older than its job's clock.
+func setVerifiedAt(v *engine.Verdict, now time.Time) {
 	if v.VerifiedAt.IsZero() {
 		v.VerifiedAt = now
 	}

@@ -21,11 +21,11 @@ type Snapshot struct {
 	ETA           time.Duration           // the longest of its classes, and not before what waits is due, or may be asked by another; 0 when it cannot be told
 	PendingRetry  int64                   // rows that were put off by their servers and wait for their next attempt
 	WaitingBudget int64                   // rows that no source may ask before a budget allows it
-	Waiting       []Slow                  // the classes with the most rows ready and not under way, or waiting for budget
+	Waiting       []WaitingClass          // the classes with the most rows ready and not under way, or waiting for budget
 }
 
-// Slow is a class whose rows wait.
-type Slow struct {
+// WaitingClass is a class whose rows wait.
+type WaitingClass struct {
 	Class string
 	Rows  int64
 	Until time.Time     // zero: no pause was asked for
@@ -35,7 +35,7 @@ type Slow struct {
 	budget int64 // of Rows, those that a budget does
 }
 
-const maxSlow = 10
+const maxWaitingClasses = 10
 
 // classDNS stands for the rows that wait for a resolver: what class they are of is not known yet.
 const classDNS = "dns"
@@ -49,15 +49,15 @@ func (c *Coordinator) Snapshot(id string) (Snapshot, error) {
 	if j.State.Finished() && j.Counts != nil {
 		return FinishedSnapshot(j), nil
 	}
-	if trouble := c.troubleOf(id); trouble != "" {
-		j.Error = trouble
+	if problem := c.problemOf(id); problem != "" {
+		j.Error = problem
 	}
 	s := Snapshot{Job: *j, ByStatus: map[engine.Status]int64{}, ByReason: map[string]int64{}}
-	if l := c.liveOf(id); l != nil {
-		l.describe(&s, time.Now())
+	if job := c.runningJobOf(id); job != nil {
+		job.describe(&s, time.Now())
 		return s, nil
 	}
-	c.describeResting(&s)
+	c.describeIdle(&s)
 	return s, nil
 }
 
@@ -75,26 +75,26 @@ func FinishedSnapshot(j *store.Job) Snapshot {
 	return s
 }
 
-// describeResting tells of a job that is not worked on at this moment what was known when it was: it pauses, or its
+// describeIdle tells of a job that is not worked on at this moment what was known when it was: it pauses, or its
 // result is being written.
-func (c *Coordinator) describeResting(s *Snapshot) {
+func (c *Coordinator) describeIdle(s *Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.runners[s.ID]
 	if r == nil {
 		return
 	}
-	s.tell(&r.seen)
+	s.setCounts(&r.lastCounts)
 	if s.Answered > 0 {
-		s.Processed = s.Answered + r.seenDuplicates + s.Blank
+		s.Processed = s.Answered + r.lastDuplicates + s.Blank
 	}
 	if s.State == store.JobFinalizing && !s.Cancelled {
 		s.Processed = s.Rows
 	}
 }
 
-// tell fills in what was answered.
-func (s *Snapshot) tell(t *standing) {
+// setCounts fills in what was answered.
+func (s *Snapshot) setCounts(t *answerCounts) {
 	s.Answered = t.answered()
 	for i, n := range t {
 		r := engine.Reason(i)
@@ -105,34 +105,34 @@ func (s *Snapshot) tell(t *standing) {
 	}
 }
 
-func (l *live) describe(s *Snapshot, now time.Time) {
-	t := l.progress.standing()
-	s.tell(&t)
-	s.Processed = s.Answered + l.duplicatesDone(now, recountEvery) + l.job.Blank
-	if s.Answered == l.job.Unique {
-		s.Processed = l.job.Rows
+func (job *runningJob) describe(s *Snapshot, now time.Time) {
+	t := job.progress.answerCounts()
+	s.setCounts(&t)
+	s.Processed = s.Answered + job.doneDuplicates(now, recountEvery) + job.record.Blank
+	if s.Answered == job.record.Unique {
+		s.Processed = job.record.Rows
 	}
-	s.Rate = l.progress.rate(now)
-	l.c.desk.describe(l, s, now)
+	s.Rate = job.progress.rate(now)
+	job.c.scheduler.describe(job, s, now)
 }
 
-// describe adds what waits at the desk and at probers, and when the job ends.
-func (d *desk) describe(l *live, s *Snapshot, now time.Time) {
+// describe adds what waits at the scheduler and at probers, and when the job ends.
+func (d *scheduler) describe(job *runningJob, s *Snapshot, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	slow := waits{now: now, of: map[string]*Slow{}}
-	for _, q := range l.queues {
-		until := q.until
-		if q.held.Rows > 0 && q.held.Rows >= q.asked { // what is ready stands behind rows that all wait for a budget
-			until = later(q.held.Until, now.Add(time.Second))
+	slow := waitTotals{now: now, byClass: map[string]*WaitingClass{}}
+	for _, q := range job.queues {
+		until := q.pausedUntil
+		if q.held.Rows > 0 && q.held.Rows >= q.unanswered { // what is ready stands behind rows that all wait for a budget
+			until = laterOf(q.held.Until, now.Add(time.Second))
 		}
 		for i := range q.ready {
 			slow.add(q.class, q.ready[i].rows, until)
 		}
-		slow.addAsked(q.class, q.asked, q.held)
+		slow.addAsked(q.class, q.unanswered, q.held)
 	}
-	for i := range l.dues {
-		x := &l.dues[i]
+	for i := range job.delayed {
+		x := &job.delayed[i]
 		s.ETA = max(s.ETA, x.at.Sub(now)) // no end before that
 		switch {
 		case x.queue != nil: // its rows were counted above
@@ -142,28 +142,28 @@ func (d *desk) describe(l *live, s *Snapshot, now time.Time) {
 			slow.add(x.chunk.class, x.chunk.rows, x.at)
 		}
 	}
-	if a, ok := l.c.cfg.Prober.(awaiting); ok && slow.budget > 0 {
+	if a, ok := job.c.cfg.Prober.(absentNodeWaiter); ok && slow.budget > 0 {
 		s.ETA = max(s.ETA, a.Awaited().Sub(now))
 	}
-	if n := l.unseen.Load(); n > 0 {
-		slow.of[classDNS] = &Slow{Class: classDNS, Rows: n}
+	if n := job.unresolvedRows.Load(); n > 0 {
+		slow.byClass[classDNS] = &WaitingClass{Class: classDNS, Rows: n}
 	}
-	s.ETA = l.end(s.ETA, slow.of, now)
+	s.ETA = job.eta(s.ETA, slow.byClass, now)
 	s.WaitingBudget, s.Waiting = slow.budget, slow.longest()
 }
 
-// end is when the job ends, not before least; 0 when that cannot be told: while it cannot be told of a class, or while nothing moves
+// eta is when the job ends, not before least; 0 when that cannot be told: while it cannot be told of a class, or while nothing moves
 // though rows may be asked.
-// A class that no budget holds up is told by its own pace, or by the job's while it has none. The desk is locked.
-func (l *live) end(least time.Duration, classes map[string]*Slow, now time.Time) time.Duration {
-	left := l.left()
-	average := l.progress.eta(left, now)
-	end, known, stalled := max(least, average), left == 0 || average > 0, l.progress.stalled(now)
+// A class that no budget holds up is told by its own pace, or by the job's while it has none. The scheduler is locked.
+func (job *runningJob) eta(least time.Duration, classes map[string]*WaitingClass, now time.Time) time.Duration {
+	left := job.remaining()
+	average := job.progress.eta(left, now)
+	end, known, stalled := max(least, average), left == 0 || average > 0, job.progress.stalled(now)
 	for class, one := range classes {
-		switch p := l.paces[class]; {
+		switch p := job.rates[class]; {
 		case class == classDNS:
 		case p != nil && p.answered > 0:
-			one.ETA = p.eta(one.Rows+one.asked, one.Until, now, l.c.expectedPace(class))
+			one.ETA = p.eta(one.Rows+one.asked, one.Until, now, job.c.expectedRate(class))
 		case one.budget == 0:
 			one.ETA = average
 		}
@@ -176,49 +176,49 @@ func (l *live) end(least time.Duration, classes map[string]*Slow, now time.Time)
 	return end
 }
 
-// awaiting is a prober that knows until when rows may wait for a node that is away. They are tried sooner, in case it is back.
-type awaiting interface {
+// absentNodeWaiter is a prober that knows until when rows may wait for a node that is away. They are tried sooner, in case it is back.
+type absentNodeWaiter interface {
 	Awaited() time.Time
 }
 
-// waits are the rows that could be asked, by class.
-type waits struct {
-	now    time.Time
-	of     map[string]*Slow
-	budget int64 // of these, before their budget allows it
+// waitTotals are the rows that could be asked, by class.
+type waitTotals struct {
+	now     time.Time
+	byClass map[string]*WaitingClass
+	budget  int64 // of these, before their budget allows it
 }
 
 // class finds what waits of a class.
-func (w *waits) class(class string) *Slow {
-	one := w.of[class]
+func (w *waitTotals) class(class string) *WaitingClass {
+	one := w.byClass[class]
 	if one == nil {
-		one = &Slow{Class: class}
-		w.of[class] = one
+		one = &WaitingClass{Class: class}
+		w.byClass[class] = one
 	}
 	return one
 }
 
 // addAsked adds rows that probers have. Those that are held wait for a budget, though the time that was told may be over by now.
-func (w *waits) addAsked(class string, asked int, held wire.Held) {
+func (w *waitTotals) addAsked(class string, asked int, held wire.Held) {
 	if asked == 0 {
 		return
 	}
 	n := min(held.Rows, asked)
 	if n > 0 {
-		w.add(class, uint32(n), later(held.Until, w.now.Add(time.Second)))
+		w.add(class, uint32(n), laterOf(held.Until, w.now.Add(time.Second)))
 	}
 	w.class(class).asked += int64(asked - n)
 }
 
-// later is the later of two times.
-func later(a, b time.Time) time.Time {
+// laterOf is the later of two times.
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-func (w *waits) add(class string, rows uint32, until time.Time) {
+func (w *waitTotals) add(class string, rows uint32, until time.Time) {
 	one := w.class(class)
 	one.Rows += int64(rows)
 	if !until.After(w.now) {
@@ -232,36 +232,36 @@ func (w *waits) add(class string, rows uint32, until time.Time) {
 }
 
 // longest are the classes with the most rows.
-func (w *waits) longest() (list []Slow) {
-	for _, one := range w.of {
+func (w *waitTotals) longest() (list []WaitingClass) {
+	for _, one := range w.byClass {
 		if one.Rows > 0 {
 			list = append(list, *one)
 		}
 	}
-	slices.SortFunc(list, func(a, b Slow) int {
+	slices.SortFunc(list, func(a, b WaitingClass) int {
 		return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Class, b.Class))
 	})
-	return list[:min(len(list), maxSlow)]
+	return list[:min(len(list), maxWaitingClasses)]
 }
 
-// recall counts what a job's log says, once for each runner and before it does anything: a process that has just begun
+// countLogged counts what a job's log says, once for each runner and before it does anything: a process that has just begun
 // knows nothing of a job that pauses, or waits for its turn, but what is on the disk.
-func (r *runner) recall(j *store.Job) error {
-	if r.recalled {
+func (r *jobRunner) countLogged(j *store.Job) error {
+	if r.recounted {
 		return nil
 	}
-	r.recalled = true
+	r.recounted = true
 	answered, t, err := r.c.answeredRows(j)
 	if err != nil {
 		return err
 	}
 	duplicates, err := r.c.countDuplicates(j, answered)
 	if err != nil {
-		r.c.tellUncounted(r.id, err)
+		r.c.logUncounted(r.id, err)
 	}
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
-	r.seen, r.seenDuplicates = t, duplicates
-	r.reached.rows = t.answered()
+	r.lastCounts, r.lastDuplicates = t, duplicates
+	r.durable.rows = t.answered()
 	return nil
 }

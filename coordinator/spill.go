@@ -20,10 +20,10 @@ type spill struct {
 	f       *tail
 	fs      vfs.FS
 	path    string
-	spare   *spare[countBuffer]
+	pool    *bufferPool[countBuffer]
 	bufs    [][]byte
 	extents [][]extent
-	read    []byte // of each, its memory reused
+	readBuf []byte // of each, its memory reused
 }
 
 type extent struct {
@@ -31,7 +31,7 @@ type extent struct {
 	n  int
 }
 
-func createSpill(fs vfs.FS, path string, partitions int, s *spare[countBuffer]) (*spill, error) {
+func createSpill(fs vfs.FS, path string, partitions int, s *bufferPool[countBuffer]) (*spill, error) {
 	empty, err := fs.Create(path, writeCategory)
 	if err != nil {
 		return nil, err
@@ -43,13 +43,13 @@ func createSpill(fs vfs.FS, path string, partitions int, s *spare[countBuffer]) 
 	if err != nil {
 		return nil, err
 	}
-	return &spill{f: f, fs: fs, path: path, spare: s, bufs: make([][]byte, partitions), extents: make([][]extent, partitions)}, nil
+	return &spill{f: f, fs: fs, path: path, pool: s, bufs: make([][]byte, partitions), extents: make([][]extent, partitions)}, nil
 }
 
 // add appends a record to a partition.
 func (s *spill) add(p int, rec []byte) error {
 	if len(s.bufs[p])+len(rec) > cap(s.bufs[p]) {
-		if err := s.makeRoom(p); err != nil {
+		if err := s.growBuffer(p); err != nil {
 			return err
 		}
 	}
@@ -57,13 +57,13 @@ func (s *spill) add(p int, rec []byte) error {
 	return nil
 }
 
-// makeRoom gives a partition a buffer, then a great one, and empties that one into the file.
-func (s *spill) makeRoom(p int) error {
+// growBuffer gives a partition a buffer, then a great one, and empties that one into the file.
+func (s *spill) growBuffer(p int) error {
 	switch b := s.bufs[p]; cap(b) {
 	case 0:
 		s.bufs[p] = make([]byte, 0, spillStart)
 	case spillStart:
-		s.bufs[p] = append(s.spare.get()[:0], b...)
+		s.bufs[p] = append(s.pool.get()[:0], b...)
 	default:
 		at, err := s.f.add(b)
 		if err != nil {
@@ -75,14 +75,14 @@ func (s *spill) makeRoom(p int) error {
 	return nil
 }
 
-// each calls visit with the records of a partition, in runs. A run is valid until visit returns.
-func (s *spill) each(p int, visit func([]byte) error) error {
+// forEach calls visit with the records of a partition, in runs. A run is valid until visit returns.
+func (s *spill) forEach(p int, visit func([]byte) error) error {
 	for _, e := range s.extents[p] {
-		s.read = slices.Grow(s.read[:0], spillBuffer)[:e.n]
-		if err := readFull(s.f.f, s.read, e.at); err != nil {
+		s.readBuf = slices.Grow(s.readBuf[:0], spillBuffer)[:e.n]
+		if err := readFull(s.f.f, s.readBuf, e.at); err != nil {
 			return err
 		}
-		if err := visit(s.read); err != nil {
+		if err := visit(s.readBuf); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func (s *spill) each(p int, visit func([]byte) error) error {
 func (s *spill) remove() error {
 	for _, b := range s.bufs {
 		if cap(b) == spillBuffer {
-			s.spare.put((*countBuffer)(b[:spillBuffer]))
+			s.pool.put((*countBuffer)(b[:spillBuffer]))
 		}
 	}
 	s.bufs = nil

@@ -13,229 +13,229 @@ import (
 	"probity/prober/wire/press"
 )
 
-// The bounds of a split. Rows over them are not lost: they are left for the next pass over the sheet, which waits where
+// The bounds of a split. Rows over them are not lost: they are left for the next pass over the upload, which waits where
 // the first passed by. So a slow domain holds up no other, and what it holds is on disk already, in the upload.
 const (
-	waitingRows    = 64 << 10 // rows kept for domains that are being looked up
-	waitingDomains = 16 << 10 // domains being looked up or in line for it
-	ownBuffer      = 256      // rows of a narrow route in this job before it gets chunks of its own
-	openHeavy      = 24 << 20 // bytes of rows that are not sealed yet
-	openLight      = 4 << 20
-	sealTogether   = 16                     // chunks that are written together
-	settleRows     = 2 << 10                // answers of the split that go to the log together
-	flushWait      = 100 * time.Millisecond // least time between two meals of a hungry desk
-	fewWaiting     = 4 << 10                // rows with which a split that only waits for their domains makes room for another
+	maxWaitingRows    = 64 << 10 // rows kept for domains that are being looked up
+	maxWaitingDomains = 16 << 10 // domains being looked up or in line for it
+	sharedRowsOfRoute = 256      // rows of a narrow route in this job before it gets chunks of its own
+	largeSplitBytes   = 24 << 20 // bytes of rows that are not flushed yet
+	smallSplitBytes   = 4 << 20
+	flushBatch        = 16                     // chunks that are written together
+	answerBatch       = 2 << 10                // answers of the split that go to the log together
+	refillInterval    = 100 * time.Millisecond // least time between two refills of an idle scheduler
+	fewWaitingRows    = 4 << 10                // rows with which a split that only waits for their domains makes room for another
 )
 
 // splitRow is a row that is neither blank, a duplicate, nor done.
 type splitRow struct {
-	number uint32
-	bad    bool   // does not parse
-	inside string // of a bad one: the address that it may mean
-	flags  engine.Flags
-	addr   engine.Address
+	number     uint32
+	invalid    bool   // does not parse
+	suggestion string // of a bad one: the address that it may mean
+	flags      engine.Flags
+	addr       engine.Address
 }
 
 // splitFrame is a frame on its way through the split.
 type splitFrame struct {
-	index  int
-	fr     frameReader
-	firsts []uint32
-	rows   []splitRow
+	index   int
+	fr      frameReader
+	firstOf []uint32
+	rows    []splitRow
 }
 
-func (f *splitFrame) clean() bool {
+func (f *splitFrame) clearForReuse() bool {
 	clear(f.rows[:cap(f.rows)]) // their addresses are text of the list
 	f.rows = f.rows[:0]
 	return f.fr.small()
 }
 
-// splitter cuts a job's sheet into answers that need no prober and chunks for those that do.
+// splitter cuts a job's upload into answers that need no prober and chunks for those that do.
 type splitter struct {
-	l        *live
-	policy   engine.Policy
-	domains  *domains
-	open     map[gatherKey]*gathered
-	routes   map[string]int // rows seen of a narrow route; bounded, forgetting only delays its own chunks
-	bytes    int            // in open
-	maxBytes int
-	sealed   []batchOf
-	settled  []jobfiles.Row // answers not yet in the log
-	waiting  int
-	fed      time.Time // when the desk was, if it was hungry
-	again    bool      // rows were passed by
-	patient  bool      // wait instead
-	ending   bool      // every row was read: what is being looked up is all that comes
-	makeRoom func()    // for another split; may be called again
+	job            *runningJob
+	policy         engine.Policy
+	domains        *domains
+	openChunks     map[openChunkKey]*openChunk
+	routes         map[string]int // rows seen of a narrow route; bounded, forgetting only delays its own chunks
+	openBytes      int            // in open
+	maxBytes       int
+	flushed        []pendingChunk
+	answers        []jobfiles.Row // answers not yet in the log
+	waitingRows    int
+	lastRefill     time.Time // last refill of the scheduler
+	rowsSkipped    bool      // rows were passed by
+	waitForDomains bool      // wait instead
+	allRead        bool      // every row was read: what is being looked up is all that comes
+	releaseSlot    func()    // for another split; may be called again
 }
 
-// splitSheet splits the job's sheet, or what is left of it.
-func (l *live) splitSheet() error {
-	sem, budget := l.c.heavy, openHeavy
-	if l.job.Rows < lightRows {
-		sem, budget = l.c.light, openLight
+// splitUpload splits the job's upload, or what is left of it.
+func (job *runningJob) splitUpload() error {
+	sem, budget := job.c.largeSplitSlots, largeSplitBytes
+	if job.record.Rows < smallJobRows {
+		sem, budget = job.c.smallSplitSlots, smallSplitBytes
 	}
-	if err := acquire(l.ctx, sem); err != nil {
+	if err := acquire(job.ctx, sem); err != nil {
 		return err
 	}
-	makeRoom := sync.OnceFunc(func() { <-sem })
-	defer makeRoom()
-	ctx, stop := context.WithCancel(l.ctx)
+	releaseSlot := sync.OnceFunc(func() { <-sem })
+	defer releaseSlot()
+	ctx, stop := context.WithCancel(job.ctx)
 	s := &splitter{
-		l: l, domains: newDomains(ctx, l.c.cfg.Resolver, l.c.cfg.Lookups), open: map[gatherKey]*gathered{}, routes: map[string]int{},
-		maxBytes: budget, makeRoom: makeRoom, policy: engine.Policy{Schedule: l.c.table.Load().Schedule},
+		job: job, domains: newDomains(ctx, job.c.cfg.Resolver, job.c.cfg.Lookups), openChunks: map[openChunkKey]*openChunk{}, routes: map[string]int{},
+		maxBytes: budget, releaseSlot: releaseSlot, policy: engine.Policy{Schedule: job.c.table.Load().Schedule},
 	}
 	defer s.domains.close()
 	defer stop()
 	for {
-		s.again = false
-		if err := s.pass(); err != nil {
+		s.rowsSkipped = false
+		if err := s.splitFrames(); err != nil {
 			return err
 		}
-		if !s.again {
+		if !s.rowsSkipped {
 			break
 		}
-		s.patient = true
+		s.waitForDomains = true
 	}
-	return s.end()
+	return s.finish()
 }
 
-// pass goes over the sheet once; reading and parsing run side by side.
-func (s *splitter) pass() error {
+// splitFrames goes over the upload once; reading and parsing run side by side.
+func (s *splitter) splitFrames() error {
 	next := 0
 	fill := func(f *splitFrame) error {
-		if next == len(s.l.upload.Frames) {
+		if next == len(s.job.upload.Frames) {
 			return io.EOF
 		}
 		f.index = next
 		next++
-		return s.l.ctx.Err()
+		return s.job.ctx.Err()
 	}
-	return inOrder(&s.l.c.spares.frames, s.l.c.workers, fill, s.readFrame, s.takeFrame)
+	return inOrder(&s.job.c.pools.frames, s.job.c.workers, fill, s.readFrame, s.addFrame)
 }
 
 // readFrame finds the rows of a frame that are still to do.
 func (s *splitter) readFrame(f *splitFrame) (err error) {
-	l := s.l
-	first := l.upload.Frames[f.index].First
-	if err := f.fr.read(l.upload, &l.dialect, f.index); err != nil {
+	job := s.job
+	first := job.upload.Frames[f.index].First
+	if err := f.fr.read(job.upload, &job.dialect, f.index); err != nil {
 		return err
 	}
-	if f.firsts, err = l.upload.AppendFirsts(f.firsts[:0], f.index); err != nil {
+	if f.firstOf, err = job.upload.AppendFirstRows(f.firstOf[:0], f.index); err != nil {
 		return err
 	}
 	f.rows = slices.Grow(f.rows[:0], len(f.fr.block.Rows))
 	for i := range f.fr.block.Rows {
 		press.Yield(i)
 		n := first + uint32(i)
-		if f.fr.block.Rows[i].Blank || f.firsts[i] != 0 || l.answered.has(n) || l.taken.has(n) {
+		if f.fr.block.Rows[i].Blank || f.firstOf[i] != 0 || job.answered.has(n) || job.chunked.has(n) {
 			continue
 		}
-		f.rows = append(f.rows, l.readRow(n, f.fr.block.Mail(i)))
+		f.rows = append(f.rows, job.readRow(n, f.fr.block.Email(i)))
 	}
 	return nil
 }
 
-func (l *live) readRow(n uint32, mail []byte) splitRow {
+func (job *runningJob) readRow(n uint32, mail []byte) splitRow {
 	text := string(mail)
 	a, err := engine.ParseTrimmed(text)
 	if err != nil {
 		guess, _ := engine.Guess(text)
-		return splitRow{number: n, bad: true, inside: guess}
+		return splitRow{number: n, invalid: true, suggestion: guess}
 	}
-	return splitRow{number: n, addr: a, flags: l.c.known().Flags(a)}
+	return splitRow{number: n, addr: a, flags: job.c.currentLists().Flags(a)}
 }
 
-func (s *splitter) takeFrame(f *splitFrame) error {
+func (s *splitter) addFrame(f *splitFrame) error {
 	for i := range f.rows {
 		press.Yield(i)
-		if err := s.takeRow(f.rows[i]); err != nil {
+		if err := s.addRow(f.rows[i]); err != nil {
 			return err
 		}
 	}
-	if err := s.takeResolved(false); err != nil {
+	if err := s.routeResolved(false); err != nil {
 		return err
 	}
-	return s.l.ctx.Err()
+	return s.job.ctx.Err()
 }
 
-func (s *splitter) takeRow(r splitRow) error {
-	if r.bad || s.l.job.Test || s.suppressed(r.addr) {
-		return s.settleUnrouted(r)
+func (s *splitter) addRow(r splitRow) error {
+	if r.invalid || s.job.record.Test || s.suppressed(r.addr) {
+		return s.answerUnrouted(r)
 	}
 	for drained := false; ; {
 		d := s.domains.get(r.addr.Domain())
 		switch {
-		case d != nil && d.ready:
-			return s.place(r, d)
-		case d != nil && s.waiting < waitingRows || d == nil && s.domains.open() < waitingDomains && s.waiting < waitingRows:
+		case d != nil && d.resolved:
+			return s.routeRow(r, d)
+		case d != nil && s.waitingRows < maxWaitingRows || d == nil && s.domains.open() < maxWaitingDomains && s.waitingRows < maxWaitingRows:
 			if d == nil {
-				d = s.domains.ask(r.addr.Domain())
+				d = s.domains.startLookup(r.addr.Domain())
 			}
-			s.l.taken.add(r.number)
-			s.domains.doubts.add(d, r)
-			s.waiting++
+			s.job.chunked.add(r.number)
+			s.domains.unresolved.addRow(d, r)
+			s.waitingRows++
 			return nil
-		case !s.patient && drained:
-			s.again = true
+		case !s.waitForDomains && drained:
+			s.rowsSkipped = true
 			return nil
 		}
-		if err := s.takeResolved(s.patient); err != nil {
+		if err := s.routeResolved(s.waitForDomains); err != nil {
 			return err
 		}
 		drained = true
 	}
 }
 
-// takeResolved places the rows of domains whose route is known now; when wait is set, it gives them a moment to become so.
-func (s *splitter) takeResolved(wait bool) error {
+// routeResolved places the rows of domains whose route is known now; when wait is set, it gives them a moment to become so.
+func (s *splitter) routeResolved(wait bool) error {
 	patience := time.Duration(0)
 	if wait {
-		patience = flushWait
+		patience = refillInterval
 	}
 	for {
 		d, err := s.domains.next(patience)
 		if patience > 0 || d == nil {
-			s.l.unseen.Store(s.domains.doubts.rows)
+			s.job.unresolvedRows.Store(s.domains.unresolved.rows)
 		}
 		if err != nil || d == nil {
-			return errors.Join(err, s.feed())
+			return errors.Join(err, s.refill())
 		}
 		patience = 0
-		rows := d.rows
-		d.rows = nil
-		s.waiting -= len(rows)
+		rows := d.waitingRows
+		d.waitingRows = nil
+		s.waitingRows -= len(rows)
 		for _, r := range rows {
-			if err := s.place(r, d); err != nil {
+			if err := s.routeRow(r, d); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// end waits for the last domains, and seals what is left. A server that does not answer takes
+// finish waits for the last domains, and flushes what is left. A server that does not answer takes
 // seconds, in which little is held: other jobs are split meanwhile.
-func (s *splitter) end() error {
-	s.domains.noMore()
-	s.ending = true
+func (s *splitter) finish() error {
+	s.domains.forget()
+	s.allRead = true
 	for left := false; s.domains.open() > 0; {
-		if !left && s.waiting <= fewWaiting {
-			if err := s.flush(); err != nil {
+		if !left && s.waitingRows <= fewWaitingRows {
+			if err := s.flushAll(); err != nil {
 				return err
 			}
 			left = true
-			s.makeRoom()
+			s.releaseSlot()
 		}
-		if err := s.takeResolved(true); err != nil {
+		if err := s.routeResolved(true); err != nil {
 			return err
 		}
 	}
-	if err := s.flush(); err != nil {
+	if err := s.flushAll(); err != nil {
 		return err
 	}
-	s.l.unseen.Store(0)
-	s.l.deferred = nil
-	s.l.split.Store(true)
-	s.l.checkFinished()
+	s.job.unresolvedRows.Store(0)
+	s.job.deferred = nil
+	s.job.splitDone.Store(true)
+	s.job.checkFinished()
 	return nil
 }

@@ -12,38 +12,38 @@ import (
 	"probity/prober/wire"
 )
 
-// turnedProber works by one table, and is asked once by another: then the resolver has its table too.
-type turnedProber struct {
+// otherTableProber works by one table, and is asked once by another: then the resolver has its table too.
+type otherTableProber struct {
 	*fakeProber
-	works *engine.Table
-	turn  func()
-	asks  int
+	table       *engine.Table
+	switchTable func()
+	asks        int
 }
 
-func (p *turnedProber) Single(ctx context.Context, a wire.Ask) (wire.Answer, error) {
+func (p *otherTableProber) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer, error) {
 	p.asks++
-	if a.Route.Provider.Table() != p.works.Hash() {
-		p.turn()
+	if a.Route.Provider.Table() != p.table.Hash() {
+		p.switchTable()
 		return wire.Answer{}, fmt.Errorf("node p1: %w", wire.ErrOtherTable)
 	}
 	return p.fakeProber.Single(ctx, a)
 }
 
 // A single whose provider table changes while it is asked is routed by the new one and asked again; it does not fail.
-func TestSingleIsRoutedAgainWhenTheTableChanges(t *testing.T) {
+func TestSingleIsReroutedOnTableChange(t *testing.T) {
 	next, err := table().Override([]byte(`retry_schedule = ["2m"]`))
 	require.NoError(t, err)
-	p := &turnedProber{works: next}
-	w := openWorld(t, vfs.NewMem(), func(w *world, c *Config) {
-		p.fakeProber, p.turn, c.Prober = w.prober, func() { w.dns.table = next }, p
+	p := &otherTableProber{table: next}
+	w := newTestEnv(t, vfs.NewMem(), func(w *testEnv, c *Config) {
+		p.fakeProber, p.switchTable, c.Prober = w.prober, func() { w.dns.table = next }, p
 	})
 	defer w.close(t)
 	a, err := w.c.Single(t.Context(), Request{Email: "a@x.example"})
 	require.NoError(t, err)
-	require.Equal(t, truth(parse(t, "a@x.example")).Reason, a.Verdict.Reason)
+	require.Equal(t, fakeVerdict(parse(t, "a@x.example")).Reason, a.Verdict.Reason)
 	require.Equal(t, 2, p.asks)
 
-	p.works, p.turn = table(), func() {}
+	p.table, p.switchTable = table(), func() {}
 	_, err = w.c.Single(t.Context(), Request{Email: "a@x.example"})
 	require.ErrorIs(t, err, wire.ErrOtherTable, "and it ends where the tables never agree")
 	require.Equal(t, 2+tableTries, p.asks)

@@ -15,21 +15,21 @@ import (
 	"probity/store"
 )
 
-// stubborn never lets rows of busy domains through: grey ones are deferred, the others have no budget.
-func stubborn(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+// holdBusyRows never lets rows of busy domains through: grey ones are deferred, the others have no budget.
+func holdBusyRows(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 	switch {
 	case strings.HasPrefix(r.Address.Domain(), "grey"):
 		return wire.Deferred, time.Hour
 	case strings.HasPrefix(r.Address.Domain(), "busy"):
-		return wire.Later, 20 * time.Minute
+		return wire.Returned, 20 * time.Minute
 	}
 	return wire.Settled, 0
 }
 
-func TestMaxHoursSettlesTheRest(t *testing.T) {
+func TestMaxHoursEndsUnansweredRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, vfs.NewMem())
-		w.prober.how = stubborn
+		w := newTestEnv(t, vfs.NewMem())
+		w.prober.outcome = holdBusyRows
 		w.run()
 		j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader("email\na@busy.example\nb@grey.example\nc@x.example\n"), Options: Options{MaxHours: 2}})
 		require.NoError(t, err)
@@ -45,13 +45,13 @@ func TestMaxHoursSettlesTheRest(t *testing.T) {
 	})
 }
 
-func TestPausedForAWeekIsCancelledAndExpiresAWeekLater(t *testing.T) {
+func TestPausedJobIsCancelledAfterAWeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()
-		w := openWorld(t, fs)
+		w := newTestEnv(t, fs)
 		j := w.accept(t, "email\na@busy.example\nc@x.example\n")
 		_, err := w.store.UpdateJob(j.ID, func(j *store.Job) error {
-			j.State, j.PausedAt = store.JobPaused, time.Now().Add(shortTrust+30*time.Second-maxPaused)
+			j.State, j.PausedAt = store.JobPaused, time.Now().Add(shortDistrust+30*time.Second-maxPaused)
 			return nil
 		})
 		require.NoError(t, err)
@@ -61,10 +61,10 @@ func TestPausedForAWeekIsCancelledAndExpiresAWeekLater(t *testing.T) {
 		require.NoError(t, err)
 		j = w.finish(t, j.ID)
 		require.Equal(t, store.JobCancelled, j.State)
-		require.InDelta(t, shortTrust+30*time.Second, time.Since(began), float64(time.Second))
+		require.InDelta(t, shortDistrust+30*time.Second, time.Since(began), float64(time.Second))
 		require.EqualValues(t, 2, j.Reasons["cancelled"], "nothing had been asked")
 		_, err = w.store.UpdateJob(j.ID, func(j *store.Job) error {
-			j.FinishedAt = time.Now().Add(10*time.Minute - DefaultRetained)
+			j.FinishedAt = time.Now().Add(10*time.Minute - DefaultRetention)
 			return nil
 		})
 		require.NoError(t, err)
@@ -79,20 +79,20 @@ func TestPausedForAWeekIsCancelledAndExpiresAWeekLater(t *testing.T) {
 	})
 }
 
-func TestALongJobDoesNotDelayAShortOne(t *testing.T) {
+func TestLongJobDoesNotDelayAShortOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, vfs.NewMem())
-		w.prober.how = func(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+		w := newTestEnv(t, vfs.NewMem())
+		w.prober.outcome = func(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 			if r.Number%8 == 0 {
 				time.Sleep(time.Millisecond)
 			}
 			return wire.Settled, 0
 		}
 		w.run()
-		long := w.accept(t, list(300_000, 5))
+		long := w.accept(t, testCSV(300_000, 5))
 		time.Sleep(10 * time.Millisecond)
 		began := time.Now()
-		w.finish(t, w.accept(t, list(1000, 6)).ID)
+		w.finish(t, w.accept(t, testCSV(1000, 6)).ID)
 		require.Less(t, time.Since(began), 2*time.Second)
 		j, err := w.c.Job(long.ID)
 		require.NoError(t, err)
@@ -102,17 +102,17 @@ func TestALongJobDoesNotDelayAShortOne(t *testing.T) {
 	})
 }
 
-func TestFullDiskIsWaitedForADamagedFileFails(t *testing.T) {
+func TestFullDiskWaitsAndDamagedFileFails(t *testing.T) {
 	disk := vfs.NewMem()
 	fs := &faultFS{FS: disk, err: syscallNoSpace}
-	w := openWorld(t, disk, func(_ *world, c *Config) { c.FS = fs })
-	j := w.accept(t, list(500, 8))
-	fs.left.Store(6)
+	w := newTestEnv(t, disk, func(_ *testEnv, c *Config) { c.FS = fs })
+	j := w.accept(t, testCSV(500, 8))
+	fs.countdown.Store(6)
 	w.run()
 	require.Equal(t, store.JobCompleted, w.finish(t, j.ID).State)
-	require.Equal(t, int64(1), w.c.meters.setbacks[setbackFull].Load())
+	require.Equal(t, int64(1), w.c.metrics.stepFailures[failureDiskFull].Load())
 
-	w.prober.how = stubborn
+	w.prober.outcome = holdBusyRows
 	j = w.accept(t, "email\na@x.example\nb@busy.example\n")
 	require.Eventually(t, func() bool {
 		s, err := w.c.Snapshot(j.ID)
@@ -129,11 +129,11 @@ func TestFullDiskIsWaitedForADamagedFileFails(t *testing.T) {
 	require.NoError(t, w.close(t), "other jobs go on")
 }
 
-func TestJobsThatWaitForNamesHoldUpNoOthers(t *testing.T) {
+func TestJobsWaitingForDNSDelayNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, vfs.NewMem())
+		w := newTestEnv(t, vfs.NewMem())
 		var jobs []*store.Job
-		for i := range 4 * maxLight {
+		for i := range 4 * maxSmallSplits {
 			jobs = append(jobs, w.accept(t, fmt.Sprintf("email\na@x.example\nb@slow%d.example\n", i)))
 		}
 		began := time.Now()

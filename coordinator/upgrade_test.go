@@ -52,27 +52,27 @@ var fixtureJobs = map[string]fixtureJob{
 	"expired":    {39, doneRows, store.JobExpired, store.JobExpired},
 }
 
-func fixtureList(name string) string { return list(fixtureJobs[name].rows, fixtureJobs[name].seed) }
+func fixtureList(name string) string { return testCSV(fixtureJobs[name].rows, fixtureJobs[name].seed) }
 
-// settled has jobs charged when they end, as a server has.
-func settled(_ *world, cfg *Config) {
+// chargeFinished has jobs charged when they end, as a server has.
+func chargeFinished(_ *testEnv, cfg *Config) {
 	cfg.OnFinish = func(j *store.Job) []store.Part {
 		return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt)}
 	}
 }
 
-// thirds answers a third of the rows; the others wait for hours, at the prober's wish or the receiver's.
-func thirds(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+// answerOneThird answers a third of the rows; the others wait for hours, at the prober's wish or the receiver's.
+func answerOneThird(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 	switch r.Number % 3 {
 	case 0:
 		return wire.Settled, 0
 	case 1:
-		return wire.Later, 3 * time.Hour
+		return wire.Returned, 3 * time.Hour
 	}
 	return wire.Deferred, 2 * time.Hour
 }
 
-func (w *world) acceptFor(t *testing.T, account, name string) *store.Job {
+func (w *testEnv) acceptFor(t *testing.T, account, name string) *store.Job {
 	t.Helper()
 	j, err := w.c.Accept(context.Background(), Upload{Body: strings.NewReader(fixtureList(name)), Options: Options{Account: account, Name: name,
 		Parts: func(j *store.Job) []store.Part {
@@ -91,7 +91,7 @@ func TestWriteFixture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewCrashableMem()
 		never := make(chan struct{})
-		w := openWorld(t, disk, settled, func(_ *world, cfg *Config) {
+		w := newTestEnv(t, disk, chargeFinished, func(_ *testEnv, cfg *Config) {
 			settle := cfg.OnFinish
 			cfg.OnFinish = func(j *store.Job) []store.Part {
 				if j.Name == "finalizing" {
@@ -109,7 +109,7 @@ func TestWriteFixture(t *testing.T) {
 		require.Equal(t, store.JobCompleted, w.finish(t, w.acceptFor(t, u.ID, "done").ID).State)
 		expired := w.finish(t, w.acceptFor(t, u.ID, "expired").ID)
 		require.NoError(t, w.c.Expire(expired.ID))
-		w.prober.how = thirds
+		w.prober.outcome = answerOneThird
 		cancelled, cancelling := w.acceptFor(t, u.ID, "cancelled"), w.acceptFor(t, u.ID, "cancelling")
 		paused := w.acceptFor(t, u.ID, "paused")
 		w.acceptFor(t, u.ID, "running")
@@ -120,7 +120,7 @@ func TestWriteFixture(t *testing.T) {
 		_, err = w.c.Pause(paused.ID)
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
-		w.prober.how = nil
+		w.prober.outcome = nil
 		w.acceptFor(t, u.ID, "finalizing")
 		time.Sleep(time.Minute)
 		_, err = w.c.Cancel(cancelling.ID) // it waits for the one that never ends
@@ -130,7 +130,7 @@ func TestWriteFixture(t *testing.T) {
 		close(never)
 		require.NoError(t, w.close(t))
 
-		w = openWorld(t, crashed, settled)
+		w = newTestEnv(t, crashed, chargeFinished)
 		w.acceptFor(t, u.ID, "queued")
 		left := crashed.CrashClone(vfs.CrashCloneCfg{})
 		require.NoError(t, w.close(t))
@@ -191,21 +191,21 @@ func unpackFixture(t *testing.T, file string) vfs.FS {
 	}
 }
 
-// TestAJobOfThePreviousBuildEnds starts this build on what each earlier one left behind, and wants every job to end as if one
+// TestJobsOfEarlierBuildsFinish starts this build on what each earlier one left behind, and wants every job to end as if one
 // build had done it all: rows, verdicts, charges and ledger exact, and nothing asked again that was answered.
-func TestAJobOfThePreviousBuildEnds(t *testing.T) {
+func TestJobsOfEarlierBuildsFinish(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "upgrade", "*.tar.zst"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { goOn(t, unpackFixture(t, file)) })
+			synctest.Test(t, func(t *testing.T) { finishFixtureJobs(t, unpackFixture(t, file)) })
 		})
 	}
 }
 
-func goOn(t *testing.T, disk vfs.FS) {
-	w := openWorld(t, disk, settled)
+func finishFixtureJobs(t *testing.T, disk vfs.FS) {
+	w := newTestEnv(t, disk, chargeFinished)
 	u := w.store.Users()[0]
 	jobs, _, err := w.c.Jobs(u.ID, "", 20, "")
 	require.NoError(t, err)
@@ -227,7 +227,7 @@ func goOn(t *testing.T, disk vfs.FS) {
 		require.NoError(t, err)
 		require.Equal(t, fixtureJobs[was.Name].ends, got.State, "%s: %s", was.Name, got.Error)
 		charged += got.Charged
-		requireTakenOver(t, w, was, got)
+		requireMigrated(t, w, was, got)
 	}
 	require.LessOrEqual(t, w.prober.asked, left, "what was answered is not asked again")
 	require.NoError(t, w.store.CheckLedger(u.ID))
@@ -237,13 +237,13 @@ func goOn(t *testing.T, disk vfs.FS) {
 	require.NoError(t, w.close(t))
 }
 
-// requireTakenOver wants the results of a job of an earlier build to be those of this one, and nothing of the old files to be left.
-func requireTakenOver(t *testing.T, w *world, was, got *store.Job) {
+// requireMigrated wants the results of a job of an earlier build to be those of this one, and nothing of the old files to be left.
+func requireMigrated(t *testing.T, w *testEnv, was, got *store.Job) {
 	t.Helper()
 	switch got.State {
 	case store.JobCompleted:
 		checkResults(t, fixtureList(got.Name), w.results(t, got.ID, Filter{}))
-		requireAsAnew(t, got.Name, got)
+		requireAsUninterrupted(t, got.Name, got)
 	case store.JobCancelled:
 		require.Contains(t, w.results(t, got.ID, Filter{}), "UNKNOWN")
 	default:
@@ -284,10 +284,10 @@ func answersIn(t *testing.T, disk vfs.FS, dir string) (n int) {
 	return n
 }
 
-// requireAsAnew wants a job to be what this build alone makes of the same list.
-func requireAsAnew(t *testing.T, name string, got *store.Job) {
+// requireAsUninterrupted wants a job to be what this build alone makes of the same list.
+func requireAsUninterrupted(t *testing.T, name string, got *store.Job) {
 	t.Helper()
-	w := openWorld(t, vfs.NewMem())
+	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	want := w.finish(t, w.accept(t, fixtureList(name)).ID)
 	require.Equal(t, want.Counts, got.Counts)
@@ -296,11 +296,11 @@ func requireAsAnew(t *testing.T, name string, got *store.Job) {
 	require.NoError(t, w.close(t))
 }
 
-// TestAnOldLogThatDoesNotBeginAsOneIsDamaged: to take it for empty would be to ask all its rows again, or to lose their answers.
-func TestAnOldLogThatDoesNotBeginAsOneIsDamaged(t *testing.T) {
+// TestOldLogWithoutMagicIsDamaged: to take it for empty would be to ask all its rows again, or to lose their answers.
+func TestOldLogWithoutMagicIsDamaged(t *testing.T) {
 	disk := vfs.NewMem()
 	require.NoError(t, wholefile.Write(disk, oldFileLog, []byte("prblog11 and more")))
-	require.ErrorIs(t, New(Config{FS: disk}).takeOverLog(""), errDamaged)
+	require.ErrorIs(t, New(Config{FS: disk}).migrateLog(""), errDamaged)
 	b, err := readWhole(disk, oldFileLog)
 	require.NoError(t, err)
 	require.Equal(t, "prblog11 and more", string(b))

@@ -16,10 +16,10 @@ import (
 
 const kindUpload = "upload" // of an object
 
-// newPacker makes the compressor of an upload's frames and stored results. EncodeAll may be called from any goroutine. Its history has
+// newEncoder makes the compressor of an upload's frames and stored results. EncodeAll may be called from any goroutine. Its history has
 // room for two windows: with room for little more than one, which is what lower memory means, it is moved down for each block
 // of a page past the first MiB, and that was a tenth of the work. So many work at one time, each with 2 MiB.
-func newPacker(workers int) *zstd.Encoder {
+func newEncoder(workers int) *zstd.Encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(workers), zstd.WithWindowSize(1<<20))
 	if err != nil {
 		panic("BUG: zstd options: " + err.Error())
@@ -27,9 +27,9 @@ func newPacker(workers int) *zstd.Encoder {
 	return e
 }
 
-// newUnpacker makes the decoder that all uploads of a coordinator share. It keeps hold of what it unpacked last, a frame for each
+// newDecoder makes the decoder that all uploads of a coordinator share. It keeps hold of what it unpacked last, a frame for each
 // of those that work at one time: a decoder for each job was 45 of 228 MB alive with ten jobs of 50,000 rows.
-func newUnpacker(workers int) *zstd.Decoder {
+func newDecoder(workers int) *zstd.Decoder {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(64<<20))
 	if err != nil {
 		panic("BUG: zstd options: " + err.Error())
@@ -43,10 +43,10 @@ const openTries = 3
 // openUpload opens the upload of a job, as the job is in the store: an erasure may have replaced the one that j names.
 func (c *Coordinator) openUpload(j *store.Job) (u *jobfiles.Upload, err error) {
 	for range openTries {
-		if j, err = c.takeOverUpload(j); err != nil {
+		if j, err = c.migrateUpload(j); err != nil {
 			return nil, err
 		}
-		u, err = jobfiles.OpenUpload(c.objects, j.ID, j.Upload, c.unpacker)
+		u, err = jobfiles.OpenUpload(c.objects, j.ID, j.Upload, c.decoder)
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -62,11 +62,11 @@ func (c *Coordinator) openUpload(j *store.Job) (u *jobfiles.Upload, err error) {
 	return u, err
 }
 
-// sweepObjects deletes the objects that no record names: an upload or erasure that broke off left them, or an erasure could not delete
-// them. The turn of the job is held.
-func (c *Coordinator) sweepObjects(id string) error {
-	c.takingOver.Lock() // which writes objects without the turn
-	defer c.takingOver.Unlock()
+// removeOrphans deletes the objects that no record names: an upload or erasure that broke off left them, or an erasure could not delete
+// them. The job's lock is held.
+func (c *Coordinator) removeOrphans(id string) error {
+	c.migrating.Lock() // which writes objects without the lock
+	defer c.migrating.Unlock()
 	names, err := c.objects.List(id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -76,7 +76,7 @@ func (c *Coordinator) sweepObjects(id string) error {
 	}
 	j, err := c.Job(id)
 	if err != nil {
-		return unlessGone(err)
+		return ignoreNotFound(err)
 	}
 	if j.Upload != "" {
 		if err := c.removeOldUpload(c.dir(id)); err != nil {
@@ -86,19 +86,19 @@ func (c *Coordinator) sweepObjects(id string) error {
 	if err := c.removeScratch(j); err != nil {
 		return err
 	}
-	return c.objects.Delete(id, slices.DeleteFunc(names, func(name string) bool { return isNamed(j, name) })...)
+	return c.objects.Delete(id, slices.DeleteFunc(names, func(name string) bool { return isReferenced(j, name) })...)
 }
 
-// leftOver reports that a job's folder has objects of before an erasure. Those that work on the job is about to name do not count.
-func (c *Coordinator) leftOver(j *store.Job) (bool, error) {
+// hasOrphans reports that a job's folder has objects of before an erasure. Those that work on the job is about to name do not count.
+func (c *Coordinator) hasOrphans(j *store.Job) (bool, error) {
 	names, err := c.objects.List(j.ID)
 	return slices.ContainsFunc(names, func(name string) bool {
-		return !isNamed(j, name) && (j.State.Finished() || strings.HasPrefix(name, kindUpload))
-	}), unlessMissing(err)
+		return !isReferenced(j, name) && (j.State.Finished() || strings.HasPrefix(name, kindUpload))
+	}), ignoreNotExist(err)
 }
 
-// isNamed reports an object that the job's record names.
-func isNamed(j *store.Job, name string) bool {
+// isReferenced reports an object that the job's record names.
+func isReferenced(j *store.Job, name string) bool {
 	return name == j.Upload || name == j.Result || name == answersName(j)
 }
 
@@ -115,21 +115,21 @@ func (c *Coordinator) removeScratch(j *store.Job) error {
 		over = append(over, oldFileResults)
 	}
 	for _, name := range over {
-		if err := removeAny(c.cfg.FS, c.cfg.FS.PathJoin(c.dir(j.ID), name)); err != nil {
+		if err := removeIfExists(c.cfg.FS, c.cfg.FS.PathJoin(c.dir(j.ID), name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sweepObjectsAtRest sweeps a job whose turn is free. Where it is not, its runner or an erasure sweeps.
-func (c *Coordinator) sweepObjectsAtRest(id string) error {
-	give, free := c.tryTurn(id)
+// removeOrphansIfIdle sweeps a job whose lock is free. Where it is not, its runner or an erasure sweeps.
+func (c *Coordinator) removeOrphansIfIdle(id string) error {
+	unlock, free := c.tryLockJob(id)
 	if !free {
 		return nil
 	}
-	defer give()
-	return c.sweepObjects(id)
+	defer unlock()
+	return c.removeOrphans(id)
 }
 
 // frameReader reads frames of an upload into memory of its own; one goroutine each.
@@ -140,7 +140,7 @@ type frameReader struct {
 
 // small reports that the reader has read no frame of rows of megabytes.
 func (r *frameReader) small() bool {
-	return max(cap(r.packed), cap(r.raw), cap(r.block.Buf)) <= keptBytes
+	return max(cap(r.packed), cap(r.raw), cap(r.block.Buf)) <= maxPooledBytes
 }
 
 // read reads frame i as rows in UTF-8.

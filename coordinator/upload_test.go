@@ -23,7 +23,7 @@ import (
 // unpackUpload is the text of an upload.
 func unpackUpload(t testing.TB, c *Coordinator, job, name string) (text []byte) {
 	t.Helper()
-	u, err := jobfiles.OpenUpload(c.objects, job, name, c.unpacker)
+	u, err := jobfiles.OpenUpload(c.objects, job, name, c.decoder)
 	require.NoError(t, err)
 	text = append(text, u.Preamble...)
 	for i := range u.Frames {
@@ -35,8 +35,8 @@ func unpackUpload(t testing.TB, c *Coordinator, job, name string) (text []byte) 
 	return text
 }
 
-// makeOld gives a job the files of an older program in place of its upload.
-func makeOld(t testing.TB, w *world, id string) {
+// writeOldUpload gives a job the files of an older version in place of its upload.
+func writeOldUpload(t testing.TB, w *testEnv, id string) {
 	t.Helper()
 	j, err := w.c.Job(id)
 	require.NoError(t, err)
@@ -49,9 +49,9 @@ func makeOld(t testing.TB, w *world, id string) {
 		require.NoError(t, err)
 		spool = append(spool, packed...)
 		frames = append(frames, oldFrame{raw: int(f.Raw), packed: len(packed), rows: int(f.Rows)})
-		firsts, err := u.AppendFirsts(nil, i)
+		firstOf, err := u.AppendFirstRows(nil, i)
 		require.NoError(t, err)
-		for _, first := range firsts {
+		for _, first := range firstOf {
 			dups = binary.LittleEndian.AppendUint32(dups, first)
 		}
 	}
@@ -73,8 +73,8 @@ func makeOld(t testing.TB, w *world, id string) {
 	require.NoError(t, w.c.objects.Delete(id, j.Upload))
 }
 
-// requireOnlyUpload wants a job to have one upload, which its record names, and no file of an older program.
-func requireOnlyUpload(t testing.TB, w *world, id string) {
+// requireOnlyUpload wants a job to have one upload, which its record names, and no file of an older version.
+func requireOnlyUpload(t testing.TB, w *testEnv, id string) {
 	t.Helper()
 	j, err := w.c.Job(id)
 	require.NoError(t, err)
@@ -88,16 +88,16 @@ func requireOnlyUpload(t testing.TB, w *world, id string) {
 	require.Contains(t, found, j.Upload)
 }
 
-// rested is a world with a job that was accepted, before any work on it.
-func rested(t testing.TB, in string) (*world, string) {
-	w := openWorld(t, vfs.NewMem())
+// atRest is a world with a job that was accepted, before any work on it.
+func atRest(t testing.TB, in string) (*testEnv, string) {
+	w := newTestEnv(t, vfs.NewMem())
 	return w, w.accept(t, in).ID
 }
 
-func TestOldUploadsAreTakenOver(t *testing.T) {
-	in := list(3000, 7)
-	w, id := rested(t, in)
-	makeOld(t, w, id)
+func TestOldUploadsAreMigrated(t *testing.T) {
+	in := testCSV(3000, 7)
+	w, id := atRest(t, in)
+	writeOldUpload(t, w, id)
 	w.run()
 	j := w.finish(t, id)
 	require.Equal(t, store.JobCompleted, j.State, j.Error)
@@ -105,33 +105,33 @@ func TestOldUploadsAreTakenOver(t *testing.T) {
 	requireOnlyUpload(t, w, id)
 	lines := Filter{Form: Form{Format: JSONL}}
 	want := w.results(t, id, lines)
-	makeOld(t, w, id)
+	writeOldUpload(t, w, id)
 	require.Equal(t, want, w.results(t, id, lines), "of a finished job")
 	requireOnlyUpload(t, w, id)
 	require.NoError(t, w.close(t))
 }
 
-// TestTakingOverMayFailAnywhere fails each durable step of it, unseen and persisted, and cuts the power.
-func TestTakingOverMayFailAnywhere(t *testing.T) {
+// TestMigrationRecoversFromAnyFailedStep fails each durable step of it, unseen and persisted, and cuts the power.
+func TestMigrationRecoversFromAnyFailedStep(t *testing.T) {
 	for _, persist := range []bool{false, true} {
 		steps := 0
 		for n, more := int64(1), true; more; n++ {
 			disk := vfs.NewCrashableMem()
 			failing := &faultFS{FS: disk, persist: persist}
-			w := openWorld(t, disk, func(_ *world, c *Config) { c.FS = failing })
+			w := newTestEnv(t, disk, func(_ *testEnv, c *Config) { c.FS = failing })
 			id := w.accept(t, spelled).ID
-			makeOld(t, w, id)
+			writeOldUpload(t, w, id)
 			j, err := w.c.Job(id)
 			require.NoError(t, err)
-			failing.left.Store(n)
-			_, err = w.c.takeOverUpload(j)
-			failing.left.Store(-1 << 40)
-			if more = failing.hit.Load() != nil; more {
+			failing.countdown.Store(n)
+			_, err = w.c.migrateUpload(j)
+			failing.countdown.Store(-1 << 40)
+			if more = failing.failedStep.Load() != nil; more {
 				steps++
 				require.ErrorIs(t, err, errDisk)
 			}
 			require.NoError(t, w.store.Close())
-			again := openWorld(t, disk.CrashClone(vfs.CrashCloneCfg{}))
+			again := newTestEnv(t, disk.CrashClone(vfs.CrashCloneCfg{}))
 			again.run()
 			require.Equal(t, spelled, inputOf(again.results(t, again.finish(t, id).ID, Filter{})))
 			requireOnlyUpload(t, again, id)
@@ -141,13 +141,13 @@ func TestTakingOverMayFailAnywhere(t *testing.T) {
 	}
 }
 
-// TestAnErasureOfAnOlderProgramEnds: it had written its files and its marker.
-func TestAnErasureOfAnOlderProgramEnds(t *testing.T) {
+// TestErasureOfAnOlderVersionIsFinished: it had written its files and its marker.
+func TestErasureOfAnOlderVersionIsFinished(t *testing.T) {
 	for _, renamed := range []bool{false, true} {
-		w := openWorld(t, vfs.NewMem())
+		w := newTestEnv(t, vfs.NewMem())
 		w.run()
 		id := w.finish(t, w.accept(t, spelled).ID).ID
-		makeOld(t, w, id)
+		writeOldUpload(t, w, id)
 		dir := w.c.dir(id) + "/"
 		was := map[string][]byte{}
 		for _, name := range []string{oldFileSpool, oldFileIndex, oldFileResults} {
@@ -155,9 +155,9 @@ func TestAnErasureOfAnOlderProgramEnds(t *testing.T) {
 			require.NoError(t, err)
 			was[name] = b
 		}
-		_, err := w.erase(t.Context(), wanted)
+		_, err := w.erase(t.Context(), erasedAddress)
 		require.NoError(t, err)
-		makeOld(t, w, id)
+		writeOldUpload(t, w, id)
 		for name, b := range was {
 			if name != oldFileResults && (name != oldFileSpool || !renamed) {
 				require.NoError(t, w.fs.Rename(dir+name, dir+name+wholefile.New))
@@ -167,21 +167,21 @@ func TestAnErasureOfAnOlderProgramEnds(t *testing.T) {
 			}
 		}
 		require.NoError(t, wholefile.Write(w.fs, dir+oldFileErasing, []byte("the files ending in .new are whole\n")))
-		require.NoError(t, w.c.endOldErasures())
+		require.NoError(t, w.c.finishOldErasures())
 		require.Equal(t, spelledErased, inputOf(w.results(t, id, Filter{})))
 		requireOnlyUpload(t, w, id)
 		require.NoError(t, w.close(t))
 	}
 }
 
-// TestAFlippedBitOfOldFilesEndsThatJobAlone: what is taken over is what was there, or that job fails and says so.
-func TestAFlippedBitOfOldFilesEndsThatJobAlone(t *testing.T) {
-	in := list(600, 9)
-	w, id := rested(t, in)
+// TestBitFlipInOldFilesFailsOnlyThatJob: what is migrated is what was there, or that job fails and says so.
+func TestBitFlipInOldFilesFailsOnlyThatJob(t *testing.T) {
+	in := testCSV(600, 9)
+	w, id := atRest(t, in)
 	j, err := w.c.Job(id)
 	require.NoError(t, err)
 	want := unpackUpload(t, w.c, id, j.Upload)
-	makeOld(t, w, id)
+	writeOldUpload(t, w, id)
 	dir, rng, damaged := w.c.dir(id)+"/", rand.New(rand.NewPCG(5, 6)), map[string]int{}
 	j, err = w.c.Job(id)
 	require.NoError(t, err)
@@ -210,14 +210,14 @@ func TestAFlippedBitOfOldFilesEndsThatJobAlone(t *testing.T) {
 	require.Equal(t, store.JobCompleted, w.finish(t, good.ID).State)
 	j = w.finish(t, id)
 	require.Equal(t, store.JobFailed, j.State)
-	require.Equal(t, saysDamaged, j.Error)
+	require.Equal(t, msgDamaged, j.Error)
 	require.NoError(t, w.close(t))
 }
 
-// TestAFlippedBitOfAnUploadEndsItsJobAlone flips bits of uploads: their jobs end as others do, or fail and say why.
-func TestAFlippedBitOfAnUploadEndsItsJobAlone(t *testing.T) {
-	in := list(300, 3)
-	w := openWorld(t, vfs.NewMem())
+// TestBitFlipInAnUploadFailsOnlyItsJob flips bits of uploads: their jobs end as others do, or fail and say why.
+func TestBitFlipInAnUploadFailsOnlyItsJob(t *testing.T) {
+	in := testCSV(300, 3)
+	w := newTestEnv(t, vfs.NewMem())
 	rng, ids, failed := rand.New(rand.NewPCG(3, 4)), []string{}, 0
 	for range 40 {
 		id := w.accept(t, in).ID
@@ -233,7 +233,7 @@ func TestAFlippedBitOfAnUploadEndsItsJobAlone(t *testing.T) {
 	w.run()
 	for _, id := range ids {
 		if j := w.finish(t, id); j.State == store.JobFailed {
-			require.Equal(t, saysDamaged, j.Error)
+			require.Equal(t, msgDamaged, j.Error)
 			failed++
 			continue
 		}
@@ -244,11 +244,11 @@ func TestAFlippedBitOfAnUploadEndsItsJobAlone(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// TestWhatNoRecordNamesIsSwept: at a start, each hour, and when work on a job begins.
-func TestWhatNoRecordNamesIsSwept(t *testing.T) {
+// TestOrphanFilesAreRemoved: at a start, each hour, and when work on a job begins.
+func TestOrphanFilesAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, vfs.NewMem())
-		litter := func(id string) {
+		w := newTestEnv(t, vfs.NewMem())
+		orphans := func(id string) {
 			p, err := w.c.objects.Create(id, kindUpload)
 			require.NoError(t, err)
 			_, err = p.Write([]byte("what a crash left"))
@@ -257,20 +257,20 @@ func TestWhatNoRecordNamesIsSwept(t *testing.T) {
 			require.NoError(t, err)
 		}
 		w.run()
-		w.prober.how = stubborn
+		w.prober.outcome = holdBusyRows
 		done, running := w.finish(t, w.accept(t, "email\na@x.example\n").ID).ID, w.accept(t, "email\nb@busy.example\n").ID
 		time.Sleep(time.Minute)
-		litter(done)
-		litter(running)
-		time.Sleep(houseEvery + time.Minute)
+		orphans(done)
+		orphans(running)
+		time.Sleep(retentionEvery + time.Minute)
 		requireOnlyUpload(t, w, done)
 		_, err := w.c.Pause(running)
 		require.NoError(t, err)
 		synctest.Wait()
 		requireOnlyUpload(t, w, running)
-		litter(done)
+		orphans(done)
 		require.NoError(t, w.close(t))
-		again := openWorld(t, w.fs)
+		again := newTestEnv(t, w.fs)
 		again.run()
 		synctest.Wait()
 		requireOnlyUpload(t, again, done)
@@ -278,25 +278,25 @@ func TestWhatNoRecordNamesIsSwept(t *testing.T) {
 	})
 }
 
-// TestAReaderFollowsAnErasure: it has read the job's record before, and finds the new upload; one that had the old one open reads on.
-func TestAReaderFollowsAnErasure(t *testing.T) {
-	w := openWorld(t, vfs.NewMem())
+// TestReaderFindsTheUploadAfterErasure: it has read the job's record before, and finds the new upload; one that had the old one open reads on.
+func TestReaderFindsTheUploadAfterErasure(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	j := w.finish(t, w.accept(t, spelled).ID)
 	old, err := w.c.openUpload(j)
 	require.NoError(t, err)
-	_, err = w.erase(t.Context(), wanted)
+	_, err = w.erase(t.Context(), erasedAddress)
 	require.NoError(t, err)
 	require.NotEqual(t, w.c.dir(j.ID)+"/"+j.Upload, w.uploadOf(t, j.ID))
 	_, text, err := old.Unpack(0, nil, nil)
 	require.NoError(t, err)
-	require.Contains(t, string(text), "1,"+wanted)
+	require.Contains(t, string(text), "1,"+erasedAddress)
 	require.NoError(t, old.Close())
 	now, err := w.c.openUpload(j)
 	require.NoError(t, err)
 	_, text, err = now.Unpack(0, nil, nil)
 	require.NoError(t, err)
-	require.NotContains(t, string(text), "1,"+wanted)
+	require.NotContains(t, string(text), "1,"+erasedAddress)
 	require.NoError(t, now.Close())
 	require.NoError(t, w.c.objects.Delete(j.ID, w.uploadOf(t, j.ID)[len(w.c.dir(j.ID))+1:]))
 	require.Error(t, w.c.Results(t.Context(), j.ID, Filter{Form: Form{Format: JSONL}}, io.Discard), "a lost upload is an error")

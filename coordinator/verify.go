@@ -12,12 +12,12 @@ import (
 
 // Request is a single verification.
 type Request struct {
-	Email  string
-	NoSMTP bool          // make no SMTP connection
-	MaxAge time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
-	Low    bool          // lowest priority
-	Test   bool          // of a test key: ask no server
-	Brief  bool          // the suggestion is not used: make none
+	Email        string
+	NoSMTP       bool          // make no SMTP connection
+	MaxAge       time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
+	LowPriority  bool          // lowest priority
+	Test         bool          // of a test key: ask no server
+	NoSuggestion bool          // the suggestion is not used: make none
 }
 
 // Answer is the outcome of a single verification.
@@ -34,12 +34,12 @@ const tableTries = 5
 // Single answers one address before ctx ends. What DNS, syntax and lists decide ends here; the rest is the prober's.
 // Its error is a failure of ours, never a fact about the address.
 func (c *Coordinator) Single(ctx context.Context, q Request) (Answer, error) {
-	if !q.Low {
-		c.press.Called(time.Now())
+	if !q.LowPriority {
+		c.singleLoad.Called(time.Now())
 	}
 	a, err := c.single(ctx, q)
 	if err == nil {
-		c.meters.singles[a.Verdict.Status].Add(1)
+		c.metrics.singles[a.Verdict.Status].Add(1)
 	}
 	return a, err
 }
@@ -52,17 +52,17 @@ func (c *Coordinator) single(ctx context.Context, q Request) (Answer, error) {
 		return Answer{Verdict: engine.Judge(&engine.Evidence{SyntaxBad: true}, policy, time.Now()), Suggestion: guess}, nil
 	}
 	out := Answer{Address: addr}
-	if !q.Brief {
-		out.Suggestion = c.known().Suggest(addr)
+	if !q.NoSuggestion {
+		out.Suggestion = c.currentLists().Suggest(addr)
 	}
-	flags := c.known().Flags(addr)
+	flags := c.currentLists().Flags(addr)
 	switch {
-	case q.Test && c.cfg.Pretend != nil:
-		out.Verdict = c.cfg.Pretend(addr)
+	case q.Test && c.cfg.TestVerdict != nil:
+		out.Verdict = c.cfg.TestVerdict(addr)
 		out.Verdict.Flags |= flags
 		return out, nil
 	case c.cfg.Suppress != nil && c.cfg.Suppress(addr):
-		out.Verdict = engine.Sure(engine.ReasonSMTPNotChecked, fleet.RuleSuppressed, flags, time.Now())
+		out.Verdict = engine.VerdictFor(engine.ReasonSMTPNotChecked, fleet.RuleSuppressed, flags, time.Now())
 		return out, nil
 	}
 	var route engine.Route
@@ -74,7 +74,7 @@ func (c *Coordinator) single(ctx context.Context, q Request) (Answer, error) {
 			out.Verdict = engine.Judge(&ev, policy, now)
 			return out, nil
 		}
-		ans, err = c.cfg.Prober.Single(ctx, wire.Ask{Address: addr, Flags: flags, Route: &route, MaxAge: q.MaxAge, NoSMTP: q.NoSMTP, Low: q.Low})
+		ans, err = c.cfg.Prober.Single(ctx, wire.SingleRequest{Address: addr, Flags: flags, Route: &route, MaxAge: q.MaxAge, NoSMTP: q.NoSMTP, Low: q.LowPriority})
 		if !errors.Is(err, wire.ErrOtherTable) {
 			break
 		}

@@ -22,7 +22,7 @@ func Guess(s string) (string, bool) {
 
 // repairs are tried in this order, each upon the result of those before it, until the string parses.
 var repairs = [...]func(string) string{
-	Trim, dropInvisible, dropMailto, insideAngles, narrow, dropWrapping, spellAt, dropComments, joinSpaces, mendDots, mendProvider,
+	Trim, dropInvisible, dropMailto, insideAngles, toHalfWidth, dropWrapping, decodeAtWords, dropComments, joinSpaces, fixDots, fixProvider,
 }
 
 // dropInvisible takes out what joinSpaces cannot see.
@@ -58,8 +58,8 @@ func insideAngles(s string) string {
 	return dropMailto(Trim(inner))
 }
 
-// narrow writes full-width letters and signs, and the full stops of East Asia, as ASCII.
-func narrow(s string) string {
+// toHalfWidth writes full-width letters and signs, and the full stops of East Asia, as ASCII.
+func toHalfWidth(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case 0xff01 <= r && r <= 0xff5e:
@@ -79,8 +79,8 @@ func dropWrapping(s string) string {
 	return strings.TrimRight(s, " \t\"'`>)]},;:.!?/\\“”‘’«»„")
 }
 
-// spellAt reads what people write to hide an address from robots.
-func spellAt(s string) string {
+// decodeAtWords reads what people write to hide an address from robots.
+func decodeAtWords(s string) string {
 	if strings.Contains(s, "@") {
 		return s
 	}
@@ -135,8 +135,8 @@ func joinSpaces(s string) string {
 	return b.String()
 }
 
-// mendDots writes a domain's commas as dots and a doubled "@" or dot once, and drops dots at the edges of both parts.
-func mendDots(s string) string {
+// fixDots writes a domain's commas as dots and a doubled "@" or dot once, and drops dots at the edges of both parts.
+func fixDots(s string) string {
 	for strings.Contains(s, "@@") {
 		s = strings.ReplaceAll(s, "@@", "@")
 	}
@@ -144,18 +144,18 @@ func mendDots(s string) string {
 	if !ok || strings.Contains(domain, "@") || strings.Contains(local, ",") {
 		return s
 	}
-	return mendPart(local) + "@" + mendPart(strings.ReplaceAll(domain, ",", "."))
+	return fixPart(local) + "@" + fixPart(strings.ReplaceAll(domain, ",", "."))
 }
 
-func mendPart(s string) string {
+func fixPart(s string) string {
 	for strings.Contains(s, "..") {
 		s = strings.ReplaceAll(s, "..", ".")
 	}
 	return strings.Trim(s, ".")
 }
 
-// mendProvider completes the bare name of a great provider, and the domain that lost its dot.
-func mendProvider(s string) string {
+// fixProvider completes the bare name of a major provider, and the domain that lost its dot.
+func fixProvider(s string) string {
 	local, domain, ok := strings.Cut(s, "@")
 	if !ok || strings.Contains(domain, ".") {
 		return s

@@ -108,7 +108,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestParseTakesWhatIsRare(t *testing.T) {
+func TestParseAcceptsRareForms(t *testing.T) {
 	for _, in := range []string{
 		"a@b.c", "1@1.co", "!#$%&'*+-/=?^_`{|}~@x.com", strings.Repeat("a", 64) + "@x.com", "a@a--b.com", "a@x.xn--p1ai", "пример@пример.рф", "a@点看.com",
 		"क्\u200dष@x.com", "می\u200cخواهم@x.com", "a@می\u200cخواهم.com", "❤\ufe0f@x.com", "😀@x.com", "a@א.ב.com", "a@カ・カ.jp", "a@xn--i-7iq.ws", `" "@x.com`, `"(),:;<>@[\\]"@x.com`,

@@ -88,12 +88,12 @@ func basisOf(ev *Evidence, v *Verdict, d *decision) Basis {
 	if answered && target.Finding.Meaning == Accepted {
 		b.Suspicion = ev.Suspicion
 	} else {
-		b.Learned = learned(ev)
+		b.Learned = learnedFrom(ev)
 	}
 	switch {
 	case !answered:
 	case v.Details.CatchAll == NotKnown:
-		b.Check = elsewhere(ev, target.Host)
+		b.Check = checkElsewhere(ev, target.Host)
 	default:
 		decoy, _ := ev.answer(SubjectDecoy, target.Host)
 		b.Check, b.CheckAge = CheckSameHost, checkAge(v.VerifiedAt, decoy.At)
@@ -104,8 +104,8 @@ func basisOf(ev *Evidence, v *Verdict, d *decision) Basis {
 	return b
 }
 
-// elsewhere is what checks at other hosts than the given one have shown.
-func elsewhere(ev *Evidence, host string) Check {
+// checkElsewhere is what checks at other hosts than the given one have shown.
+func checkElsewhere(ev *Evidence, host string) Check {
 	for i := range ev.Seen {
 		s := &ev.Seen[i]
 		if s.Subject != SubjectDecoy || s.Host == host {
@@ -121,12 +121,12 @@ func elsewhere(ev *Evidence, host string) Check {
 	return CheckNone
 }
 
-func learned(ev *Evidence) Learned {
+func learnedFrom(ev *Evidence) Learned {
 	most := LearnedNothing
 	for i := range ev.Seen {
 		s := &ev.Seen[i]
 		switch {
-		case s.Subject == SubjectTarget && s.Vouched:
+		case s.Subject == SubjectTarget && s.NeighbourAccepted:
 			return LearnedNeighbour
 		case s.Subject == SubjectDecoy && ev.catchAll(s.Host) == No:
 			most = LearnedRefuses

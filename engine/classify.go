@@ -13,19 +13,19 @@ import (
 //     What would condemn the mailbox is read again for vetoes: words that say for now, from you, or elsewhere.
 //  4. No basic code condemns: a permanent refusal that no rule knows is MeaningUnknown, blame site.
 //  5. A temporary refusal never condemns; a 421 always closes (RFC 5321 section 3.8).
-func (t *Table) Classify(p *Provider, r Reply, asker Asker) Finding {
+func (t *Table) Classify(p *Provider, r Reply, sender SenderIdentity) Finding {
 	if r.Code/100 == 2 {
 		return positive(&r)
 	}
-	f := t.refusal(t.own(p), &r, asker)
+	f := t.refusal(t.ownProvider(p), &r, sender)
 	if r.Code == 421 && f.Action.Kind < ActionClose {
 		f.Action.Kind = ActionClose
 	}
 	return f
 }
 
-// own finds p in this table: a route may outlive the table it was made with.
-func (t *Table) own(p *Provider) *Provider {
+// ownProvider finds p in this table: a route may outlive the table it was made with.
+func (t *Table) ownProvider(p *Provider) *Provider {
 	if p == nil {
 		return t.Unknown
 	}
@@ -49,7 +49,7 @@ func positive(r *Reply) Finding {
 	return Finding{Meaning: Accepted, Rule: "default/accepted"}
 }
 
-func (t *Table) refusal(p *Provider, r *Reply, asker Asker) Finding {
+func (t *Table) refusal(p *Provider, r *Reply, sender SenderIdentity) Finding {
 	var buffer [1024]byte
 	words := append(buffer[:0], ' ')
 	for _, line := range r.Lines {
@@ -59,26 +59,26 @@ func (t *Table) refusal(p *Provider, r *Reply, asker Asker) Finding {
 	if enhanced == (Enhanced{}) {
 		enhanced = EnhancedOf(r.Lines, r.Code)
 	}
-	best := t.bestBare(p, r, enhanced)
+	best := t.bestPlainRule(p, r, enhanced)
 	reading := search{text: words, provider: p, reply: r, enhanced: enhanced, best: best, rank: rankOf(best)}
 	best = t.scan.run(&reading)
-	if rankOf(best) > tierQuotesUs<<tierShift && r.Code/100 == 5 && asker.quotedBy(r.Lines) {
+	if rankOf(best) > tierQuotesUs<<tierShift && r.Code/100 == 5 && sender.quotedBy(r.Lines) {
 		return Finding{Meaning: SenderRefused, Blame: BlameUs, Rule: "default/quotes-us"}
 	}
 	if best == nil {
-		return unruled(r)
+		return defaultFinding(r)
 	}
 	if r.Stage == StageRcpt && (condemns(best.Meaning) || best.Meaning == SenderRefused) {
-		if veto := t.vetoes.of(best, &reading, words); veto != nil {
+		if veto := t.vetoes.vetoFor(best, &reading, words); veto != nil {
 			best = veto
 		}
 	}
 	return best.finding(r)
 }
 
-// bestBare gives the best rule without phrases that fits.
-func (t *Table) bestBare(p *Provider, r *Reply, enhanced Enhanced) (best *Rule) {
-	for _, rules := range [2][]*Rule{p.bare, t.bare} {
+// bestPlainRule gives the best rule without phrases that fits.
+func (t *Table) bestPlainRule(p *Provider, r *Reply, enhanced Enhanced) (best *Rule) {
+	for _, rules := range [2][]*Rule{p.plainRules, t.plainRules} {
 		for _, rule := range rules {
 			if rule.rank < rankOf(best) && rule.fits(r, enhanced) && (rule.pattern == nil || slices.ContainsFunc(r.Lines, rule.pattern.MatchString)) {
 				best = rule
@@ -89,8 +89,8 @@ func (t *Table) bestBare(p *Provider, r *Reply, enhanced Enhanced) (best *Rule) 
 	return best
 }
 
-// unruled judges a refusal that no rule knows, by stage and class alone: the mildest reading.
-func unruled(r *Reply) Finding {
+// defaultFinding judges a refusal that no rule knows, by stage and class alone: the mildest reading.
+func defaultFinding(r *Reply) Finding {
 	switch {
 	case r.Code/100 == 4:
 		return Finding{Meaning: Temporary, Blame: BlameSite, Rule: "default/temporary"}
@@ -107,7 +107,7 @@ func unruled(r *Reply) Finding {
 }
 
 // quotedBy reports lines that name our reverse-path, our EHLO name or one of our addresses, as whole words.
-func (a *Asker) quotedBy(lines []string) bool {
+func (a *SenderIdentity) quotedBy(lines []string) bool {
 	for _, line := range lines {
 		if quotes(line, a.MailFrom) || quotes(line, a.EHLO) {
 			return true
@@ -134,7 +134,7 @@ func quotes(line, name string) bool {
 		if i < 0 || i+len(name) > len(line) {
 			return false
 		}
-		if strings.EqualFold(line[i:i+len(name)], name) && !joins(line, i-1) && !joins(line, i+len(name)) && !inLink(line[:i]) {
+		if strings.EqualFold(line[i:i+len(name)], name) && !joinsName(line, i-1) && !joinsName(line, i+len(name)) && !inLink(line[:i]) {
 			return true
 		}
 	}
@@ -162,8 +162,8 @@ func inLink(before string) bool {
 	return strings.Contains(before[strings.LastIndexAny(before, " \t<(")+1:], "://")
 }
 
-// joins reports a byte that makes a name longer. A dot that ends a sentence does not.
-func joins(line string, i int) bool {
+// joinsName reports a byte that makes a name longer. A dot that ends a sentence does not.
+func joinsName(line string, i int) bool {
 	if i < 0 || i >= len(line) {
 		return false
 	}

@@ -6,7 +6,7 @@ import "testing"
 func BenchmarkClassify(b *testing.B) {
 	table := DefaultTable()
 	google := table.Provider("google")
-	asker := Asker{MailFrom: "probe@check.example.net", EHLO: "mx1.check.example.net", Sources: []string{"192.0.2.77"}}
+	sender := SenderIdentity{MailFrom: "probe@check.example.net", EHLO: "mx1.check.example.net", Sources: []string{"192.0.2.77"}}
 	for _, bench := range []struct {
 		name, raw string
 		provider  *Provider
@@ -24,7 +24,7 @@ func BenchmarkClassify(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				table.Classify(bench.provider, r, asker)
+				table.Classify(bench.provider, r, sender)
 			}
 		})
 	}

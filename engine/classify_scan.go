@@ -71,14 +71,14 @@ func (r *Rule) tier() uint32 {
 	return tierGeneric
 }
 
-// hitting marks a state in which atoms end: most are not, and where they would be listed need not be looked up.
+// hasHits marks a state in which atoms end: most are not, and where they would be listed need not be looked up.
 // (BenchmarkClassify/google: a sixth less.)
-const hitting = 1 << 15
+const hasHits = 1 << 15
 
 // The bounds of all rules together.
 const (
-	maxStates     = hitting
-	maxSlotsAtAll = 2048
+	maxStates     = hasHits
+	maxSlotsInAll = 2048
 )
 
 // newScanner takes up the phrases of lists of rules.
@@ -92,8 +92,8 @@ func newScanner(lists ...[]Rule) (scanner, error) {
 			}
 		}
 	}
-	if s.slots > maxSlotsAtAll {
-		return s, fmt.Errorf("the phrases of all rules have %d places: at most %d", s.slots, maxSlotsAtAll)
+	if s.slots > maxSlotsInAll {
+		return s, fmt.Errorf("the phrases of all rules have %d places: at most %d", s.slots, maxSlotsInAll)
 	}
 	for i := range s.atoms {
 		// The later slots of a phrase first: words that may fill two neighbours fill the second with what the first held before.
@@ -156,16 +156,16 @@ func (s *scanner) compile() error {
 			}
 		}
 	}
-	ends, err := s.plant()
+	ends, err := s.buildTrie()
 	if err != nil {
 		return err
 	}
-	s.link(ends)
+	s.linkSuffixes(ends)
 	return nil
 }
 
-// plant makes the trie of the atoms; ends holds the atoms that end in each state.
-func (s *scanner) plant() (ends [][]uint16, err error) {
+// buildTrie makes the trie of the atoms; ends holds the atoms that end in each state.
+func (s *scanner) buildTrie() (ends [][]uint16, err error) {
 	s.next = make([]uint16, s.width)
 	ends = make([][]uint16, 1)
 	for i, a := range s.atoms {
@@ -187,8 +187,8 @@ func (s *scanner) plant() (ends [][]uint16, err error) {
 	return ends, nil
 }
 
-// link turns the trie into an automaton, breadth first: a state without a way on takes that of its longest proper suffix.
-func (s *scanner) link(ends [][]uint16) {
+// linkSuffixes turns the trie into an automaton, breadth first: a state without a way on takes that of its longest proper suffix.
+func (s *scanner) linkSuffixes(ends [][]uint16) {
 	suffix := make([]uint16, len(ends))
 	queue := make([]uint16, 0, len(ends))
 	for c := range s.width {
@@ -218,7 +218,7 @@ func (s *scanner) link(ends [][]uint16) {
 	s.first = append(s.first, uint32(len(s.hits)))
 	for at, to := range s.next {
 		if len(ends[to]) > 0 {
-			s.next[at] = to | hitting
+			s.next[at] = to | hasHits
 		}
 	}
 }
@@ -231,7 +231,7 @@ type search struct {
 	enhanced Enhanced
 	best     *Rule
 	rank     uint32
-	ends     [maxSlotsAtAll]int16 // where each slot was last filled, 0 nowhere
+	ends     [maxSlotsInAll]int16 // where each slot was last filled, 0 nowhere
 }
 
 // run gives the best rule of which a phrase and all conditions fit, or the best known before.
@@ -239,19 +239,19 @@ func (s *scanner) run(w *search) *Rule {
 	state := 0
 	for i, c := range w.text {
 		to := s.next[state*s.width+int(s.class[c])]
-		state = int(to &^ hitting)
-		if to&hitting == 0 {
+		state = int(to &^ hasHits)
+		if to&hasHits == 0 {
 			continue
 		}
 		for _, hit := range s.hits[s.first[state]:s.first[state+1]] {
-			w.meet(&s.atoms[hit], i+1)
+			w.matchAtom(&s.atoms[hit], i+1)
 		}
 	}
 	return w.best
 }
 
-// meet fills every place that an atom ending here may fill.
-func (w *search) meet(a *scanAtom, end int) {
+// matchAtom fills every place that an atom ending here may fill.
+func (w *search) matchAtom(a *scanAtom, end int) {
 	start := end - len(a.words)
 	if a.openLeft {
 		start = bytes.LastIndexByte(w.text[:start], ' ')

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestWhatQuotesUsIsAboutUs(t *testing.T) {
+func TestReplyThatQuotesUsIsAboutUs(t *testing.T) {
 	table := DefaultTable()
-	asker := Asker{MailFrom: "probe@check.example", EHLO: "mx1.check.example", Sources: []string{"192.0.2.77", "2001:db8::25"}}
+	sender := SenderIdentity{MailFrom: "probe@check.example", EHLO: "mx1.check.example", Sources: []string{"192.0.2.77", "2001:db8::25"}}
 	for raw, want := range map[string]Meaning{
 		"550 5.1.1 <probe@check.example>: user unknown":          SenderRefused,
 		"550 5.1.1 <PROBE@check.example> user unknown":           SenderRefused,
@@ -28,7 +28,7 @@ func TestWhatQuotesUsIsAboutUs(t *testing.T) {
 	} {
 		r, err := ParseReply(StageRcpt, raw)
 		require.NoError(t, err)
-		require.Equal(t, want, table.Classify(nil, r, asker).Meaning, raw)
+		require.Equal(t, want, table.Classify(nil, r, sender).Meaning, raw)
 	}
 }
 
@@ -44,7 +44,7 @@ func TestPausesAreAsLongAsTheLimit(t *testing.T) {
 	} {
 		r, err := ParseReply(StageRcpt, raw)
 		require.NoError(t, err)
-		require.Equal(t, want, table.Classify(nil, r, Asker{}).Action.For, raw)
+		require.Equal(t, want, table.Classify(nil, r, SenderIdentity{}).Action.For, raw)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestActions(t *testing.T) {
 	} {
 		r, err := ParseReply(StageRcpt, raw)
 		require.NoError(t, err)
-		require.Equal(t, want.String(), table.Classify(nil, r, Asker{}).Action.Kind.String(), raw)
+		require.Equal(t, want.String(), table.Classify(nil, r, SenderIdentity{}).Action.Kind.String(), raw)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestTemporaryNeverCondemns(t *testing.T) {
 	words := []string{"user", "unknown", "mailbox", "disabled", "no such", "5.1.1", "4.1.1", "not found", "<a@b.example>", "recipient", "does not exist", "inactive"}
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 1, 6).Draw(t, "words"), " ")
-		f := table.Classify(nil, Reply{Stage: StageRcpt, Code: 450, Lines: []string{text}}, Asker{})
+		f := table.Classify(nil, Reply{Stage: StageRcpt, Code: 450, Lines: []string{text}}, SenderIdentity{})
 		if f.Meaning == NoMailbox || f.Meaning == MailboxDisabled || f.Blame == BlameRecipient && f.Meaning != MailboxFull {
 			t.Fatalf("450 %s: %+v", text, f)
 		}
@@ -115,7 +115,7 @@ func TestUnknownUserInTemporaryReplyIsNamed(t *testing.T) {
 	} {
 		r, err := ParseReply(StageRcpt, raw)
 		require.NoError(t, err)
-		f := table.Classify(nil, r, Asker{})
+		f := table.Classify(nil, r, SenderIdentity{})
 		require.Equal(t, Temporary, f.Meaning, raw)
 		require.Equal(t, want, f.NamesUnknown, raw)
 	}
@@ -134,7 +134,7 @@ func TestPhraseNotation(t *testing.T) {
 		table, err := ParseTable([]byte("[[rule]]\nid = \"x\"\ntext = [\"" + notation + "\"]\nmeaning = \"policy\"\n"))
 		require.NoError(t, err, notation)
 		for i, text := range texts {
-			f := table.Classify(nil, Reply{Stage: StageRcpt, Code: 550, Lines: []string{text}}, Asker{})
+			f := table.Classify(nil, Reply{Stage: StageRcpt, Code: 550, Lines: []string{text}}, SenderIdentity{})
 			require.Equal(t, i == 0, f.Rule == "generic/x", "%s: %s", notation, text)
 		}
 	}
@@ -144,13 +144,13 @@ func TestClassifyDoesNotAllocate(t *testing.T) {
 	table := DefaultTable()
 	r, err := ParseReply(StageRcpt, "550 5.1.1 <nobody@example.com>: Recipient address rejected: User unknown in virtual mailbox table")
 	require.NoError(t, err)
-	asker := Asker{MailFrom: "probe@check.example", EHLO: "mx1.check.example"}
-	require.Zero(t, testing.AllocsPerRun(100, func() { table.Classify(nil, r, asker) }))
+	sender := SenderIdentity{MailFrom: "probe@check.example", EHLO: "mx1.check.example"}
+	require.Zero(t, testing.AllocsPerRun(100, func() { table.Classify(nil, r, sender) }))
 }
 
-func TestALinkThatCarriesOurAddressIsNotAboutUs(t *testing.T) {
+func TestLinkWithOurAddressIsNotAboutUs(t *testing.T) {
 	table := DefaultTable()
-	asker := Asker{MailFrom: "probe@us.example", EHLO: "mx.us.example", Sources: []string{"192.0.2.7"}}
+	sender := SenderIdentity{MailFrom: "probe@us.example", EHLO: "mx.us.example", Sources: []string{"192.0.2.7"}}
 	for text, want := range map[string]Meaning{
 		"550 5.1.1 No such user; see https://help.example.net/why?client=192.0.2.7&code=8": NoMailbox,
 		"550 5.1.1 No such user as far as 192.0.2.7 may know":                              SenderRefused,
@@ -158,12 +158,12 @@ func TestALinkThatCarriesOurAddressIsNotAboutUs(t *testing.T) {
 	} {
 		reply, err := ParseReply(StageRcpt, text)
 		require.NoError(t, err)
-		require.Equal(t, want, table.Classify(nil, reply, asker).Meaning, text)
+		require.Equal(t, want, table.Classify(nil, reply, sender).Meaning, text)
 	}
 }
 
 // A queue id, a host or a person that happens to hold the letters of a blocklist's name is none.
-func TestLettersInsideAWordAreNoBlocklist(t *testing.T) {
+func TestBlocklistNameInsideAWordIsIgnored(t *testing.T) {
 	table := DefaultTable()
 	for text, provider := range map[string]string{
 		"550 5.1.1 User unknown (mx1.marblehead.example)":                                 "",
@@ -176,6 +176,6 @@ func TestLettersInsideAWordAreNoBlocklist(t *testing.T) {
 	} {
 		reply, err := ParseReply(StageRcpt, text)
 		require.NoError(t, err)
-		require.Equal(t, NoMailbox, table.Classify(table.Provider(provider), reply, Asker{}).Meaning, text)
+		require.Equal(t, NoMailbox, table.Classify(table.Provider(provider), reply, SenderIdentity{}).Meaning, text)
 	}
 }

@@ -30,7 +30,7 @@ func newVetoes(files []ruleFile, condemning [][]Rule) (v vetoes, err error) {
 		return v, err
 	}
 	for i := range v.rules {
-		if err := v.takeVeto(&v.rules[i], files[i].Except); err != nil {
+		if err := v.addVeto(&v.rules[i], files[i].Except); err != nil {
 			return v, fmt.Errorf("veto %q: %w", files[i].ID, err)
 		}
 	}
@@ -40,15 +40,15 @@ func newVetoes(files []ruleFile, condemning [][]Rule) (v vetoes, err error) {
 	for _, rules := range condemning {
 		for i := range rules {
 			if r := &rules[i]; condemns(r.Meaning) {
-				v.learn(r)
+				v.addKnownPhrases(r)
 			}
 		}
 	}
 	return v, nil
 }
 
-// takeVeto checks a veto and takes up its exceptions.
-func (v *vetoes) takeVeto(r *Rule, except []string) error {
+// addVeto checks a veto and takes up its exceptions.
+func (v *vetoes) addVeto(r *Rule, except []string) error {
 	switch {
 	case condemns(r.Meaning) || r.Meaning == Accepted || r.Meaning == MeaningUnknown:
 		return fmt.Errorf("meaning %s: a veto says what else a reply means", r.Meaning)
@@ -67,8 +67,8 @@ func (v *vetoes) takeVeto(r *Rule, except []string) error {
 	return nil
 }
 
-// learn keeps the phrases of a condemning rule that hold a veto's words, each with only the choice that does.
-func (v *vetoes) learn(r *Rule) {
+// addKnownPhrases keeps the phrases of a condemning rule that hold a veto's words, each with only the choice that does.
+func (v *vetoes) addKnownPhrases(r *Rule) {
 	for _, p := range r.phrases {
 		for i, place := range p {
 			for _, choice := range place.atoms {
@@ -107,15 +107,15 @@ func (p phrase) sample() string {
 	return text + " "
 }
 
-// of finds the veto against what a rule says of a reply to RCPT, nil where there is none. buffer is overwritten.
+// vetoFor finds the veto against what a rule says of a reply to RCPT, nil where there is none. buffer is overwritten.
 //
 // A refusal of the sender is read for vetoes, too: what one recipient wants is not the will of the host, and no ground to leave it alone.
-func (v *vetoes) of(condemned *Rule, w *search, buffer []byte) *Rule {
+func (v *vetoes) vetoFor(condemned *Rule, w *search, buffer []byte) *Rule {
 	words := append(buffer[:0], ' ')
 	for _, line := range w.reply.Lines {
 		words = appendWordsOutsideLinks(words, line)
 	}
-	blankHostNames(words)
+	maskHostNames(words)
 	veto := v.find(condemned, words, w)
 	if veto == nil {
 		return nil
@@ -147,7 +147,7 @@ func (v *vetoes) withoutKnown(text []byte, w *search) (clear []byte, changed boo
 		}
 		k.words.each(text, func(spans [][2]int) {
 			for _, span := range spans {
-				blank(clear[span[0]:span[1]])
+				maskWords(clear[span[0]:span[1]])
 			}
 			changed = true
 		})
@@ -155,19 +155,19 @@ func (v *vetoes) withoutKnown(text []byte, w *search) (clear []byte, changed boo
 	return clear, changed
 }
 
-// blankHostNames makes names of three labels and more unreadable: a host that is called "temporary" says nothing. Two words joined by
+// maskHostNames makes names of three labels and more unreadable: a host that is called "temporary" says nothing. Two words joined by
 // a dot may be the end of a sentence and the beginning of the next.
-func blankHostNames(words []byte) {
+func maskHostNames(words []byte) {
 	for start := 0; start < len(words); {
 		end := start + bytes.IndexByte(words[start:], ' ')
 		if bytes.Count(words[start:end], []byte{'.'}) >= 2 {
-			blank(words[start:end])
+			maskWords(words[start:end])
 		}
 		start = end + 1
 	}
 }
 
-func blank(words []byte) {
+func maskWords(words []byte) {
 	for i, c := range words {
 		if c != ' ' {
 			words[i] = 2 // stands in no phrase

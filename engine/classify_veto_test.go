@@ -25,8 +25,8 @@ func condemningPhrases(t *Table) map[*Rule][]phrase {
 	return phrases
 }
 
-// speakable turns the normal form of a phrase back into a text that normalises to it, with one of the choices of each place.
-func speakable(p phrase, choice int) string {
+// phraseText turns the normal form of a phrase back into a text that normalises to it, with one of the choices of each place.
+func phraseText(p phrase, choice int) string {
 	narrow := slices.Clone(p)
 	for i := range narrow {
 		atoms := narrow[i].atoms
@@ -59,7 +59,7 @@ func decode(words string) string {
 // Every veto phrase, in each of its choices, spares a mailbox from each condemning rule; and every condemning phrase, in each of its
 // choices, gives way to each veto: before and after it, and next to an enhanced code that condemns by itself. The two run through
 // each other's phrases in turn, since all pairs are forty million.
-func TestAVetoKeepsEveryPhraseFromCondemning(t *testing.T) {
+func TestVetoStopsEveryCondemningPhrase(t *testing.T) {
 	table := DefaultTable()
 	phrases := condemningPhrases(table)
 	tried := 0
@@ -67,10 +67,10 @@ func TestAVetoKeepsEveryPhraseFromCondemning(t *testing.T) {
 		veto := &table.vetoes.rules[i]
 		for k, words := range veto.phrases {
 			for choice := range longest(words) {
-				said := speakable(words, choice)
+				said := phraseText(words, choice)
 				require.True(t, table.vetoes.occurIn(string(appendWords([]byte{' '}, said))), "%s: %q is not read as a veto", veto.ID, said)
 				for rule, list := range phrases {
-					tried += requireSpared(t, table, rule, speakable(list[(k+choice)%len(list)], choice), said)
+					tried += requireVetoWins(t, table, rule, phraseText(list[(k+choice)%len(list)], choice), said)
 				}
 			}
 		}
@@ -78,7 +78,7 @@ func TestAVetoKeepsEveryPhraseFromCondemning(t *testing.T) {
 			for k, words := range list {
 				for choice := range longest(words) {
 					said := veto.phrases[(k+choice)%len(veto.phrases)]
-					tried += requireSpared(t, table, rule, speakable(words, choice), speakable(said, choice))
+					tried += requireVetoWins(t, table, rule, phraseText(words, choice), phraseText(said, choice))
 				}
 			}
 		}
@@ -93,12 +93,12 @@ func longest(p phrase) (n int) {
 	return n
 }
 
-func requireSpared(t *testing.T, table *Table, rule *Rule, condemning, veto string) (tried int) {
+func requireVetoWins(t *testing.T, table *Table, rule *Rule, condemning, veto string) (tried int) {
 	for i, text := range [...]string{veto + ". " + condemning, condemning + ", " + veto} {
 		for _, code := range [...]string{"550 ", [...]string{"550 5.1.1 ", "550 5.2.1 "}[i]} {
 			r, err := ParseReply(StageRcpt, code+text)
 			require.NoError(t, err)
-			f := table.Classify(rule.owner, r, Asker{})
+			f := table.Classify(rule.owner, r, SenderIdentity{})
 			if f.Meaning == NoMailbox || f.Meaning == MailboxDisabled {
 				t.Errorf("%s condemns by %s: %s%s", rule.ID, f.Rule, code, text)
 			}
@@ -133,7 +133,7 @@ func TestVetoes(t *testing.T) {
 	} {
 		r, err := ParseReply(StageRcpt, raw)
 		require.NoError(t, err)
-		require.Equal(t, want.String(), table.Classify(nil, r, Asker{}).Meaning.String(), raw)
+		require.Equal(t, want.String(), table.Classify(nil, r, SenderIdentity{}).Meaning.String(), raw)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestOneRecipientsRefusalDoesNotQuarantine(t *testing.T) {
 	} {
 		r, err := ParseReply(StageRcpt, raw)
 		require.NoError(t, err)
-		require.Equal(t, want.String(), table.Classify(nil, r, Asker{}).Action.Kind.String(), raw)
+		require.Equal(t, want.String(), table.Classify(nil, r, SenderIdentity{}).Action.Kind.String(), raw)
 	}
 }
 

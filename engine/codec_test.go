@@ -10,7 +10,7 @@ import (
 
 func TestCoreSurvives(t *testing.T) {
 	for r := ReasonNone; r <= ReasonInternalError; r++ {
-		want := Sure(r, "", FlagRole|FlagFree|FlagAlias, time.UnixMilli(1767355200123).UTC())
+		want := VerdictFor(r, "", FlagRole|FlagFree|FlagAlias, time.UnixMilli(1767355200123).UTC())
 		want.SMTPValid, want.Details.CatchAll, want.Details.Full = r == ReasonNone, No, r == ReasonMailboxFull
 		got, err := ReadCore(AppendCore(nil, &want))
 		require.NoError(t, err, r.String())
@@ -19,7 +19,7 @@ func TestCoreSurvives(t *testing.T) {
 }
 
 func FuzzReadCore(f *testing.F) {
-	v := Sure(ReasonCatchAll, "", FlagFree, time.UnixMilli(1))
+	v := VerdictFor(ReasonCatchAll, "", FlagFree, time.UnixMilli(1))
 	f.Add(AppendCore(nil, &v))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {

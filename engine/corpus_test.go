@@ -40,7 +40,7 @@ func TestRepliesOfTheCorpus(t *testing.T) {
 		}
 		r, err := ParseReply(stage, strings.ReplaceAll(row[5], `\n`, "\n"))
 		require.NoError(t, err, row[5])
-		f := table.Classify(table.ProviderOfHint(row[1]), r, Asker{})
+		f := table.Classify(table.ProviderOfHint(row[1]), r, SenderIdentity{})
 		rows++
 		if slices.Contains(labelMeanings[row[6]], f.Meaning) {
 			right++

@@ -1,6 +1,6 @@
 // Package engine knows e-mail: what an address is, where its mail goes, what a server's reply means, and what all of
 // that together proves. It is pure: no I/O, no clock, no log, no goroutine, no package state. What happened comes in as
-// data, what to do next and what to answer go out as data; the rooms around it act.
+// data, what to do next and what to answer go out as data; the packages around it act.
 //
 // # The story of one address
 //

@@ -13,7 +13,7 @@ const (
 	FlagDisposable Flags = 1 << iota
 	FlagRole
 	FlagFree
-	FlagTypo  // the domain is one slip from a great provider and in no provider, free or alias list
+	FlagTypo  // the domain is one typo from a major provider and in no provider, free or alias list
 	FlagAlias // an alias service: mail is forwarded to a mailbox elsewhere
 )
 
@@ -61,13 +61,13 @@ type Sighting struct {
 	At      time.Time
 	Subject Subject
 	Event   Event
-	// Vouched says that this connection had accepted another recipient of the domain: only then does a permanent reply to a
+	// NeighbourAccepted says that this connection had accepted another recipient of the domain: only then does a permanent reply to a
 	// decoy that no rule knows show that the host refuses unknown recipients.
 	// Of a target without a clear answer it says what was learned of the host.
-	Vouched bool
-	// Doubtful says that this failure may be the fault of who asked: its other connections fail, too, or this receiver's
+	NeighbourAccepted bool
+	// MaybeOurFault says that this failure may be the fault of who asked: its other connections fail, too, or this receiver's
 	// did not fail before.
-	Doubtful bool
+	MaybeOurFault bool
 	// Conn numbers the connection that it was heard on; 0 is not known, as of what was kept from before.
 	Conn uint32
 }
@@ -79,7 +79,7 @@ type Evidence struct {
 	Flags     Flags
 	Suspicion Suspicion  // of the host, when it accepted the target
 	Earlier   Earlier    // what was kept of an earlier answer
-	Route     *Route     // shared, never changed; nil before anybody asked
+	Route     *Route     // shared, never changed; nil before anyone asked
 	Seen      []Sighting // at most MaxSightings
 	Attempts  int        // attempts before this one that ended in a deferral; Seen holds the present attempt
 }
@@ -101,8 +101,8 @@ func (ev *Evidence) Append(s Sighting) {
 	}
 }
 
-// Recall puts a decoy's sighting from before the attempt in front of what was seen, unless a decoy was asked at its host since.
-func (ev *Evidence) Recall(s Sighting) {
+// PrependCheck puts a decoy's sighting from before the attempt in front of what was seen, unless a decoy was asked at its host since.
+func (ev *Evidence) PrependCheck(s Sighting) {
 	if len(ev.Seen) < MaxSightings && !ev.decoyAsked(s.Host) {
 		ev.Seen = slices.Insert(ev.Seen, 0, s)
 	}
@@ -149,8 +149,8 @@ func (ev *Evidence) decoyAsked(host string) bool {
 	return false
 }
 
-// unanswered is the host at which the target was last sent without an answer, and how heavily that weighs.
-func (ev *Evidence) unanswered() (host string, weight int) {
+// unansweredTarget is the host at which the target was last sent without an answer, and how heavily that weighs.
+func (ev *Evidence) unansweredTarget() (host string, weight int) {
 	for i := range ev.Seen {
 		s := &ev.Seen[i]
 		if s.Subject != SubjectTarget || s.Event == EventReply {
@@ -169,25 +169,25 @@ func (ev *Evidence) unanswered() (host string, weight int) {
 func (ev *Evidence) failed(host string) bool {
 	for i := range ev.Seen {
 		s := &ev.Seen[i]
-		if s.Subject == SubjectSession && s.Host == host && !s.good() {
+		if s.Subject == SubjectSession && s.Host == host && !s.succeeded() {
 			return true
 		}
 	}
 	return false
 }
 
-// doubtful reports a failure of a session that may have been our own.
-func (ev *Evidence) doubtful() bool {
+// maybeOurFault reports a failure of a session that may have been our own.
+func (ev *Evidence) maybeOurFault() bool {
 	for i := range ev.Seen {
-		if ev.Seen[i].Doubtful {
+		if ev.Seen[i].MaybeOurFault {
 			return true
 		}
 	}
 	return false
 }
 
-// addressless reports that host has no address that mail could go to.
-func (ev *Evidence) addressless(host string) bool {
+// hasNoAddress reports that host has no address that mail could go to.
+func (ev *Evidence) hasNoAddress(host string) bool {
 	for i := range ev.Seen {
 		s := &ev.Seen[i]
 		if s.Host == host && (s.Event == EventNoAddress || s.Event == EventRefusedHost) {
@@ -217,10 +217,10 @@ func (s *Sighting) RefusesUnknown() bool {
 	case !s.Reply.Permanent():
 		return f.NamesUnknown
 	}
-	return f.Meaning == NoMailbox || f.Meaning == MailboxDisabled || f.Meaning == MeaningUnknown && s.Vouched
+	return f.Meaning == NoMailbox || f.Meaning == MailboxDisabled || f.Meaning == MeaningUnknown && s.NeighbourAccepted
 }
 
-func (s *Sighting) good() bool {
+func (s *Sighting) succeeded() bool {
 	return s.Event == EventReply && s.Reply.Code < 400 && s.Reply.Code >= 200
 }
 
@@ -229,7 +229,7 @@ func (ev *Evidence) sessionFailure() (best *Sighting, ok bool) {
 	rank := -1
 	for i := range ev.Seen {
 		s := &ev.Seen[i]
-		if s.Subject == SubjectDecoy || s.good() {
+		if s.Subject == SubjectDecoy || s.succeeded() {
 			continue
 		}
 		if r := failureRank(s); r >= rank {

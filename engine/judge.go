@@ -34,8 +34,8 @@ func Judge(ev *Evidence, p Policy, now time.Time) Verdict {
 	return v
 }
 
-// Sure builds the verdict that a reason alone gives, for rows that no evidence was taken of.
-func Sure(r Reason, rule string, flags Flags, now time.Time) Verdict {
+// VerdictFor builds the verdict that a reason alone gives, for rows that no evidence was taken of.
+func VerdictFor(r Reason, rule string, flags Flags, now time.Time) Verdict {
 	v := Verdict{Status: r.Bucket(), Reason: r, Rule: rule, Flags: flags, VerifiedAt: now}
 	v.Score = Score(&v, now)
 	return v
@@ -59,7 +59,7 @@ func decide(ev *Evidence, p Policy) decision {
 		}
 	}
 	switch {
-	case ev.Flags.Has(FlagDisposable | FlagTypo): // a slip at a sign-up form is the likelier cause
+	case ev.Flags.Has(FlagDisposable | FlagTypo): // a typo at a sign-up form is the likelier cause
 		return decision{reason: ReasonPossibleTypo, rule: "list/typo"}
 	case ev.Flags.Has(FlagDisposable):
 		return decision{reason: ReasonDisposable, rule: "list/disposable"}
@@ -100,7 +100,7 @@ func decideBySyntaxAndDNS(ev *Evidence) (decision, bool) {
 // unroutable reports that every host of the route was looked up, and none has an address that mail could go to.
 func (ev *Evidence) unroutable() bool {
 	for _, h := range ev.Route.Hosts {
-		if !ev.addressless(h) {
+		if !ev.hasNoAddress(h) {
 			return false
 		}
 	}

@@ -17,33 +17,33 @@ func unknownRoute(hosts ...string) *Route {
 	return &Route{Fact: FactMX, Hosts: hosts, MX: hosts, Provider: &Provider{Probe: true}}
 }
 
-func said(about Subject, host string, code int, m Meaning, b Blame) Sighting {
+func replySighting(about Subject, host string, code int, m Meaning, b Blame) Sighting {
 	return Sighting{Subject: about, Host: host, At: noon, Conn: 1,
 		Reply: Reply{Stage: StageRcpt, Code: code, Lines: []string{"text"}}, Finding: Finding{Meaning: m, Blame: b, Rule: "test/rule"}}
 }
 
-func saw(e Event, about Subject, host string) Sighting {
+func eventSighting(e Event, about Subject, host string) Sighting {
 	return Sighting{Subject: about, Event: e, Host: host, At: noon}
 }
 
-func atBanner(host string, code int, m Meaning) Sighting {
-	s := said(SubjectSession, host, code, m, BlameUs)
+func bannerReply(host string, code int, m Meaning) Sighting {
+	s := replySighting(SubjectSession, host, code, m, BlameUs)
 	s.Reply.Stage = StageBanner
 	return s
 }
 
 var (
-	accepted   = said(SubjectTarget, "a", 250, Accepted, BlameNone)
-	missing    = said(SubjectTarget, "a", 550, NoMailbox, BlameRecipient)
-	greylisted = said(SubjectTarget, "a", 451, Greylisted, BlameSite)
-	decoyNo    = said(SubjectDecoy, "a", 550, NoMailbox, BlameRecipient)
-	decoyYes   = said(SubjectDecoy, "a", 250, Accepted, BlameNone)
+	accepted   = replySighting(SubjectTarget, "a", 250, Accepted, BlameNone)
+	missing    = replySighting(SubjectTarget, "a", 550, NoMailbox, BlameRecipient)
+	greylisted = replySighting(SubjectTarget, "a", 451, Greylisted, BlameSite)
+	decoyNo    = replySighting(SubjectDecoy, "a", 550, NoMailbox, BlameRecipient)
+	decoyYes   = replySighting(SubjectDecoy, "a", 250, Accepted, BlameNone)
 )
 
 func TestNext(t *testing.T) {
 	ask := func(h string) Step { return Step{Kind: StepAsk, Host: h} }
 	decoy := func(h string) Step { return Step{Kind: StepDecoy, Host: h} }
-	namedDecoy := said(SubjectDecoy, "a", 450, Temporary, BlameSite)
+	namedDecoy := replySighting(SubjectDecoy, "a", 450, Temporary, BlameSite)
 	namedDecoy.Finding.NamesUnknown = true
 	wait := func(d time.Duration) Step { return Step{Kind: StepWait, Until: noon.Add(d)} }
 	for name, c := range map[string]struct {
@@ -52,32 +52,32 @@ func TestNext(t *testing.T) {
 	}{
 		"nothing seen":                       {nil, ask("a")},
 		"accepted, no decoy":                 {[]Sighting{accepted}, decoy("a")},
-		"accepted, decoy of another host":    {[]Sighting{said(SubjectDecoy, "b", 550, NoMailbox, BlameRecipient), accepted}, decoy("a")},
+		"accepted, decoy of another host":    {[]Sighting{replySighting(SubjectDecoy, "b", 550, NoMailbox, BlameRecipient), accepted}, decoy("a")},
 		"accepted, decoy refused":            {[]Sighting{accepted, decoyNo}, Step{}},
 		"accepted, decoy known before":       {[]Sighting{decoyNo, accepted}, Step{}},
-		"accepted, decoy greylisted":         {[]Sighting{accepted, said(SubjectDecoy, "a", 451, Greylisted, BlameSite)}, wait(time.Minute)},
+		"accepted, decoy greylisted":         {[]Sighting{accepted, replySighting(SubjectDecoy, "a", 451, Greylisted, BlameSite)}, wait(time.Minute)},
 		"accepted, decoy named in a 450":     {[]Sighting{accepted, namedDecoy}, Step{}},
-		"accepted, decoy unanswered":         {[]Sighting{accepted, saw(EventClosed, SubjectDecoy, "a")}, Step{}},
+		"accepted, decoy unanswered":         {[]Sighting{accepted, eventSighting(EventClosed, SubjectDecoy, "a")}, Step{}},
 		"refused":                            {[]Sighting{missing}, Step{}},
 		"greylisted":                         {[]Sighting{greylisted}, decoy("a")},
-		"greylisted, decoy too":              {[]Sighting{greylisted, said(SubjectDecoy, "a", 451, Greylisted, BlameSite)}, wait(time.Minute)},
-		"connection refused":                 {[]Sighting{saw(EventConnectFailed, SubjectSession, "a")}, ask("b")},
-		"banner blocked":                     {[]Sighting{atBanner("a", 554, Blocked)}, ask("b")},
-		"no address is not a try":            {[]Sighting{saw(EventNoAddress, SubjectSession, "a"), saw(EventTimeout, SubjectSession, "b"), saw(EventTimeout, SubjectSession, "c")}, ask("d")},
-		"three hosts at most":                {[]Sighting{saw(EventTimeout, SubjectSession, "a"), saw(EventTimeout, SubjectSession, "b"), saw(EventTimeout, SubjectSession, "c")}, Step{}},
-		"all hosts busy":                     {[]Sighting{atBanner("a", 421, Temporary), atBanner("b", 421, RateLimited), atBanner("c", 421, Temporary)}, wait(time.Minute)},
-		"unanswered is asked again there":    {[]Sighting{saw(EventClosed, SubjectTarget, "a")}, ask("a")},
-		"unanswered three times":             {[]Sighting{saw(EventClosed, SubjectTarget, "a"), saw(EventClosed, SubjectTarget, "a"), saw(EventClosed, SubjectTarget, "a")}, Step{}},
-		"never past a recipient reply":       {[]Sighting{said(SubjectTarget, "a", 554, PolicyRefused, BlameSite)}, Step{}},
-		"a sender put off is retried":        {[]Sighting{said(SubjectTarget, "a", 451, SenderRefused, BlameUs)}, wait(time.Minute)},
-		"temporary is retried":               {[]Sighting{said(SubjectTarget, "a", 451, Temporary, BlameSite)}, wait(time.Minute)},
-		"no SMTPUTF8 ends":                   {[]Sighting{saw(EventNoSMTPUTF8, SubjectTarget, "a")}, Step{}},
-		"unanswered, then the door is shut":  {[]Sighting{saw(EventClosed, SubjectTarget, "a"), saw(EventConnectFailed, SubjectSession, "a")}, ask("b")},
-		"unanswered at two hosts":            {[]Sighting{saw(EventClosed, SubjectTarget, "a"), atBanner("a", 421, RateLimited), saw(EventClosed, SubjectTarget, "b")}, ask("b")},
-		"unanswered at too many hosts":       {[]Sighting{saw(EventClosed, SubjectTarget, "a"), atBanner("a", 421, RateLimited), saw(EventTimeout, SubjectTarget, "b")}, Step{}},
-		"unanswered, then every door shut":   {[]Sighting{saw(EventClosed, SubjectTarget, "a"), atBanner("a", 421, RateLimited), atBanner("b", 421, RateLimited), atBanner("c", 421, RateLimited)}, wait(time.Minute)},
-		"unanswered, then no source left":    {[]Sighting{saw(EventClosed, SubjectTarget, "a"), saw(EventSourceBlocked, SubjectSession, "a")}, Step{}},
-		"a blocked source does not try more": {[]Sighting{saw(EventSourceBlocked, SubjectSession, "a")}, Step{}},
+		"greylisted, decoy too":              {[]Sighting{greylisted, replySighting(SubjectDecoy, "a", 451, Greylisted, BlameSite)}, wait(time.Minute)},
+		"connection refused":                 {[]Sighting{eventSighting(EventConnectFailed, SubjectSession, "a")}, ask("b")},
+		"banner blocked":                     {[]Sighting{bannerReply("a", 554, Blocked)}, ask("b")},
+		"no address is not a try":            {[]Sighting{eventSighting(EventNoAddress, SubjectSession, "a"), eventSighting(EventTimeout, SubjectSession, "b"), eventSighting(EventTimeout, SubjectSession, "c")}, ask("d")},
+		"three hosts at most":                {[]Sighting{eventSighting(EventTimeout, SubjectSession, "a"), eventSighting(EventTimeout, SubjectSession, "b"), eventSighting(EventTimeout, SubjectSession, "c")}, Step{}},
+		"all hosts busy":                     {[]Sighting{bannerReply("a", 421, Temporary), bannerReply("b", 421, RateLimited), bannerReply("c", 421, Temporary)}, wait(time.Minute)},
+		"unanswered is asked again there":    {[]Sighting{eventSighting(EventClosed, SubjectTarget, "a")}, ask("a")},
+		"unanswered three times":             {[]Sighting{eventSighting(EventClosed, SubjectTarget, "a"), eventSighting(EventClosed, SubjectTarget, "a"), eventSighting(EventClosed, SubjectTarget, "a")}, Step{}},
+		"never past a recipient reply":       {[]Sighting{replySighting(SubjectTarget, "a", 554, PolicyRefused, BlameSite)}, Step{}},
+		"a sender put off is retried":        {[]Sighting{replySighting(SubjectTarget, "a", 451, SenderRefused, BlameUs)}, wait(time.Minute)},
+		"temporary is retried":               {[]Sighting{replySighting(SubjectTarget, "a", 451, Temporary, BlameSite)}, wait(time.Minute)},
+		"no SMTPUTF8 ends":                   {[]Sighting{eventSighting(EventNoSMTPUTF8, SubjectTarget, "a")}, Step{}},
+		"unanswered, then the door is shut":  {[]Sighting{eventSighting(EventClosed, SubjectTarget, "a"), eventSighting(EventConnectFailed, SubjectSession, "a")}, ask("b")},
+		"unanswered at two hosts":            {[]Sighting{eventSighting(EventClosed, SubjectTarget, "a"), bannerReply("a", 421, RateLimited), eventSighting(EventClosed, SubjectTarget, "b")}, ask("b")},
+		"unanswered at too many hosts":       {[]Sighting{eventSighting(EventClosed, SubjectTarget, "a"), bannerReply("a", 421, RateLimited), eventSighting(EventTimeout, SubjectTarget, "b")}, Step{}},
+		"unanswered, then every door shut":   {[]Sighting{eventSighting(EventClosed, SubjectTarget, "a"), bannerReply("a", 421, RateLimited), bannerReply("b", 421, RateLimited), bannerReply("c", 421, RateLimited)}, wait(time.Minute)},
+		"unanswered, then no source left":    {[]Sighting{eventSighting(EventClosed, SubjectTarget, "a"), eventSighting(EventSourceBlocked, SubjectSession, "a")}, Step{}},
+		"a blocked source does not try more": {[]Sighting{eventSighting(EventSourceBlocked, SubjectSession, "a")}, Step{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ev := Evidence{Route: unknownRoute("a", "b", "c", "d"), Seen: c.seen}
@@ -93,7 +93,7 @@ func TestNextStopsWaitingWithTheSchedule(t *testing.T) {
 	require.Equal(t, StepDone, Next(&ev, Policy{Schedule: retries}, noon).Kind)
 }
 
-func TestNextAsksNobodyWhereNothingCanBeLearnt(t *testing.T) {
+func TestNextSkipsSMTPWhereItCannotHelp(t *testing.T) {
 	for name, ev := range map[string]Evidence{
 		"syntax":     {SyntaxBad: true},
 		"nxdomain":   {Route: &Route{Fact: FactNoDomain}},
@@ -107,14 +107,14 @@ func TestNextAsksNobodyWhereNothingCanBeLearnt(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	unknownWords := said(SubjectTarget, "a", 550, MeaningUnknown, BlameSite)
-	vouched := unknownWords
-	vouched.Vouched = true
-	decoyVouched := vouched
-	decoyVouched.Subject = SubjectDecoy
-	decoyNamed := said(SubjectDecoy, "a", 450, Temporary, BlameSite)
+	unknownWords := replySighting(SubjectTarget, "a", 550, MeaningUnknown, BlameSite)
+	withNeighbour := unknownWords
+	withNeighbour.NeighbourAccepted = true
+	decoyWithNeighbour := withNeighbour
+	decoyWithNeighbour.Subject = SubjectDecoy
+	decoyNamed := replySighting(SubjectDecoy, "a", 450, Temporary, BlameSite)
 	decoyNamed.Finding.NamesUnknown = true
-	named := said(SubjectTarget, "a", 450, Temporary, BlameSite)
+	named := replySighting(SubjectTarget, "a", 450, Temporary, BlameSite)
 	named.Finding.NamesUnknown = true
 	for name, c := range map[string]struct {
 		seen   []Sighting
@@ -124,14 +124,14 @@ func TestJudge(t *testing.T) {
 		score  uint8
 	}{
 		"accepted, decoy refused":        {[]Sighting{accepted, decoyNo}, 0, Valid, "", 98},
-		"decoy of another host":          {[]Sighting{said(SubjectDecoy, "b", 550, NoMailbox, BlameRecipient), accepted}, 0, Risky, "accepted_unconfirmed", 78},
+		"decoy of another host":          {[]Sighting{replySighting(SubjectDecoy, "b", 550, NoMailbox, BlameRecipient), accepted}, 0, Risky, "accepted_unconfirmed", 78},
 		"catch-all":                      {[]Sighting{accepted, decoyYes}, 0, Risky, "catch_all", 60},
 		"catch-all before role":          {[]Sighting{accepted, decoyYes}, FlagRole, Risky, "catch_all", 59},
-		"decoy unclear":                  {[]Sighting{accepted, saw(EventTimeout, SubjectDecoy, "a")}, 0, Risky, "accepted_unconfirmed", 75},
+		"decoy unclear":                  {[]Sighting{accepted, eventSighting(EventTimeout, SubjectDecoy, "a")}, 0, Risky, "accepted_unconfirmed", 75},
 		"role":                           {[]Sighting{accepted, decoyNo}, FlagRole, Risky, "role_account", 80},
 		"typo":                           {[]Sighting{accepted, decoyNo}, FlagTypo, Risky, "possible_typo", 50},
 		"disposable, accepted":           {[]Sighting{accepted, decoyNo}, FlagDisposable, Risky, "disposable", 44},
-		"disposable, unreachable":        {[]Sighting{saw(EventTimeout, SubjectSession, "a")}, FlagDisposable, Risky, "disposable", 40},
+		"disposable, unreachable":        {[]Sighting{eventSighting(EventTimeout, SubjectSession, "a")}, FlagDisposable, Risky, "disposable", 40},
 		"disposable and typo, accepted":  {[]Sighting{accepted, decoyNo}, FlagDisposable | FlagTypo, Risky, "possible_typo", 50},
 		"disposable and typo, catch-all": {[]Sighting{accepted, decoyYes}, FlagDisposable | FlagTypo, Risky, "possible_typo", 50},
 		"disposable and typo, unasked":   {nil, FlagDisposable | FlagTypo, Risky, "possible_typo", 47},
@@ -140,32 +140,32 @@ func TestJudge(t *testing.T) {
 		"disposable, missing":            {[]Sighting{missing}, FlagDisposable, Invalid, "mailbox_not_found", 3},
 		"missing":                        {[]Sighting{missing}, 0, Invalid, "mailbox_not_found", 3},
 		"missing on a catch-all":         {[]Sighting{decoyYes, missing}, 0, Invalid, "mailbox_not_found", 5},
-		"disabled":                       {[]Sighting{said(SubjectTarget, "a", 550, MailboxDisabled, BlameRecipient)}, 0, Invalid, "mailbox_disabled", 8},
-		"full":                           {[]Sighting{said(SubjectTarget, "a", 452, MailboxFull, BlameRecipient)}, 0, Risky, "mailbox_full", 55},
-		"no mailbox, but our fault":      {[]Sighting{said(SubjectTarget, "a", 550, NoMailbox, BlameUs)}, 0, Unknown, "temporary_error", 35},
-		"no mailbox, temporary code":     {[]Sighting{said(SubjectTarget, "a", 450, NoMailbox, BlameRecipient)}, 0, Unknown, "temporary_error", 35},
-		"no mailbox at the banner":       {[]Sighting{atBanner("a", 550, NoMailbox)}, 0, Unknown, "temporary_error", 35},
-		"blocked":                        {[]Sighting{said(SubjectTarget, "a", 550, Blocked, BlameUs)}, 0, Unknown, "blocked", 40},
-		"sender refused":                 {[]Sighting{said(SubjectTarget, "a", 550, SenderRefused, BlameUs)}, 0, Unknown, "blocked", 40},
+		"disabled":                       {[]Sighting{replySighting(SubjectTarget, "a", 550, MailboxDisabled, BlameRecipient)}, 0, Invalid, "mailbox_disabled", 8},
+		"full":                           {[]Sighting{replySighting(SubjectTarget, "a", 452, MailboxFull, BlameRecipient)}, 0, Risky, "mailbox_full", 55},
+		"no mailbox, but our fault":      {[]Sighting{replySighting(SubjectTarget, "a", 550, NoMailbox, BlameUs)}, 0, Unknown, "temporary_error", 35},
+		"no mailbox, temporary code":     {[]Sighting{replySighting(SubjectTarget, "a", 450, NoMailbox, BlameRecipient)}, 0, Unknown, "temporary_error", 35},
+		"no mailbox at the banner":       {[]Sighting{bannerReply("a", 550, NoMailbox)}, 0, Unknown, "temporary_error", 35},
+		"blocked":                        {[]Sighting{replySighting(SubjectTarget, "a", 550, Blocked, BlameUs)}, 0, Unknown, "blocked", 40},
+		"sender refused":                 {[]Sighting{replySighting(SubjectTarget, "a", 550, SenderRefused, BlameUs)}, 0, Unknown, "blocked", 40},
 		"unknown words":                  {[]Sighting{unknownWords}, 0, Unknown, "unclear_refusal", 35},
-		"unknown words, neighbours":      {[]Sighting{vouched}, 0, Unknown, "unclear_refusal", 38},
-		"relay denied":                   {[]Sighting{said(SubjectTarget, "a", 554, RelayDenied, BlameSite)}, 0, Unknown, "relay_denied", 30},
-		"sender put off":                 {[]Sighting{said(SubjectTarget, "a", 451, SenderRefused, BlameUs)}, 0, Unknown, "blocked", 40},
+		"unknown words, neighbours":      {[]Sighting{withNeighbour}, 0, Unknown, "unclear_refusal", 38},
+		"relay denied":                   {[]Sighting{replySighting(SubjectTarget, "a", 554, RelayDenied, BlameSite)}, 0, Unknown, "relay_denied", 30},
+		"sender put off":                 {[]Sighting{replySighting(SubjectTarget, "a", 451, SenderRefused, BlameUs)}, 0, Unknown, "blocked", 40},
 		"decoy named in a 450":           {[]Sighting{accepted, decoyNamed}, 0, Valid, "", 98},
-		"decoy refused in unclear words": {[]Sighting{accepted, decoyVouched}, 0, Valid, "", 98},
+		"decoy refused in unclear words": {[]Sighting{accepted, decoyWithNeighbour}, 0, Valid, "", 98},
 		"450 naming an unknown user":     {[]Sighting{named}, 0, Unknown, "temporary_error", 20},
 		"greylisted":                     {[]Sighting{greylisted}, 0, Unknown, "greylisted", 50},
-		"rate limited at every banner":   {[]Sighting{atBanner("a", 421, RateLimited)}, 0, Unknown, "rate_limited", 45},
-		"a refusal says more than quiet": {[]Sighting{atBanner("a", 554, Blocked), saw(EventTimeout, SubjectSession, "b")}, 0, Unknown, "blocked", 40},
-		"connection refused":             {[]Sighting{saw(EventConnectFailed, SubjectSession, "a")}, 0, Unknown, "connection_failed", 30},
-		"silence":                        {[]Sighting{saw(EventTimeout, SubjectSession, "a")}, 0, Unknown, "timeout", 40},
-		"out of step":                    {[]Sighting{saw(EventOutOfStep, SubjectSession, "a")}, 0, Unknown, "protocol_error", 30},
-		"no SMTPUTF8":                    {[]Sighting{saw(EventNoSMTPUTF8, SubjectTarget, "a")}, 0, Unknown, "smtputf8_unsupported", 35},
-		"no SMTPUTF8 behind a busy host": {[]Sighting{atBanner("a", 421, Temporary), saw(EventNoSMTPUTF8, SubjectTarget, "b")}, 0, Unknown, "smtputf8_unsupported", 35},
-		"private addresses only":         {[]Sighting{saw(EventRefusedHost, SubjectSession, "a"), saw(EventNoAddress, SubjectSession, "b")}, 0, Invalid, "unroutable_mx", 4},
-		"one host not looked up":         {[]Sighting{saw(EventRefusedHost, SubjectSession, "a"), saw(EventHostServFail, SubjectSession, "b")}, 0, Unknown, "dns_error", 30},
-		"IPv6 only, and we have none":    {[]Sighting{saw(EventNoEgress, SubjectSession, "a")}, 0, Unknown, "connection_failed", 30},
-		"every source quarantined":       {[]Sighting{saw(EventSourceBlocked, SubjectSession, "a")}, 0, Unknown, "blocked", 40},
+		"rate limited at every banner":   {[]Sighting{bannerReply("a", 421, RateLimited)}, 0, Unknown, "rate_limited", 45},
+		"a refusal says more than quiet": {[]Sighting{bannerReply("a", 554, Blocked), eventSighting(EventTimeout, SubjectSession, "b")}, 0, Unknown, "blocked", 40},
+		"connection refused":             {[]Sighting{eventSighting(EventConnectFailed, SubjectSession, "a")}, 0, Unknown, "connection_failed", 30},
+		"silence":                        {[]Sighting{eventSighting(EventTimeout, SubjectSession, "a")}, 0, Unknown, "timeout", 40},
+		"out of step":                    {[]Sighting{eventSighting(EventOutOfStep, SubjectSession, "a")}, 0, Unknown, "protocol_error", 30},
+		"no SMTPUTF8":                    {[]Sighting{eventSighting(EventNoSMTPUTF8, SubjectTarget, "a")}, 0, Unknown, "smtputf8_unsupported", 35},
+		"no SMTPUTF8 behind a busy host": {[]Sighting{bannerReply("a", 421, Temporary), eventSighting(EventNoSMTPUTF8, SubjectTarget, "b")}, 0, Unknown, "smtputf8_unsupported", 35},
+		"private addresses only":         {[]Sighting{eventSighting(EventRefusedHost, SubjectSession, "a"), eventSighting(EventNoAddress, SubjectSession, "b")}, 0, Invalid, "unroutable_mx", 4},
+		"one host not looked up":         {[]Sighting{eventSighting(EventRefusedHost, SubjectSession, "a"), eventSighting(EventHostServFail, SubjectSession, "b")}, 0, Unknown, "dns_error", 30},
+		"IPv6 only, and we have none":    {[]Sighting{eventSighting(EventNoEgress, SubjectSession, "a")}, 0, Unknown, "connection_failed", 30},
+		"every source quarantined":       {[]Sighting{eventSighting(EventSourceBlocked, SubjectSession, "a")}, 0, Unknown, "blocked", 40},
 		"nothing seen":                   {nil, 0, Unknown, "smtp_not_checked", 50},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestSMTPValidNeedsAHostThatRefuses(t *testing.T) {
 	for _, c := range []struct {
 		decoy Sighting
 		want  bool
-	}{{decoyNo, true}, {decoyYes, false}, {saw(EventTimeout, SubjectDecoy, "a"), false}} {
+	}{{decoyNo, true}, {decoyYes, false}, {eventSighting(EventTimeout, SubjectDecoy, "a"), false}} {
 		ev := Evidence{Route: unknownRoute("a"), Flags: FlagRole, Seen: []Sighting{accepted, c.decoy}}
 		v := Judge(&ev, Policy{}, noon)
 		require.Equal(t, c.want, v.SMTPValid)
@@ -202,7 +202,7 @@ func TestSMTPValidNeedsAHostThatRefuses(t *testing.T) {
 }
 
 // Any evidence has a verdict that its own sightings justify, and Next ends for any peer.
-func TestLaws(t *testing.T) {
+func TestVerdictInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ev := Evidence{Route: unknownRoute("a", "b", "c", "d"), Flags: Flags(rapid.IntRange(0, 15).Draw(t, "flags"))}
 		for steps := 0; ; steps++ {
@@ -229,14 +229,14 @@ func drawSighting(t *rapid.T, step Step) Sighting {
 		if about == SubjectTarget && rapid.Bool().Draw(t, "before RCPT") {
 			about = SubjectSession
 		}
-		return saw(e, about, step.Host)
+		return eventSighting(e, about, step.Host)
 	}
 	code := rapid.SampledFrom([]int{250, 421, 450, 550}).Draw(t, "code")
 	m := Meaning(rapid.IntRange(0, int(ProtocolFault)).Draw(t, "meaning"))
 	if (m == Accepted) != (code == 250) {
 		m, code = PolicyRefused, 550
 	}
-	return said(about, step.Host, code, m, Blame(rapid.IntRange(1, 4).Draw(t, "blame")))
+	return replySighting(about, step.Host, code, m, Blame(rapid.IntRange(1, 4).Draw(t, "blame")))
 }
 
 func checkVerdict(t *rapid.T, ev *Evidence, v Verdict) {

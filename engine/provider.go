@@ -54,15 +54,15 @@ var providerKinds = [...]string{"narrow", "wide", "tenants"}
 
 func (k Kind) String() string { return nameOf(providerKinds[:], uint8(k)) }
 
-// ActionKind is what a lane does on meeting a reply.
+// ActionKind is what a queue does on meeting a reply.
 type ActionKind uint8
 
 // The actions, mildest first.
 const (
 	ActionNone  ActionKind = iota
 	ActionSlow             // half the pace for a time
-	ActionPause            // nothing new on this lane for a time
-	ActionClose            // close this connection; with a duration the lane pauses as well
+	ActionPause            // nothing new on this queue for a time
+	ActionClose            // close this connection; with a duration the queue pauses as well
 	// ActionQuarantine asks nothing more of this provider from this source for a time.
 	ActionQuarantine
 	// ActionQuarantineEverywhere is a quarantine here and a vote to rest the source at every provider:
@@ -95,7 +95,7 @@ type Provider struct {
 	AcceptAll    bool // accepts any recipient at RCPT: an acceptance proves nothing
 	Probe        bool // false: never ask this receiver
 	Parking      bool // parked domains: accepts or not, mail is not read
-	// AcceptsSilently says that past a threshold of unknown recipients it accepts anybody for a while.
+	// AcceptsSilently says that past a threshold of unknown recipients it accepts anyone for a while.
 	AcceptsSilently bool
 	OneDomain       bool // refuses several recipient domains in one transaction
 	TLS             TLSPolicy
@@ -108,8 +108,8 @@ type Provider struct {
 	TermsForbid     bool         // they forbid to verify addresses
 	TermsSource     string       // where they say so
 
-	bare []*Rule // rules without phrases, best first
-	hash [8]byte // of the table it belongs to
+	plainRules []*Rule // rules without phrases, best first
+	hash       [8]byte // of the table it belongs to
 }
 
 // Table is the hash of the table that the provider belongs to; zero for a provider that was made by hand.

@@ -49,5 +49,5 @@ func judgeExample(t *testing.T, table *Table, example string) Finding {
 	require.GreaterOrEqual(t, stage, 0, example)
 	r, err := ParseReply(Stage(stage), strings.ReplaceAll(strings.TrimSpace(fields[2]), `\n`, "\n"))
 	require.NoError(t, err, example)
-	return table.Classify(table.ProviderOfHint(fields[1]), r, Asker{})
+	return table.Classify(table.ProviderOfHint(fields[1]), r, SenderIdentity{})
 }

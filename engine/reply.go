@@ -105,7 +105,7 @@ var blameNames = [...]string{"none", "us", "network", "site", "recipient"}
 func (b Blame) String() string { return nameOf(blameNames[:], uint8(b)) }
 
 // Finding is the judgement of one reply: what it means, who is to blame, which rule said so,
-// and what the lane that met it must do.
+// and what the queue that met it must do.
 type Finding struct {
 	Rule    string // id of the rule, e.g. "google/no-such-user" or "generic/5.1.1"
 	Action  Action
@@ -115,8 +115,8 @@ type Finding struct {
 	NamesUnknown bool
 }
 
-// Asker is what a reply may quote of us: evidence that it speaks about the sender, not the recipient.
-type Asker struct {
+// SenderIdentity is what a reply may quote of us: evidence that it speaks about the sender, not the recipient.
+type SenderIdentity struct {
 	MailFrom string   // reverse-path, empty for <>
 	EHLO     string   // the name given in EHLO
 	Sources  []string // our addresses as the receiver sees them

@@ -57,13 +57,13 @@ func FuzzParseReply(f *testing.F) {
 		}
 		require.LessOrEqual(t, len(r.Lines), maxReplyLines)
 		for _, p := range []*Provider{nil, table.Providers[len(raw)%len(table.Providers)]} {
-			obeysLaws(t, r, table.Classify(p, r, Asker{MailFrom: from}))
+			holdsInvariants(t, r, table.Classify(p, r, SenderIdentity{MailFrom: from}))
 		}
 	})
 }
 
-// obeysLaws checks what holds for every reply whatever its words.
-func obeysLaws(t *testing.T, r Reply, f Finding) {
+// holdsInvariants checks what holds for every reply whatever its words.
+func holdsInvariants(t *testing.T, r Reply, f Finding) {
 	t.Helper()
 	if condemns(f.Meaning) {
 		require.Equal(t, StageRcpt, r.Stage, "only RCPT speaks of a mailbox")

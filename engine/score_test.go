@@ -37,7 +37,7 @@ func drawAge(t *rapid.T, name string) time.Duration {
 	return time.Duration(rapid.Int64Range(0, int64(40*24*time.Hour)).Draw(t, name))
 }
 
-func TestBandsAreWhereTheyWerePromised(t *testing.T) {
+func TestScoreBandsAreFixed(t *testing.T) {
 	for r := ReasonNone; r <= lastReason; r++ {
 		b, figure := r.Band(), r.Figure()
 		t.Logf("%s %q: %d to %d around %d", r.Bucket(), r, b.Low, b.High, figure)
@@ -104,8 +104,8 @@ func (a acceptance) judge(target, decoy Sighting, now time.Time) Verdict {
 	return Judge(&ev, Policy{}, now)
 }
 
-// better changes one thing about the evidence for the surer.
-func (a acceptance) better(t *rapid.T, now time.Time) acceptance {
+// improve changes one thing about the evidence for the surer.
+func (a acceptance) improve(t *rapid.T, now time.Time) acceptance {
 	fresher := func(at time.Time) time.Time {
 		return at.Add(time.Duration(rapid.Int64Range(0, int64(now.Sub(at))).Draw(t, "fresher by")))
 	}
@@ -126,23 +126,23 @@ func (a acceptance) better(t *rapid.T, now time.Time) acceptance {
 	return a
 }
 
-func TestFresherAndCloserEvidenceNeverLowersValidNorRaisesInvalid(t *testing.T) {
+func TestBetterEvidenceNeverWorsensTheScore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := noon.Add(time.Duration(rapid.Int64Range(0, int64(48*time.Hour)).Draw(t, "now")))
 		a := drawAcceptance(t, now)
-		b := a.better(t, now)
+		b := a.improve(t, now)
 		if was, is := a.judge(accepted, decoyNo, now), b.judge(accepted, decoyNo, now); was.Status != Valid || is.Score < was.Score {
 			t.Fatalf("VALID %d became %d:\n%+v\n%+v", was.Score, is.Score, ScoreParts(&was, now), ScoreParts(&is, now))
 		}
 		decoy := rapid.SampledFrom([]Sighting{decoyNo, decoyYes}).Draw(t, "decoy")
-		refusal := rapid.SampledFrom([]Sighting{missing, said(SubjectTarget, "a", 550, MailboxDisabled, BlameRecipient)}).Draw(t, "refusal")
+		refusal := rapid.SampledFrom([]Sighting{missing, replySighting(SubjectTarget, "a", 550, MailboxDisabled, BlameRecipient)}).Draw(t, "refusal")
 		if was, is := a.judge(refusal, decoy, now), b.judge(refusal, decoy, now); was.Status != Invalid || is.Score > was.Score {
 			t.Fatalf("INVALID %d became %d:\n%+v\n%+v", was.Score, is.Score, ScoreParts(&was, now), ScoreParts(&is, now))
 		}
 	})
 }
 
-func TestScoresOnlyFallWithTimeInValidAndOnlyRiseInInvalid(t *testing.T) {
+func TestScoresMoveOneWayWithTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawVerdict(t)
 		now := noon.Add(drawAge(t, "age"))
@@ -153,7 +153,7 @@ func TestScoresOnlyFallWithTimeInValidAndOnlyRiseInInvalid(t *testing.T) {
 	})
 }
 
-func TestAVerdictThatWasStoredScoresAsBefore(t *testing.T) {
+func TestStoredVerdictKeepsItsScore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawVerdict(t)
 		v.VerifiedAt = noon.Add(drawAge(t, "at"))
@@ -175,9 +175,9 @@ func TestCoresWithoutABasisAreRead(t *testing.T) {
 	require.Equal(t, []Part{{"reason", 98}, {"check_closeness", -1}, {"check_age", -2}}, ScoreParts(&v, v.VerifiedAt), "what is not known counts as the least")
 }
 
-func TestWhatWasLearnedBeforeAnAttemptEndedCounts(t *testing.T) {
+func TestFactsOfFailedAttemptsCount(t *testing.T) {
 	neighbour := greylisted
-	neighbour.Vouched = true
+	neighbour.NeighbourAccepted = true
 	score := func(seen ...Sighting) uint8 {
 		ev := Evidence{Route: unknownRoute("a"), Seen: seen}
 		v := Judge(&ev, Policy{}, noon)
@@ -189,7 +189,7 @@ func TestWhatWasLearnedBeforeAnAttemptEndedCounts(t *testing.T) {
 	require.Equal(t, uint8(48), Judge(&again, Policy{}, noon).Score, "put off twice before")
 }
 
-func TestTheSameAnswerCountsAgainOnlyWhenTimeLiesBetween(t *testing.T) {
+func TestRepeatedAnswerCountsOnlyAfterAnHour(t *testing.T) {
 	ev := Evidence{Route: unknownRoute("a"), Seen: []Sighting{accepted, decoyNo}}
 	kept := Judge(&ev, Policy{}, noon)
 	for _, c := range []struct {
@@ -271,9 +271,9 @@ func pointTable() string {
 	return b.String()
 }
 
-// TestChecksFromBeforeChangeNoVerdict adds what other connections showed of made-up recipients, as it is done when a probe ends: it is
+// TestEarlierChecksDoNotChangeTheVerdict adds what other connections showed of made-up recipients, as it is done when a probe ends: it is
 // for the score alone.
-func TestChecksFromBeforeChangeNoVerdict(t *testing.T) {
+func TestEarlierChecksDoNotChangeTheVerdict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hosts := []string{"a", "b", "c"}
 		ev := Evidence{Route: unknownRoute(hosts...), Flags: Flags(rapid.IntRange(0, 15).Draw(t, "flags"))}
@@ -285,7 +285,7 @@ func TestChecksFromBeforeChangeNoVerdict(t *testing.T) {
 		for _, h := range hosts {
 			kept := rapid.SampledFrom([]Sighting{decoyNo, decoyYes}).Draw(t, "kept")
 			if kept.Host = h; lacks && h != except && rapid.Bool().Draw(t, "known") {
-				ev.Recall(kept)
+				ev.PrependCheck(kept)
 			}
 		}
 		if is := Judge(&ev, Policy{}, noon); is.Status != was.Status || is.Reason != was.Reason || is.SMTPValid != was.SMTPValid {

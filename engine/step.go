@@ -2,12 +2,12 @@ package engine
 
 import "time"
 
-// Policy is what the asker wants: how far to go, and how patient to be.
+// Policy is what the caller wants: how far to go, and how patient to be.
 type Policy struct {
-	NoSMTP   bool            // syntax, DNS, lists and knowledge only
-	Details  bool            // fill Verdict.Details.Message; everything else is always filled
-	Hasty    bool            // somebody waits: a failure that may be our own is told, not retried
-	Schedule []time.Duration // waits after each deferred attempt; its length bounds the retries
+	NoSMTP      bool            // syntax, DNS, lists and knowledge only
+	Details     bool            // fill Verdict.Details.Message; everything else is always filled
+	CallerWaits bool            // a caller waits: a failure that may be our own is told, not retried
+	Schedule    []time.Duration // waits after each deferred attempt; its length bounds the retries
 }
 
 // StepKind says what to do next for one address.
@@ -32,7 +32,7 @@ type Step struct {
 // maxHosts is how many hosts of a route are connected to for one address; hosts without a usable address do not count.
 const maxHosts = 3
 
-// maxUnanswered is how often a target that got no answer is asked again. A timeout weighs two: it cost somebody half a minute.
+// maxUnanswered is how often a target that got no answer is asked again. A timeout weighs two: it cost half a minute.
 const maxUnanswered = 3
 
 // Next says what to do next for an address. It is pure: the same evidence and time give the same step, and a step
@@ -74,7 +74,7 @@ func breaksMailboxRule(ev *Evidence) bool {
 // one after a failure before RCPT (RFC 5321 section 5.1), never one after a recipient reply. A host that cut the target
 // off and then let no session begin has failed as any other has; what went unanswered is counted over all hosts.
 func nextAsk(ev *Evidence, p Policy) Step {
-	host, weight := ev.unanswered()
+	host, weight := ev.unansweredTarget()
 	if weight >= maxUnanswered || ev.has(EventNoSMTPUTF8) {
 		return Step{}
 	}
@@ -87,7 +87,7 @@ func nextAsk(ev *Evidence, p Policy) Step {
 	tried := 0
 	for _, h := range ev.Route.Hosts {
 		switch {
-		case ev.addressless(h):
+		case ev.hasNoAddress(h):
 		case ev.failed(h):
 			tried++
 		case tried < maxHosts:
@@ -103,7 +103,7 @@ func afterAcceptance(ev *Evidence, p Policy, target *Sighting) Step {
 		return Step{Kind: StepDecoy, Host: target.Host}
 	}
 	if decoy, ok := ev.answer(SubjectDecoy, target.Host); ok && decoy.Deferred() && !decoy.RefusesUnknown() {
-		return waitFrom(ev, p, decoy.At)
+		return waitAfter(ev, p, decoy.At)
 	}
 	return Step{}
 }
@@ -113,11 +113,11 @@ func afterDeferral(ev *Evidence, p Policy, target *Sighting) Step {
 	if target.Finding.Meaning == Greylisted && !ev.decoyAsked(target.Host) {
 		return Step{Kind: StepDecoy, Host: target.Host}
 	}
-	return waitFrom(ev, p, target.At)
+	return waitAfter(ev, p, target.At)
 }
 
-// maxDoubts is how many attempts may end in failures that may be our own: what lasts longer is told as it is.
-const maxDoubts = 2
+// maxOwnFaultRetries is how many attempts may end in failures that may be our own: what lasts longer is told as it is.
+const maxOwnFaultRetries = 2
 
 // waitForSession retries later when every host failed and one of them asked for patience, or the fault may be ours.
 func waitForSession(ev *Evidence, p Policy) Step {
@@ -125,15 +125,15 @@ func waitForSession(ev *Evidence, p Policy) Step {
 	switch {
 	case !ok:
 		return Step{}
-	case worst.Event != EventReply && ev.doubtful() && !p.Hasty && ev.Attempts < maxDoubts:
-		return waitFrom(ev, p, ev.Seen[len(ev.Seen)-1].At)
+	case worst.Event != EventReply && ev.maybeOurFault() && !p.CallerWaits && ev.Attempts < maxOwnFaultRetries:
+		return waitAfter(ev, p, ev.Seen[len(ev.Seen)-1].At)
 	case !worst.Deferred():
 		return Step{}
 	}
-	return waitFrom(ev, p, worst.At)
+	return waitAfter(ev, p, worst.At)
 }
 
-func waitFrom(ev *Evidence, p Policy, at time.Time) Step {
+func waitAfter(ev *Evidence, p Policy, at time.Time) Step {
 	if ev.Attempts >= len(p.Schedule) {
 		return Step{}
 	}

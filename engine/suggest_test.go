@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSlipsAreSuggested has slips that people make, kind by kind.
-func TestSlipsAreSuggested(t *testing.T) {
-	for want, slips := range map[string]string{
+// TestTyposAreSuggested has typos that people make, kind by kind.
+func TestTyposAreSuggested(t *testing.T) {
+	for want, typos := range map[string]string{
 		"gmail.com": `gmial.com gmal.com gmaill.com gnail.com gmail.con gmail.cmo gmail.ocm gmail.co gmail.cm gmail.om gmail.comm gmail.vom gmail.xom gmail.c gmailc.om
 			gmail.coom gmail.cim g.mail.com gmailcom gmai.lcom gmail.c.om gamil.com gmil.com gmai.com gmaik.com gmaol.com gmsil.com gjail.com gmaul.com
 			gmali.com mgail.com ggmail.com gmmail.com gmaiil.com gmails.com gmeil.com gmaii.com gmai1.com g-mail.com gaiml.com hmail.com fmail.com
@@ -31,7 +31,7 @@ func TestSlipsAreSuggested(t *testing.T) {
 		"msn.com": "msn.con msn.co", "qq.com": "qqq.com qq.con qq.co", "163.com": "163.con 163.co", "gmx.de": "gmx.dee", "zoho.com": "zoho.con zoho.co zohoo.com",
 		"orange.fr": "orange.ffr oragne.fr", "seznam.cz": "sezam.cz seznma.cz", "bigpond.com": "bigpond.con bigpon.com", "free.fr": "fere.fr freee.fr",
 	} {
-		for typed := range strings.FieldsSeq(slips) {
+		for typed := range strings.FieldsSeq(typos) {
 			got, ok := Suggest(typed, nil)
 			require.Equal(t, want, got, typed)
 			require.True(t, ok, typed)
@@ -39,8 +39,8 @@ func TestSlipsAreSuggested(t *testing.T) {
 	}
 }
 
-// TestOtherNamesAreNoSlips has domains of other companies and providers.
-func TestOtherNamesAreNoSlips(t *testing.T) {
+// TestOtherNamesAreNoTypos has domains of other companies and providers.
+func TestOtherNamesAreNoTypos(t *testing.T) {
 	for typed := range strings.FieldsSeq(`gmail.com mail.com ymail.com example.com cloud.com ucloud.com life.com love.com aon.com he.com web.dk free.hr hotmail.dk
 		outlook.be never.com libro.it roger.com gm.com com . qmail.com umail.com zmail.com xmail.com wmail.com kmail.com amail.com dmail.com email.com
 		imail.com jmail.com lmail.com mmail.com nmail.com omail.com pmail.com rmail.com smail.com bmail.com cmail.com tmail.com vmail.com 8mail.com
@@ -67,11 +67,11 @@ func TestSuggestNothingForAKnownDomain(t *testing.T) {
 	require.Empty(t, got)
 }
 
-func TestSuggestLaws(t *testing.T) {
+func TestSuggestInvariants(t *testing.T) {
 	var all []string
-	for d := range Great() {
+	for d := range MajorDomains() {
 		require.Equal(t, strings.ToLower(d), d)
-		require.LessOrEqual(t, len(d), longestGreat)
+		require.LessOrEqual(t, len(d), longestMajor)
 		require.NotContains(t, all, d)
 		_, ok := Suggest(d, nil)
 		require.False(t, ok, d)
@@ -126,9 +126,9 @@ func TestKeyboard(t *testing.T) {
 	require.False(t, sameRow('g', 't') || sameRow('g', 'j') || sameRow('-', '.'))
 }
 
-// TestApart holds the short look against the long one: what it passes over is never a slip.
-func TestApart(t *testing.T) {
-	for want := range Great() {
+// TestSurelyDistinctIsNoTypo holds the short look against the long one: what it passes over is never a typo.
+func TestSurelyDistinctIsNoTypo(t *testing.T) {
+	for want := range MajorDomains() {
 		require.GreaterOrEqual(t, len(want), 5, want)
 		for i := range want {
 			j := min(i+1, len(want)-1)
@@ -138,9 +138,9 @@ func TestApart(t *testing.T) {
 				want[:i] + want[j:k] + want[i:i+1] + want[k:], want[:i] + want[j:min(i+3, len(want))] + want[i:i+1] + want[min(i+3, len(want)):],
 			} {
 				name, tail, dotted := strings.Cut(typed, ".")
-				if typed[0] != want[0] && apart(typed, want) {
+				if typed[0] != want[0] && surelyDistinct(typed, want) {
 					for kind := distinctName; kind <= distinctWord; kind++ {
-						require.False(t, isSlip(typed, name, tail, dotted, want, kind), "%s for %s", typed, want)
+						require.False(t, isTypo(typed, name, tail, dotted, want, kind), "%s for %s", typed, want)
 					}
 				}
 			}

@@ -19,14 +19,14 @@ type Table struct {
 	Generic   []Rule          // reply rules of every provider, in order
 	Speedup   float64         // what Scaled divides by; 1 but for pretend internets
 
-	file     tableFile // what it was read from: the ground of an override
-	layers   [][]byte  // see Layers
-	hash     [8]byte
-	suffixes map[string]*Provider // by MX suffix with its dot, or whole host name
-	names    map[string]*Provider // by id, alias, consumer domain
-	scan     scanner
-	bare     []*Rule // generic rules without phrases, best first
-	vetoes   vetoes
+	file       tableFile // what it was read from: the ground of an override
+	layers     [][]byte  // see Layers
+	hash       [8]byte
+	suffixes   map[string]*Provider // by MX suffix with its dot, or whole host name
+	names      map[string]*Provider // by id, alias, consumer domain
+	scan       scanner
+	plainRules []*Rule // generic rules without phrases, best first
+	vetoes     vetoes
 }
 
 // DefaultTable is the shipped table.

@@ -47,10 +47,10 @@ func (f tableFile) build(layers [][]byte) (*Table, error) {
 	t.index()
 	lists := [][]Rule{t.Generic}
 	for _, p := range t.Providers {
-		p.bare = withoutPhrases(p.Rules)
+		p.plainRules = withoutPhrases(p.Rules)
 		lists = append(lists, p.Rules)
 	}
-	t.bare = withoutPhrases(t.Generic)
+	t.plainRules = withoutPhrases(t.Generic)
 	if t.scan, err = newScanner(lists...); err != nil {
 		return nil, err
 	}

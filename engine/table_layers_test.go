@@ -8,7 +8,7 @@ import (
 )
 
 // A table travels as its layers: made of them again it has the same hash and judges and limits alike.
-func TestTableIsMadeAgainFromItsLayers(t *testing.T) {
+func TestTableRoundTripsThroughLayers(t *testing.T) {
 	table, err := DefaultTable().Override([]byte("retry_schedule = [\"2m\"]\n[defaults.limits]\nconnections = 7\n"))
 	require.NoError(t, err)
 	require.False(t, table.RespectsTerms())
@@ -28,7 +28,7 @@ func TestTableIsMadeAgainFromItsLayers(t *testing.T) {
 	}
 }
 
-func TestLayersThatMakeNoTableAreRefused(t *testing.T) {
+func TestInvalidLayersAreRefused(t *testing.T) {
 	shipped := DefaultTable()
 	for words, layers := range map[string][][]byte{
 		"0 layers":               nil,

@@ -126,11 +126,11 @@ meaning = "no_mailbox"
 	require.Equal(t, 5, google.Limits.Connections)
 	require.Len(t, google.Rules, len(table.Provider("google").Rules))
 	require.Equal(t, "google/no-such-user", google.Rules[0].ID)
-	house := over.Match([]string{"mx.house.example"})
-	require.Equal(t, 6000, house.Limits.RecipientsPerMinute)
+	houseProvider := over.Match([]string{"mx.house.example"})
+	require.Equal(t, 6000, houseProvider.Limits.RecipientsPerMinute)
 	r, err := ParseReply(StageRcpt, "550 They have gone  away")
 	require.NoError(t, err)
-	require.Equal(t, "house/gone", over.Classify(house, r, Asker{}).Rule)
+	require.Equal(t, "house/gone", over.Classify(houseProvider, r, SenderIdentity{}).Rule)
 
 	require.NotEqual(t, table.Hash(), over.Hash())
 	require.True(t, table.Provider("google").Probe, "the shipped table is unchanged")
@@ -145,7 +145,7 @@ func TestOldProviderInNewTable(t *testing.T) {
 	require.NoError(t, err)
 	r, err := ParseReply(StageRcpt, "550 requested action not taken: mailbox unavailable")
 	require.NoError(t, err)
-	require.Equal(t, "gmx/no-mailbox", over.Classify(table.Provider("gmx"), r, Asker{}).Rule)
+	require.Equal(t, "gmx/no-mailbox", over.Classify(table.Provider("gmx"), r, SenderIdentity{}).Rule)
 }
 
 func TestRefusedFiles(t *testing.T) {
@@ -224,7 +224,7 @@ func FuzzParseTable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		table, err := ParseTable(data)
 		if err == nil {
-			table.Classify(nil, Reply{Stage: StageRcpt, Code: 550, Lines: []string{string(data)}}, Asker{})
+			table.Classify(nil, Reply{Stage: StageRcpt, Code: 550, Lines: []string{string(data)}}, SenderIdentity{})
 		}
 	})
 }

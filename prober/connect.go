@@ -12,95 +12,95 @@ import (
 	"probity/engine/smtp"
 )
 
-// connect finds, dials and greets the session's host. When that fails, it has told the lane why.
+// connect finds, dials and greets the session's host. When that fails, it has told the queue why.
 func (s *session) connect(ctx context.Context) bool {
-	back := s.stepAway()
-	addr, event := s.find(ctx)
-	back()
+	reenter := s.leaveWhileWaiting()
+	addr, event := s.findAddr(ctx)
+	reenter()
 	if ctx.Err() != nil {
 		return false
 	}
 	if event != engine.EventReply {
-		s.unspent("", canaryLook)
+		s.returnTrial("", trialCheckInterval)
 		s.fail(smtp.Fault{Event: event})
 		return false
 	}
-	if !s.permitted(addr) {
-		s.unspent("", canaryLook)
-		s.bar()
+	if !s.mayProbe(addr) {
+		s.returnTrial("", trialCheckInterval)
+		s.stopUnidentified()
 		return false
 	}
-	if s.lane.shared && !s.reserveDestination(addr) {
-		s.unspent(s.lane.key.route, 0)
+	if s.queue.unknownProvider && !s.reserveAddress(addr) {
+		s.returnTrial(s.queue.key.route, 0)
 		return false
 	}
 	conn, f := s.dial(ctx, addr)
 	if f.None() {
-		s.conn, f = smtp.Open(ctx, away{conn, s}, s.config(), s.group.host)
+		s.conn, f = smtp.Open(ctx, gatedConn{conn, s}, s.config(), s.hostQueue.host)
 	}
-	met := s.connected(conn != nil && f.Event != engine.EventConnectFailed) // who hangs up at once has refused
+	met := s.noteConnected(conn != nil && f.Event != engine.EventConnectFailed) // who hangs up at once has refused
 	if !f.None() {
 		if ctx.Err() == nil {
 			s.fail(f)
 		}
 		return false
 	}
-	if s.from == s.lane.egress {
-		s.from.health.met(met)
+	if s.source == s.queue.source {
+		s.source.health.recordReached(met)
 	}
 	x := s.conn.Extensions()
 	s.maxRcpt, s.maxMail, s.oneDomain = x.RcptMax, x.MailMax, x.RcptDomainMax == 1
 	return true
 }
 
-// unspent takes back the canary that the connection was to be, if it was one: its place goes to a route, or after a pause to any.
-func (s *session) unspent(route string, pause time.Duration) {
-	if !s.canary.IsZero() {
-		s.lane.egress.unspent(s.canary, route, time.Now().Add(s.lane.scaled(pause)))
+// returnTrial takes back the trial connection that the connection was to be, if it was one: its place goes to a route, or after a pause to any.
+func (s *session) returnTrial(route string, pause time.Duration) {
+	if !s.nextTrial.IsZero() {
+		s.queue.source.returnTrial(s.nextTrial, route, time.Now().Add(s.queue.scaled(pause)))
 	}
 }
 
-// permitted reports that we may ask this address: public ones only with a name to greet with and a reverse-path to answer for.
-func (s *session) permitted(a netip.Addr) bool {
-	return s.lane.prober.cfg.MailFrom != "" && s.from.complete() || smtp.ClassOf(a) == smtp.Private
+// mayProbe reports that we may ask this address: public ones only with a name to greet with and a reverse-path to answer for.
+func (s *session) mayProbe(a netip.Addr) bool {
+	return s.queue.prober.cfg.MailFrom != "" && s.source.hasHostName() || smtp.ClassOf(a) == smtp.Private
 }
 
 func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fault) {
-	cfg := &s.lane.prober.cfg
-	d := smtp.Dialer{Local: s.from.Local, SOCKS5: s.from.proxy(cfg.SOCKS5), AllowPrivate: cfg.AllowPrivate, Dial: cfg.Dial}
+	cfg := &s.queue.prober.cfg
+	d := smtp.Dialer{Local: s.source.Local, SOCKS5: s.source.proxy(cfg.SOCKS5), AllowPrivate: cfg.AllowPrivate, Dial: cfg.Dial}
 	dialing, cancel := context.WithTimeout(ctx, cfg.Connect)
 	defer cancel()
 	s.dialled, s.began = true, time.Now()
-	s.lane.prober.metrics.connections.Inc()
-	back := s.stepAway()
+	s.queue.prober.metrics.connections.Inc()
+	reenter := s.leaveWhileWaiting()
 	conn, f := d.DialContext(dialing, netip.AddrPortFrom(addr, cfg.Port))
-	back()
+	reenter()
 	if ctx.Err() != nil {
 		return conn, f // we gave up, which says nothing of the source
 	}
 	now := time.Now()
-	if s.from.health.connected(f.None(), s.lane.key.route, now) {
-		cfg.Log.Warn("a source cannot connect, or can again; while it cannot, one connection in a while tries", "egress", s.from.name, "connects", f.None())
+	if s.source.health.recordConnect(f.None(), s.queue.key.route, now) {
+		cfg.Log.Warn("a source cannot connect, or can again; while it cannot, one connection in a while tries", "egress", s.source.name, "connects", f.None())
 	}
 	switch {
 	case !f.None():
-		s.lane.prober.watch(s.from)
-	case s.group.knock:
-		s.from.health.answered(now)
+		s.queue.prober.watch(s.source)
+	case s.hostQueue.reachTrial:
+		s.source.health.recordTrialReply(now)
 	}
 	return conn, f
 }
 
 func (s *session) config() smtp.Config {
-	p := s.lane.prober
-	c := smtp.Config{EHLO: s.from.EHLO, MailFrom: p.cfg.MailFrom, TLS: s.lane.provider.TLS, Timeouts: p.cfg.Timeouts, MaxBytes: maxHeard, TLSConfig: p.tls}
-	if !s.lane.shared {
-		c.TLSConfig = p.tickets.resume(p.tls, s.lane.provider.ID, s.group.host)
+	p := s.queue.prober
+	c := smtp.Config{EHLO: s.source.EHLO, MailFrom: p.cfg.MailFrom, TLS: s.queue.provider.TLS, Timeouts: p.cfg.Timeouts, MaxBytes: maxReplyBytes, TLSConfig: p.tls}
+	if !s.queue.unknownProvider {
+		c.TLSConfig = p.tickets.resume(p.tls, s.queue.provider.ID, s.hostQueue.host)
 	}
 	if c.EHLO == "" {
 		c.EHLO = "[127.0.0.1]" // only private targets are asked without a name
 	}
-	if s.plain && c.TLS == engine.TLSOpportunistic {
+	if s.tlsFailed && c.TLS == engine.TLSOpportunistic {
 		c.TLS = engine.TLSNever
 	}
 	return c
@@ -114,204 +114,204 @@ func newTLS() *tls.Config {
 	return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}}
 }
 
-// connected books the connection in the rates: the peer has seen it by now. It says who it is, and for whom it was asked.
-func (s *session) connected(reached bool) knock {
-	l, now := s.lane, time.Now()
-	l.mu.Lock()
-	l.pace.connected(now)
+// noteConnected books the connection in the rates: the peer has seen it by now. It says who it is, and for whom it was asked.
+func (s *session) noteConnected(reached bool) reachTrial {
+	q, now := s.queue, time.Now()
+	q.mu.Lock()
+	q.budget.settleConnect(now)
 	if reached {
-		delete(l.unproven, s.group.host)
+		delete(q.unconfirmedFailures, s.hostQueue.host)
 	}
-	who := knock{l.errand(s.group), s.group.host}
-	l.mu.Unlock()
-	if s.dest != nil {
-		s.dest.connected(now)
+	trial := reachTrial{q.delistingTrialAt(s.hostQueue), s.hostQueue.host}
+	q.mu.Unlock()
+	if s.addressLimit != nil {
+		s.addressLimit.settleConnect(now)
 	}
-	return who
+	return trial
 }
 
-// bar lets all who wait in the lane go home unprobed, now and later: its hosts are public, and this node has no face to show.
-func (s *session) bar() {
-	l, now := s.lane, time.Now()
-	l.prober.warnOnce()
-	l.mu.Lock()
-	l.barred = true
-	out := l.leave(now, nil)
-	l.mu.Unlock()
-	l.prober.finish(l, out, now)
+// stopUnidentified lets all who wait in the queue go home unprobed, now and later: its hosts are public, and this node has no face to show.
+func (s *session) stopUnidentified() {
+	q, now := s.queue, time.Now()
+	q.prober.warnNoIdentity()
+	q.mu.Lock()
+	q.noSenderIdentity = true
+	out := q.drain(now, nil)
+	q.mu.Unlock()
+	q.prober.finish(q, out, now)
 }
 
-// sighting is a fault as evidence. The lane's mutex is held.
+// sighting is a fault as evidence. The queue's mutex is held.
 func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
-	g := engine.Sighting{Event: f.Event, Host: s.group.host, At: now}
+	g := engine.Sighting{Event: f.Event, Host: s.hostQueue.host, At: now}
 	if f.Event == engine.EventReply {
 		g.Reply = f.Reply
 		g.Finding = s.classify(f.Reply)
 	}
-	g.Doubtful = s.doubts(f)
+	g.MaybeOurFault = s.isDoubtful(f)
 	return g
 }
 
-// doubts reports a failure that tells little of the host: its name could not be looked up, or it cannot be reached just now while
+// isDoubtful reports a failure that tells little of the host: its name could not be looked up, or it cannot be reached just now while
 // it was before, or while no host can. Jobs try again by the schedule, so that a short outage of ours costs them time, not verdicts.
-func (s *session) doubts(f smtp.Fault) bool {
+func (s *session) isDoubtful(f smtp.Fault) bool {
 	switch f.Event {
 	case engine.EventHostServFail:
 		return true
 	case engine.EventConnectFailed, engine.EventTimeout, engine.EventClosed:
-		return s.dialled && (s.conn == nil && s.lane.heard > 0 || s.from.health.doubts(s.firstBegan()))
+		return s.dialled && (s.conn == nil && s.queue.answersSeen > 0 || s.source.health.mayBeOurFault(s.firstFailureBegan()))
 	}
 	return false
 }
 
-// firstBegan is when the first of the connections to the host was begun that have failed in a row. The lane's mutex is held.
-func (s *session) firstBegan() time.Time {
-	if u := s.lane.unproven[s.group.host]; u.tries > 0 {
-		return u.began
+// firstFailureBegan is when the first of the connections to the host was begun that have failed in a row. The queue's mutex is held.
+func (s *session) firstFailureBegan() time.Time {
+	if u := s.queue.unconfirmedFailures[s.hostQueue.host]; u.tries > 0 {
+		return u.firstBegan
 	}
 	return s.began
 }
 
 func (s *session) classify(r engine.Reply) engine.Finding {
-	return s.lane.prober.table.Load().Classify(s.lane.provider, r, s.from.asker)
+	return s.queue.prober.table.Load().Classify(s.queue.provider, r, s.source.sender)
 }
 
-// fail tells the lane that no recipient could be named on this connection. What a knock meets is expected while the source reaches
-// no host, and blames none; a reply to a knock is told to the lane like any other.
+// fail tells the queue that no recipient could be named on this connection. What a reachability trial meets is expected while the source reaches
+// no host, and blames none; a reply to a reachability trial is told to the queue like any other.
 func (s *session) fail(f smtp.Fault) {
-	if s.group.knock && f.Event != engine.EventReply {
+	if s.hostQueue.reachTrial && f.Event != engine.EventReply {
 		return
 	}
-	l, now := s.lane, time.Now()
-	l.mu.Lock()
+	q, now := s.queue, time.Now()
+	q.mu.Lock()
 	seen := s.sighting(f, now)
-	out := l.failed(s, f, seen, now, nil)
-	l.mu.Unlock()
-	l.prober.finish(l, out, now)
+	out := q.handleFailure(s, f, seen, now, nil)
+	q.mu.Unlock()
+	q.prober.finish(q, out, now)
 }
 
-// failed acts on a failure before RCPT. While other sessions of the group or at its address live, it is the connection's trouble; else the
+// handleFailure acts on a failure before RCPT. While other sessions of the group or at its address live, it is the connection's trouble; else the
 // host's, and all who wait for the host see it. The mutex is held.
-func (l *lane) failed(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []ended) []ended {
-	g := s.group
-	if real := l.groups[g.key]; g.knock && real != nil {
-		g = real // the probes that wait for the host hear what the knock has heard
+func (q *readyQueue) handleFailure(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []finishedProbe) []finishedProbe {
+	hq := s.hostQueue
+	if actual := q.hostQueues[hq.key]; hq.reachTrial && actual != nil {
+		hq = actual // the probes that wait for the host hear what the reachability trial has heard
 	}
 	switch {
 	case f.RetryPlain: // also of a session that had begun before another learnt it: the next ones ask for no TLS
-		g.plain = true
+		hq.tlsFailed = true
 		return out
 	case f.Event == engine.EventInternal:
-		l.prober.cfg.Log.Warn("a connection could not be made for reasons of our own", "detail", f.Detail, "stage", f.Stage.String())
-		l.retreat(minBackoff, maxBackoff, now) // in real time: it is this machine that needs it
+		q.prober.cfg.Log.Warn("a connection could not be made for reasons of our own", "detail", f.Detail, "stage", f.Stage.String())
+		q.backOff(minBackoff, maxBackoff, now) // in real time: it is this machine that needs it
 		return out
 	}
-	if g.sessions > 1 && oneTooMany(&seen) {
-		l.retreat(l.scaled(minBackoff), l.scaled(maxBackoff), now)
+	if hq.sessions > 1 && tooManyConnections(&seen) {
+		q.backOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
 		return out
 	}
-	out = l.act(s, seen.Reply, seen.Finding, now, out)
-	if s.proven(g) {
-		l.retreat(l.scaled(minBackoff), l.scaled(maxBackoff), now)
+	out = q.applyAction(s, seen.Reply, seen.Finding, now, out)
+	if s.hostWorks(hq) {
+		q.backOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
 		return out
 	}
-	if l.confirms(s, f, seen.Doubtful, now) {
+	if q.needsSecondFailure(s, f, seen.MaybeOurFault, now) {
 		return out
 	}
-	l.prober.metrics.failures.WithLabelValues(seen.Event.String()).Inc()
-	if len(l.down) < maxDown {
-		set(&l.down, g.host, failure{sighting: seen, until: now.Add(l.scaled(failureLife))})
+	q.prober.metrics.failures.WithLabelValues(seen.Event.String()).Inc()
+	if len(q.down) < maxDown {
+		set(&q.down, hq.host, failure{sighting: seen, until: now.Add(q.scaled(failureLife))})
 	}
-	if out = l.emptyOut(g, now, out); len(s.asks) == 0 { // who was asked has counted that
-		out = l.decoysFailed(s, g, seen.Event, now, out)
+	if out = q.drainQueues(hq, now, out); len(s.recipients) == 0 { // who was asked has counted that
+		out = q.failDecoys(s, hq, seen.Event, now, out)
 	}
 	return out
 }
 
-// oneTooMany reports a greeting that takes no further connection for now (Exim, smtp_accept_max_per_host). While another one to the host
+// tooManyConnections reports a greeting that takes no further connection for now (Exim, smtp_accept_max_per_host). While another one to the host
 // lives, it is no reason to pause: that one is asked on.
-func oneTooMany(seen *engine.Sighting) bool {
+func tooManyConnections(seen *engine.Sighting) bool {
 	return seen.Event == engine.EventReply && seen.Reply.Stage <= engine.StageBanner && seen.Reply.Code/100 == 4 &&
 		seen.Finding.Meaning == engine.RateLimited
 }
 
-// confirms reports a failure that is believed only when it comes again, where only jobs wait: a host's first, as the first that
-// fail in an outage of ours do not show that others will; and a second refusal while the source doubts itself, as it may come before
-// a knock is answered. The mutex is held.
-func (l *lane) confirms(s *session, f smtp.Fault, doubtful bool, now time.Time) bool {
-	g := s.group
-	l.dropUnproven(now)
-	u := l.unproven[g.host]
+// needsSecondFailure reports a failure that is believed only when it comes again, where only jobs wait: a host's first, as the first that
+// fail in an outage of ours do not show that others will; and a second refusal while the source is suspect, as it may come before
+// a reachability trial is answered. The mutex is held.
+func (q *readyQueue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool, now time.Time) bool {
+	hq := s.hostQueue
+	q.dropUnconfirmed(now)
+	u := q.unconfirmedFailures[hq.host]
 	switch {
-	case !s.mayRecover(f), g.queued[single] > 0, len(l.unproven) >= maxDown:
-	case u.tries > 0 && !s.began.After(u.at):
+	case !s.mayRecover(f), hq.queued[single] > 0, len(q.unconfirmedFailures) >= maxDown:
+	case u.tries > 0 && !s.began.After(u.lastFailed):
 		return true // both were tried at one time
-	case u.tries == 0, u.tries == 1 && doubtful && f.Event == engine.EventConnectFailed:
-		set(&l.unproven, g.host, refusals{u.tries + 1, s.firstBegan(), now})
-		if again := now.Add(l.scaled(minBackoff) << u.tries); again.After(l.noConnect) {
-			l.noConnect = again // l.backoff does not grow: a single that comes now shall not wait longer
+	case u.tries == 0, u.tries == 1 && ourFault && f.Event == engine.EventConnectFailed:
+		set(&q.unconfirmedFailures, hq.host, failedTries{u.tries + 1, s.firstFailureBegan(), now})
+		if again := now.Add(q.scaled(minBackoff) << u.tries); again.After(q.connectNotBefore) {
+			q.connectNotBefore = again // l.backoff does not grow: a single that comes now shall not wait longer
 		}
 		return true
 	}
-	delete(l.unproven, g.host)
+	delete(q.unconfirmedFailures, hq.host)
 	return false
 }
 
-// dropUnproven forgets failures that nothing has followed: a host that fails once a day fails for the first time each day. At most
+// dropUnconfirmed forgets failures that nothing has followed: a host that fails once a day fails for the first time each day. At most
 // maxDown hosts are looked through. The mutex is held.
-func (l *lane) dropUnproven(now time.Time) {
-	old := now.Add(-max(l.scaled(unprovenLife), unprovenLeast+l.prober.cfg.Connect))
-	maps.DeleteFunc(l.unproven, func(_ string, u refusals) bool { return u.at.Before(old) })
+func (q *readyQueue) dropUnconfirmed(now time.Time) {
+	old := now.Add(-max(q.scaled(unconfirmedLife), minUnconfirmedLife+q.prober.cfg.Connect))
+	maps.DeleteFunc(q.unconfirmedFailures, func(_ string, u failedTries) bool { return u.lastFailed.Before(old) })
 }
 
 // mayRecover reports a failure that another try may not meet: a refusal, or silence in which the source was not seen to work.
 func (s *session) mayRecover(f smtp.Fault) bool {
 	return f.Event == engine.EventConnectFailed ||
-		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.from.health.unsure(s.began)
+		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.health.mayBeOutage(s.began)
 }
 
-// act does to the lane what the finding of a reply asks for. The mutex is held.
-func (l *lane) act(s *session, r engine.Reply, f engine.Finding, now time.Time, out []ended) []ended {
+// applyAction does to the queue what the finding of a reply asks for. The mutex is held.
+func (q *readyQueue) applyAction(s *session, r engine.Reply, f engine.Finding, now time.Time, out []finishedProbe) []finishedProbe {
 	a := f.Action
 	if a.Kind == engine.ActionNone {
 		return out
 	}
-	until := now.Add(l.scaled(a.For))
-	l.heed(s, r, f, now)
-	l.prober.metrics.actions.WithLabelValues(a.Kind.String()).Inc()
+	until := now.Add(q.scaled(a.For))
+	q.recordAction(s, r, f, now)
+	q.prober.metrics.actions.WithLabelValues(a.Kind.String()).Inc()
 	switch a.Kind {
 	case engine.ActionSlow:
-		l.pace.slow = until
+		q.budget.halvedUntil = until
 	case engine.ActionPause:
-		l.pause(until)
+		q.pause(until)
 	case engine.ActionClose:
-		s.leave = true
-		l.pause(until)
+		s.closing = true
+		q.pause(until)
 	case engine.ActionQuarantine, engine.ActionQuarantineEverywhere:
-		s.leave = true
+		s.closing = true
 		if a.Kind == engine.ActionQuarantineEverywhere {
-			l.egress.namedBy(l.errand(s.group))
+			q.source.recordBlocklistedBy(q.delistingTrialAt(s.hostQueue))
 		}
-		out = l.quarantine(until, a.Kind == engine.ActionQuarantineEverywhere, now, out)
+		out = q.quarantine(until, a.Kind == engine.ActionQuarantineEverywhere, now, out)
 	}
 	return out
 }
 
-// quarantine rests this source at this receiver: who waits is told so, who comes later too.
-func (l *lane) quarantine(until time.Time, everywhere bool, now time.Time, out []ended) []ended {
-	if until.After(l.pace.rest) {
-		l.pace.rest, l.listed = until, everywhere
+// quarantine quarantines this source at this receiver: who waits is told so, who comes later too.
+func (q *readyQueue) quarantine(until time.Time, everywhere bool, now time.Time, out []finishedProbe) []finishedProbe {
+	if until.After(q.budget.quarantinedUntil) {
+		q.budget.quarantinedUntil, q.blocklisted = until, everywhere
 	}
-	l.prober.ledger.ask(&l.account)
-	if l.prober.refrain.says(now) {
-		l.prober.cfg.Log.Warn("a receiver wants no more of this source", "provider", l.provider.ID, "egress", l.key.egress, "until", l.pace.rest)
+	q.prober.budgetLog.requestLease(&q.persistedBudget)
+	if q.prober.quarantineLog.allow(now) {
+		q.prober.cfg.Log.Warn("a receiver wants no more of this source", "provider", q.provider.ID, "egress", q.key.source, "until", q.budget.quarantinedUntil)
 	}
-	if l.provider.Kind == engine.KindWide {
-		l.egress.restAt(l.provider.ID, l.pace.rest)
+	if q.provider.Kind == engine.KindWide {
+		q.source.quarantineAt(q.provider.ID, q.budget.quarantinedUntil)
 	}
-	if everywhere && l.egress.vote(l.key.route, until, l.scaled(canaryRest), now) {
-		l.prober.cfg.Log.Error("three routes refuse this source as blocklisted: it rests everywhere", "egress", l.key.egress, "until", until)
-		l.prober.spawn(func(context.Context, context.Context) { l.prober.restEverywhere(l.egress) })
+	if everywhere && q.source.addBlocklistReport(q.key.route, until, q.scaled(delistingTrialInterval), now) {
+		q.prober.cfg.Log.Error("three routes refuse this source as blocklisted: it rests everywhere", "egress", q.key.source, "until", until)
+		q.prober.spawn(func(context.Context, context.Context) { q.prober.quarantineEverywhere(q.source) })
 	}
-	return l.leave(now, out)
+	return q.drain(now, out)
 }

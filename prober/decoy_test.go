@@ -12,44 +12,44 @@ import (
 	"probity/prober/wire"
 )
 
-// probesFirst is an rcpt script of a Postfix that verifies recipients at the host behind it before it takes them.
-func probesFirst(local string) string {
+// verifiesFirst is an rcpt script of a Postfix that verifies recipients at the host behind it before it takes them.
+func verifiesFirst(local string) string {
 	if strings.HasPrefix(local, "ann") {
 		return "250 2.1.5 ok"
 	}
 	return "450 4.1.1 <" + local + "@a.example>: Recipient address rejected: unverified address: host 10.1.1.9[10.1.1.9] said: 550 5.1.1 User unknown (in reply to RCPT TO command)"
 }
 
-// TestDecoyThatIsNamedUnknownVouches: a temporary reply that names an unknown user shows that the host tells, for as long as a refusal does
+// TestDecoyNamedUnknownConfirmsTheDomain: a temporary reply that names an unknown user shows that the host tells, for as long as a refusal does
 // and for all targets of the domain, and the decoy is not asked again. It condemns no target.
-func TestDecoyThatIsNamedUnknownVouches(t *testing.T) {
-	h := &host{rcpt: probesFirst, slow: time.Second, noPipe: true}
-	table := strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0", "recipients_per_transaction = 1").Replace(labTable)
-	inLab(t, table, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+func TestDecoyNamedUnknownConfirmsTheDomain(t *testing.T) {
+	h := &fakeServer{rcpt: verifiesFirst, replyDelay: time.Second, noPipelining: true}
+	table := strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0", "recipients_per_transaction = 1").Replace(testTable)
+	withTestNode(t, table, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		valid := func(from, to int) {
 			var addrs []string
 			for i := from; i < to; i++ {
 				addrs = append(addrs, fmt.Sprintf("ann%d@a.example", i))
 			}
-			for _, r := range b.verify(time.Hour, b.rows(mxa, addrs...)...) {
-				require.Equal(t, "VALID", spell(r.Verdict))
+			for _, r := range b.verify(time.Hour, b.rows(mxA, addrs...)...) {
+				require.Equal(t, "VALID", verdictText(r.Verdict))
 			}
 		}
 		valid(0, 60) // several minutes
-		require.Equal(t, 61, h.count("RCPT"), "one decoy: %v", h.saw().log)
+		require.Equal(t, 61, h.count("RCPT"), "one decoy: %v", h.snapshot().log)
 		time.Sleep(time.Hour)
 		valid(60, 61)
-		require.Equal(t, 62, h.count("RCPT"), "the cache knows the domain: %v", h.saw().log)
-		for _, r := range b.verify(time.Minute, b.rows(mxa, "eve@a.example")...) {
-			require.Equal(t, "UNKNOWN temporary_error", spell(r.Verdict))
+		require.Equal(t, 62, h.count("RCPT"), "the cache knows the domain: %v", h.snapshot().log)
+		for _, r := range b.verify(time.Minute, b.rows(mxA, "eve@a.example")...) {
+			require.Equal(t, "UNKNOWN temporary_error", verdictText(r.Verdict))
 		}
 	})
 }
 
-// TestDecoyThatIsBeingVerifiedVouchesForNothing: the same Postfix says "unverified address" too while it cannot ask the host behind it, which
-// may accept all recipients. That is put off, and a decoy that is accepted later shows what the domain is.
-func TestDecoyThatIsBeingVerifiedVouchesForNothing(t *testing.T) {
-	h := &host{}
+// TestDecoyUnderVerificationConfirmsNothing: the same Postfix says "unverified address" too while it cannot ask the host behind it, which
+// may accept all recipients. That is deferred, and a decoy that is accepted later shows what the domain is.
+func TestDecoyUnderVerificationConfirmsNothing(t *testing.T) {
+	h := &fakeServer{}
 	var asked time.Time
 	h.rcpt = func(local string) string {
 		switch {
@@ -63,13 +63,13 @@ func TestDecoyThatIsBeingVerifiedVouchesForNothing(t *testing.T) {
 		}
 		return "250 2.1.5 ok"
 	}
-	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
-		row := b.rows(mxa, "ann@a.example")[0]
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		row := b.rows(mxA, "ann@a.example")[0]
 		got := b.verify(time.Minute, row)[row.Number]
 		require.Equal(t, wire.Deferred, got.Outcome)
 		require.NotEqual(t, engine.Valid, got.Verdict.Status)
 		time.Sleep(time.Minute)
 		row.Attempt = got.Attempt
-		require.Equal(t, "RISKY catch_all", spell(b.verify(time.Minute, row)[row.Number].Verdict))
+		require.Equal(t, "RISKY catch_all", verdictText(b.verify(time.Minute, row)[row.Number].Verdict))
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"probity/engine"
 )
 
-// finish judges probes that have left their lane and hands the outcomes to all who wait. No lock is held.
-func (p *Prober) finish(l *lane, out []ended, now time.Time) {
+// finish judges probes that have left their queue and hands the outcomes to all who wait. No lock is held.
+func (p *Prober) finish(q *readyQueue, out []finishedProbe, now time.Time) {
 	if len(out) == 0 {
 		return
 	}
@@ -16,16 +16,16 @@ func (p *Prober) finish(l *lane, out []ended, now time.Time) {
 		e := &out[i]
 		var o outcome
 		if e.step.Kind == engine.StepWait {
-			o = e.p.postpone(e.step.Until, now, l.key.egress)
+			o = e.probe.deferUntil(e.step.Until, now, q.key.source)
 		} else {
-			o = e.p.conclude(now)
+			o = e.probe.judge(now)
 		}
-		if (o.verdict.Rule == engine.RuleSourceBlocked || e.p.unconfirmed(&o)) && p.egress.others(l.provider, l.egress, now) {
-			o.later, o.due, o.keep = true, now, false // another of our sources has a budget of its own there
+		if (o.verdict.Rule == engine.RuleSourceBlocked || e.probe.unconfirmed(&o)) && p.sources.otherAvailable(q.provider, q.source, now) {
+			o.returned, o.due, o.cacheable = true, now, false // another of our sources has a budget of its own there
 		}
 		p.metrics.outcome(&o)
-		p.recent.note(e.p, &o, l.key.egress, now)
-		p.deliver(e.p, &o, now)
+		p.recent.record(e.probe, &o, q.key.source, now)
+		p.sendOutcome(e.probe, &o, now)
 	}
 }
 
@@ -35,31 +35,31 @@ func (p *probe) unconfirmed(o *outcome) bool {
 	return o.verdict.Reason == engine.ReasonAcceptedUnconfirmed && p.ev.Seen[last].Event == engine.EventSourceBlocked
 }
 
-// deliver gives an outcome to the probe's askers, and ends the probe. One of them keeps it in the cache; where none is left, it is kept here.
-func (p *Prober) deliver(pr *probe, o *outcome, now time.Time) {
-	askers := p.flight.end(pr)
+// sendOutcome gives an outcome to the probe's waiters, and ends the probe. One of them keeps it in the cache; where none is left, it is kept here.
+func (p *Prober) sendOutcome(pr *probe, o *outcome, now time.Time) {
+	waiters := p.inFlight.remove(pr)
 	kept := false
 	retried := pr.retry
-	for _, a := range askers {
-		d := done{row: int(a.row), key: pr.key, o: *o, store: !kept}
+	for _, a := range waiters {
+		d := doneRow{row: int(a.row), key: pr.key, outcome: *o, store: !kept}
 		if a.flags != pr.ev.Flags {
-			d.o.verdict = p.reflag(pr, a.flags, now)
+			d.outcome.verdict = p.judgeAgainWithFlags(pr, a.flags, now)
 			d.store = false
 		}
-		kept = a.run.give(&d) && d.store || kept
-		retried = retried || a.run.single()
+		kept = a.caller.send(&d) && d.store || kept
+		retried = retried || a.caller.isSingle()
 	}
-	if !kept && o.keep {
-		p.keep([]done{{key: pr.key, o: *o, store: true}})
+	if !kept && o.cacheable {
+		p.storeResults([]doneRow{{key: pr.key, outcome: *o, store: true}})
 	}
 	if retried {
 		p.retries.settle(pr, o)
 	}
-	p.spare.forget(pr)
+	p.buffers.putSeen(pr)
 }
 
-// reflag judges the same evidence for a row of other flags: they follow each row's own string.
-func (p *Prober) reflag(pr *probe, flags engine.Flags, now time.Time) engine.Verdict {
+// judgeAgainWithFlags judges the same evidence for a row of other flags: they follow each row's own string.
+func (p *Prober) judgeAgainWithFlags(pr *probe, flags engine.Flags, now time.Time) engine.Verdict {
 	ev := pr.ev
 	ev.Flags = flags
 	return engine.Judge(&ev, pr.policy, now)

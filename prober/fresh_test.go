@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFreshUntilItAsks: a node says that it has asked no receiver until it does, and never again, not after a restart either.
-func TestFreshUntilItAsks(t *testing.T) {
-	inLab(t, labTable, nil, map[string]*host{"mx.one.example": {}}, func(b *lab) {
+// TestNodeIsFreshUntilItAsks: a node says that it has asked no receiver until it does, and never again, not after a restart either.
+func TestNodeIsFreshUntilItAsks(t *testing.T) {
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.one.example": {}}, func(b *testNode) {
 		require.True(t, b.prober.Fresh())
 		b.verify(time.Minute, b.rows([]string{"mx.one.example"}, "ann@one.example")...)
 		require.False(t, b.prober.Fresh())

@@ -13,10 +13,10 @@ import (
 // resets what connections are left, so that the receiver never counts those of both. A connection whose path has failed would else
 // be held for as long as a reply may take.
 
-// afterHangUp calls f when the time has come, unless the node stops before: then all sessions end by stopTime.
-func (p *Prober) afterHangUp(f func()) {
+// afterHangUpTime calls f when the time has come, unless the node stops before: then all sessions end by stopTime.
+func (p *Prober) afterHangUpTime(f func()) {
 	p.spawn(func(soft, _ context.Context) {
-		over := time.NewTimer(timing.HangUp)
+		over := time.NewTimer(timing.CloseTimeout)
 		defer over.Stop()
 		select {
 		case <-over.C:
@@ -26,147 +26,147 @@ func (p *Prober) afterHangUp(f func()) {
 	})
 }
 
-// callHome sends home what is not done: the caller wants it no more. By the time of hanging up some of it may be back, here or in
+// returnCancelled returns what is not done: the caller wants it no more. By the time of hanging up some of it may be back, here or in
 // another batch: then the route has not moved.
-func (v *verification) callHome() {
-	lanes := map[*lane]bool{}
-	for _, pr := range v.probes {
+func (b *batch) returnCancelled() {
+	queues := map[*readyQueue]bool{}
+	for _, pr := range b.probes {
 		if pr == nil {
 			continue
 		}
-		if l := pr.lane.Load(); l != nil && l.provider.Kind == engine.KindNarrow {
-			lanes[l] = true
+		if q := pr.queue.Load(); q != nil && q.provider.Kind == engine.KindNarrow {
+			queues[q] = true
 		}
 	}
-	v.abandon()
-	if len(lanes) > 0 {
-		v.p.afterHangUp(func() {
-			for l := range lanes {
-				v.p.hangUpUnasked(l)
+	b.returnUnfinished()
+	if len(queues) > 0 {
+		b.p.afterHangUpTime(func() {
+			for q := range queues {
+				b.p.resetUnwanted(q)
 			}
 		})
 	}
 }
 
-// hangUpAlone ends all sessions at narrow routes, if the node has been alone for long enough.
-func (p *Prober) hangUpAlone() {
-	if !p.slots.closedFor(timing.HangUp, time.Now()) {
+// hangUpIsolated ends all sessions at narrow routes, if the node has been isolated for long enough.
+func (p *Prober) hangUpIsolated() {
+	if !p.slots.closedFor(timing.CloseTimeout, time.Now()) {
 		return
 	}
-	for _, l := range p.allLanes() {
-		if l.provider.Kind == engine.KindNarrow {
-			l.mu.Lock()
-			l.hangUp(l.working)
-			l.mu.Unlock()
+	for _, q := range p.allQueues() {
+		if q.provider.Kind == engine.KindNarrow {
+			q.mu.Lock()
+			q.resetSessions(q.working)
+			q.mu.Unlock()
 		}
 	}
 }
 
-// hangUpUnasked ends a lane's sessions that ask for no caller, and if no caller waits in the lane at all, those that ask nothing.
-func (p *Prober) hangUpUnasked(l *lane) {
-	p.dropUnasked(l)
-	l.mu.Lock()
-	waits, asks := l.held, map[*session][]*probe{}
-	for _, s := range l.working {
-		asks[s] = nil
-		for _, a := range s.asks {
-			if a.p != nil {
+// resetUnwanted ends a queue's sessions that ask for no caller, and if no caller waits in the queue at all, those that ask nothing.
+func (p *Prober) resetUnwanted(q *readyQueue) {
+	p.dropUnwanted(q)
+	q.mu.Lock()
+	waits, recipients := q.probes, map[*session][]*probe{}
+	for _, s := range q.working {
+		recipients[s] = nil
+		for _, a := range s.recipients {
+			if a.probe != nil {
 				waits--
-				asks[s] = append(asks[s], a.p)
-			} else if first := a.place.decoy.waiting.first; first != nil {
-				asks[s] = append(asks[s], first)
+				recipients[s] = append(recipients[s], a.probe)
+			} else if first := a.domainQueue.decoy.waiting.first; first != nil {
+				recipients[s] = append(recipients[s], first)
 			}
 		}
 	}
-	l.mu.Unlock()
-	var unasked, silent []*session
-	for s, probes := range asks {
+	q.mu.Unlock()
+	var unwanted, silent []*session
+	for s, probes := range recipients {
 		switch {
 		case len(probes) == 0:
 			silent = append(silent, s)
-		case slices.ContainsFunc(probes, p.flight.awaited):
+		case slices.ContainsFunc(probes, p.inFlight.hasWaiters):
 			waits++
 		default:
-			unasked = append(unasked, s)
+			unwanted = append(unwanted, s)
 		}
 	}
 	if waits == 0 {
-		unasked = append(unasked, silent...)
+		unwanted = append(unwanted, silent...)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.hangUp(unasked)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.resetSessions(unwanted)
 }
 
-// awaited reports that somebody waits for a probe.
-func (f *flight) awaited(p *probe) bool {
+// hasWaiters reports that somebody waits for a probe.
+func (f *inFlight) hasWaiters(p *probe) bool {
 	s := f.shard(&p.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(p.askers) > 0 || p.retry
+	return len(p.waiters) > 0 || p.retry
 }
 
-// hangUp cuts sessions off, at whatever they are. The mutex is held.
-func (l *lane) hangUp(sessions []*session) {
+// resetSessions cuts sessions off, at whatever they are. The mutex is held.
+func (q *readyQueue) resetSessions(sessions []*session) {
 	for _, s := range sessions {
-		if s.cut == nil {
+		if s.cancel == nil {
 			continue // it has ended meanwhile
 		}
-		s.severed = true
-		s.cut()
-		if s.turn != nil {
-			l.prober.stile.hurry(s.turn)
+		s.wasReset = true
+		s.cancel()
+		if s.admission != nil {
+			q.prober.gate.expedite(s.admission)
 		}
-		if l.unidle(s) {
+		if q.takeIdle(s) {
 			s.wake <- struct{}{} // has room: a session is idle once
 		}
 	}
 }
 
-// begins lists a session that begins, so that it can be cut off. The mutex is held.
-func (l *lane) begins(s *session, cut context.CancelFunc) {
-	s.cut, s.seat = cut, len(l.working)
-	l.working = append(l.working, s)
+// register lists a session that begins, so that it can be cut off. The mutex is held.
+func (q *readyQueue) register(s *session, cut context.CancelFunc) {
+	s.cancel, s.workingIndex = cut, len(q.working)
+	q.working = append(q.working, s)
 }
 
-// ends takes it out of the list. The mutex is held.
-func (l *lane) ends(s *session) {
-	last := len(l.working) - 1
-	l.working[s.seat] = l.working[last]
-	l.working[s.seat].seat = s.seat
-	l.working[last] = nil
-	if l.working = l.working[:last]; last == 0 {
-		l.working = nil
+// unregister takes it out of the list. The mutex is held.
+func (q *readyQueue) unregister(s *session) {
+	last := len(q.working) - 1
+	q.working[s.workingIndex] = q.working[last]
+	q.working[s.workingIndex].workingIndex = s.workingIndex
+	q.working[last] = nil
+	if q.working = q.working[:last]; last == 0 {
+		q.working = nil
 	}
-	s.cut = nil
+	s.cancel = nil
 }
 
-// dropUnasked drops probes in a lane that no caller waits for, such as rows that went home and whose decoy was not asked yet.
-func (p *Prober) dropUnasked(l *lane) {
-	for _, waits := range l.waiting() {
-		if p.flight.abandon(waits) {
+// dropUnwanted drops probes in a ready queue that no caller waits for, such as rows that were returned and whose decoy was not asked yet.
+func (p *Prober) dropUnwanted(q *readyQueue) {
+	for _, waits := range q.unsentProbes() {
+		if p.inFlight.dropUnwanted(waits) {
 			p.rows.Add(-1)
 		}
 	}
 }
 
-// waiting lists the probes in the lane that no session has.
-func (l *lane) waiting() (all []*probe) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	of := func(q *list) {
-		for p := q.first; p != nil; p = p.next {
+// unsentProbes lists the probes in the queue that no session has.
+func (q *readyQueue) unsentProbes() (all []*probe) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	of := func(list *probeList) {
+		for p := list.first; p != nil; p = p.next {
 			all = append(all, p)
 		}
 	}
-	for _, pl := range l.places {
-		for who := range pl.queues {
-			of(&pl.queues[who])
+	for _, dq := range q.domainQueues {
+		for class := range dq.queues {
+			of(&dq.queues[class])
 		}
-		of(&pl.decoy.waiting)
+		of(&dq.decoy.waiting)
 	}
-	for _, g := range l.groups {
-		of(&g.again)
+	for _, hq := range q.hostQueues {
+		of(&hq.retryFirst)
 	}
 	return all
 }

@@ -37,8 +37,8 @@ func (c halfOpen) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// breakable lets the path of every connection fail once dead is set.
-func breakable(dead *atomic.Bool) func(*Config) {
+// breakablePaths lets the path of every connection fail once dead is set.
+func breakablePaths(dead *atomic.Bool) func(*Config) {
 	return func(c *Config) {
 		dial := c.Dial
 		c.Dial = func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
@@ -51,8 +51,8 @@ func breakable(dead *atomic.Bool) func(*Config) {
 	}
 }
 
-// begin hands a batch over until it is called home by cancel.
-func (b *lab) begin(rows ...wire.Row) (cancel context.CancelFunc, got <-chan map[uint32]wire.Result) {
+// startBatch hands a batch over until it is cancelled by cancel.
+func (b *testNode) startBatch(rows ...wire.Row) (cancel context.CancelFunc, got <-chan map[uint32]wire.Result) {
 	ctx, cancel := context.WithCancel(context.Background())
 	results := make(chan map[uint32]wire.Result, 1)
 	go func() {
@@ -74,28 +74,28 @@ func (b *lab) begin(rows ...wire.Row) (cancel context.CancelFunc, got <-chan map
 // never comes, at whatever stage of the dialogue; so the receiver never has the connections of both.
 func TestHalfOpenConnectionEndsWithinHandOver(t *testing.T) {
 	const slow = 2 * time.Second // each batch of replies: the banner comes at 2 s, EHLO's at 4 s, those of the group at 6 s
-	for name, lose := range map[string]func(b *lab, callHome context.CancelFunc){
-		"the lease is lost":         func(b *lab, callHome context.CancelFunc) { callHome(); b.prober.SetAlone(true) },
-		"the route goes to another": func(b *lab, callHome context.CancelFunc) { callHome() },
+	for name, lose := range map[string]func(b *testNode, cancelBatch context.CancelFunc){
+		"the lease is lost":         func(b *testNode, cancelBatch context.CancelFunc) { cancelBatch(); b.prober.SetIsolated(true) },
+		"the route goes to another": func(b *testNode, cancelBatch context.CancelFunc) { cancelBatch() },
 	} {
 		for stage, after := range map[string]time.Duration{"banner": time.Second, "EHLO": 3 * time.Second, "RCPT": 5 * time.Second} {
 			t.Run(name+", "+stage, func(t *testing.T) {
-				mx := &host{rcpt: knows("ann"), slow: slow}
+				mx := &fakeServer{rcpt: acceptsOnly("ann"), replyDelay: slow}
 				var dead atomic.Bool
-				inLab(t, labTable, breakable(&dead), map[string]*host{"mx.site.example": mx}, func(b *lab) {
+				withTestNode(t, testTable, breakablePaths(&dead), map[string]*fakeServer{"mx.site.example": mx}, func(b *testNode) {
 					row := b.rows([]string{"mx.site.example"}, "ann@site.example")
-					callHome, got := b.begin(row...)
+					cancelBatch, got := b.startBatch(row...)
 					time.Sleep(after)
 					dead.Store(true)
-					lose(b, callHome)
-					require.Equal(t, wire.Later, (<-got)[row[0].Number].Outcome)
-					require.Equal(t, 1, mx.saw().open)
-					time.Sleep(timing.HangUp)
+					lose(b, cancelBatch)
+					require.Equal(t, wire.Returned, (<-got)[row[0].Number].Outcome)
+					require.Equal(t, 1, mx.snapshot().open)
+					time.Sleep(timing.CloseTimeout)
 					time.Sleep(slow) // the host is in the middle of a batch
-					require.Zero(t, mx.saw().open)
+					require.Zero(t, mx.snapshot().open)
 					require.Zero(t, b.prober.slots.inUse())
 					time.Sleep(time.Hour)
-					require.Len(t, mx.saw().dialed, 1, "nothing is asked of whose rows went home")
+					require.Len(t, mx.snapshot().dialTimes, 1, "nothing is asked of whose rows went home")
 					require.Zero(t, b.prober.rows.Load())
 				})
 			})
@@ -103,55 +103,55 @@ func TestHalfOpenConnectionEndsWithinHandOver(t *testing.T) {
 	}
 }
 
-// TestHalfOpenConnectionProvesNothing: that we hung up says nothing of the host, and who asks again is answered.
-func TestHalfOpenConnectionProvesNothing(t *testing.T) {
-	mx := &host{rcpt: knows("ann")}
+// TestResetConnectionSaysNothingAboutTheHost: that we hung up says nothing of the host, and who asks again is answered.
+func TestResetConnectionSaysNothingAboutTheHost(t *testing.T) {
+	mx := &fakeServer{rcpt: acceptsOnly("ann")}
 	var dead atomic.Bool
-	inLab(t, labTable, breakable(&dead), map[string]*host{"mx.site.example": mx}, func(b *lab) {
+	withTestNode(t, testTable, breakablePaths(&dead), map[string]*fakeServer{"mx.site.example": mx}, func(b *testNode) {
 		b.verify(time.Minute, b.rows([]string{"mx.site.example"}, "eve@site.example")...)
 		dead.Store(true)
 		row := b.rows([]string{"mx.site.example"}, "ann@site.example")
-		callHome, got := b.begin(row...)
+		cancelBatch, got := b.startBatch(row...)
 		time.Sleep(time.Second)
-		callHome()
+		cancelBatch()
 		<-got
-		time.Sleep(timing.HangUp + time.Second)
+		time.Sleep(timing.CloseTimeout + time.Second)
 		dead.Store(false)
 		began := time.Now()
-		require.Equal(t, "VALID", spell(b.verify(time.Minute, row...)[row[0].Number].Verdict))
+		require.Equal(t, "VALID", verdictText(b.verify(time.Minute, row...)[row[0].Number].Verdict))
 		require.Less(t, time.Since(began), time.Second)
 	})
 }
 
-// TestRowsThatComeBackKeepTheirConnection: rows that are called home with others' and sent again find the reply that they waited for.
-func TestRowsThatComeBackKeepTheirConnection(t *testing.T) {
-	mx := &host{slow: 12 * time.Second, rcpt: knows()}
-	inLab(t, labTable, nil, map[string]*host{"mx.site.example": mx}, func(b *lab) {
+// TestRowsSentAgainFindTheirReply: rows that are cancelled with others' and sent again find the reply that they waited for.
+func TestRowsSentAgainFindTheirReply(t *testing.T) {
+	mx := &fakeServer{replyDelay: 12 * time.Second, rcpt: acceptsOnly()}
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.site.example": mx}, func(b *testNode) {
 		row := b.rows([]string{"mx.site.example"}, "ann@site.example")
-		callHome, got := b.begin(row...)
+		cancelBatch, got := b.startBatch(row...)
 		time.Sleep(25 * time.Second) // the recipient is named, its reply comes at 36 s
-		callHome()
+		cancelBatch()
 		<-got
 		time.Sleep(time.Second)
-		require.Equal(t, "INVALID mailbox_not_found", spell(b.verify(time.Minute, row...)[row[0].Number].Verdict))
+		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.verify(time.Minute, row...)[row[0].Number].Verdict))
 		require.Equal(t, 1, mx.count("RCPT"))
-		require.Len(t, mx.saw().dialed, 1)
+		require.Len(t, mx.snapshot().dialTimes, 1)
 	})
 }
 
-// TestWideRoutesAreHeardToTheEnd: a wide provider has a budget for each source, and so nothing to hand over.
-func TestWideRoutesAreHeardToTheEnd(t *testing.T) {
-	mx := &host{slow: 12 * time.Second, rcpt: knows()}
-	wide := strings.Replace(labTable, "name = \"Big\"", "name = \"Big\"\nwide = true", 1)
-	inLab(t, wide, nil, map[string]*host{"mx.big.example": mx}, func(b *lab) {
+// TestWideRoutesReadRepliesToTheEnd: a wide provider has a budget for each source, and so nothing to hand over.
+func TestWideRoutesReadRepliesToTheEnd(t *testing.T) {
+	mx := &fakeServer{replyDelay: 12 * time.Second, rcpt: acceptsOnly()}
+	wide := strings.Replace(testTable, "name = \"Big\"", "name = \"Big\"\nwide = true", 1)
+	withTestNode(t, wide, nil, map[string]*fakeServer{"mx.big.example": mx}, func(b *testNode) {
 		row := b.rows([]string{"mx.big.example"}, "ann@big.example")
-		callHome, got := b.begin(row...)
+		cancelBatch, got := b.startBatch(row...)
 		time.Sleep(25 * time.Second)
-		callHome()
+		cancelBatch()
 		<-got
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, mx.count("RCPT"))
-		require.Equal(t, "INVALID mailbox_not_found", spell(b.verify(time.Minute, row...)[row[0].Number].Verdict))
+		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.verify(time.Minute, row...)[row[0].Number].Verdict))
 		require.Equal(t, 1, mx.count("RCPT"), "the cache has it")
 	})
 }

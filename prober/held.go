@@ -9,47 +9,47 @@ import (
 // heldEvery is how often it is counted how many rows of a batch wait for a budget.
 const heldEvery = 2 * time.Second
 
-// countHeld counts the rows of the batch that no session has and whose lane's budgets allow no more, and tells what has changed.
-func (v *verification) countHeld(now time.Time) {
-	if now.Sub(v.counted) < heldEvery {
+// countHeld counts the rows of the batch that no session has and whose queue's budgets allow no more, and tells what has changed.
+func (b *batch) countHeld(now time.Time) {
+	if now.Sub(b.heldCountedAt) < heldEvery {
 		return
 	}
-	v.counted = now
-	if v.waits == nil {
-		v.waits = map[*lane]time.Time{}
+	b.heldCountedAt = now
+	if b.queueWaits == nil {
+		b.queueWaits = map[*readyQueue]time.Time{}
 	}
-	defer clear(v.waits) // it shall keep no lane
-	was := v.held
-	v.held = wire.Held{}
-	for _, pr := range v.probes {
+	defer clear(b.queueWaits) // it shall keep no queue
+	was := b.held
+	b.held = wire.Held{}
+	for _, pr := range b.probes {
 		if pr == nil {
 			continue
 		}
-		l := pr.lane.Load()
-		if l == nil {
+		q := pr.queue.Load()
+		if q == nil {
 			continue
 		}
-		until, known := v.waits[l]
+		until, known := b.queueWaits[q]
 		if !known {
-			until = l.later(v.who, now)
-			v.waits[l] = until
+			until = q.budgetAllowsAt(b.priority, now)
+			b.queueWaits[q] = until
 		}
-		if until.IsZero() || !l.queues(pr) {
+		if until.IsZero() || !q.isQueued(pr) {
 			continue
 		}
-		v.held.Rows++
-		if v.held.Until.IsZero() || until.Before(v.held.Until) {
-			v.held.Until = until
+		b.held.Rows++
+		if b.held.Until.IsZero() || until.Before(b.held.Until) {
+			b.held.Until = until
 		}
 	}
-	if v.held != was && len(v.part) == 0 {
-		v.emit(wire.Results{Job: v.b.Job, Chunk: v.b.Chunk, Epoch: v.b.Epoch, Held: v.held})
+	if b.held != was && len(b.part) == 0 {
+		b.emit(wire.Results{Job: b.b.Job, Chunk: b.b.Chunk, Epoch: b.b.Epoch, Held: b.held})
 	}
 }
 
-// queues reports a probe that no session has.
-func (l *lane) queues(p *probe) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return p.in != nil
+// isQueued reports a probe that no session has.
+func (q *readyQueue) isQueued(p *probe) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return p.inList != nil
 }

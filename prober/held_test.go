@@ -12,16 +12,16 @@ import (
 )
 
 // While a batch is held, its sender is told how many rows wait for a budget, and until when; rows that a session has do not.
-func TestRowsThatWaitForABudgetAreTold(t *testing.T) {
-	h := &host{rcpt: knows()}
-	inLab(t, limited("refusals_per_hour = 0", "refusals_per_hour = 20"), nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+func TestRowsThatWaitForABudgetAreReported(t *testing.T) {
+	h := &fakeServer{rcpt: acceptsOnly()}
+	withTestNode(t, tableWith("refusals_per_hour = 0", "refusals_per_hour = 20"), nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		var addrs []string
 		for i := range 60 {
 			addrs = append(addrs, fmt.Sprintf("nobody%d@a.example", i))
 		}
 		start, answered := time.Now(), 0
 		var held []wire.Held
-		batch := &wire.Batch{Job: "j", Rows: b.rows(mxa, addrs...), MaxAge: time.Hour, Started: start}
+		batch := &wire.Batch{Job: "j", Rows: b.rows(mxA, addrs...), MaxAge: time.Hour, Started: start}
 		require.NoError(t, b.prober.Verify(context.Background(), batch, 30*time.Second, func(r wire.Results) {
 			for i := range r.Rows {
 				if r.Rows[i].Outcome == wire.Settled {
@@ -46,10 +46,10 @@ func TestRowsThatWaitForABudgetAreTold(t *testing.T) {
 }
 
 // Where no budget holds rows, none are told to wait for one.
-func TestRowsAtASlowHostAreNotHeld(t *testing.T) {
-	slow := &host{rcpt: func(string) string { return "-" }}
-	inLab(t, labTable, nil, map[string]*host{"mx.a.example": slow}, func(b *lab) {
-		batch := &wire.Batch{Job: "j", Rows: b.rows(mxa, "ann@a.example", "bob@a.example"), MaxAge: time.Hour, Started: time.Now()}
+func TestRowsAtASlowHostAreNotReportedAsHeld(t *testing.T) {
+	slow := &fakeServer{rcpt: func(string) string { return "-" }}
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": slow}, func(b *testNode) {
+		batch := &wire.Batch{Job: "j", Rows: b.rows(mxA, "ann@a.example", "bob@a.example"), MaxAge: time.Hour, Started: time.Now()}
 		require.NoError(t, b.prober.Verify(context.Background(), batch, 10*time.Second, func(r wire.Results) { require.Zero(t, r.Held) }))
 	})
 }

@@ -17,25 +17,25 @@ import (
 	"probity/prober/wire"
 )
 
-// TestRebindingReachesNobody: a name that is now a mail server on the internet, now a machine of ours, is dialled only while the
+// TestDNSRebindingReachesNoPrivateHost: a name that is now a mail server on the internet, now a machine of ours, is dialled only while the
 // address of the moment is one of the internet.
-func TestRebindingReachesNobody(t *testing.T) {
+func TestDNSRebindingReachesNoPrivateHost(t *testing.T) {
 	public := netip.MustParseAddr("9.9.9.9")
-	for _, inside := range []string{"127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0"} {
+	for _, privateAddr := range []string{"127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0"} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newLab(t, labTable, map[string]*host{"mx.a.example": {addr: public}})
+			b := newTestNode(t, testTable, map[string]*fakeServer{"mx.a.example": {addr: public}})
 			turn := 0
-			b.moves = func(string) []netip.Addr {
+			b.resolve = func(string) []netip.Addr {
 				if turn++; turn%2 == 1 {
-					return []netip.Addr{netip.MustParseAddr(inside)}
+					return []netip.Addr{netip.MustParseAddr(privateAddr)}
 				}
 				return []netip.Addr{public}
 			}
 			var mu sync.Mutex
 			dialled := map[string]int{}
 			b.start(func(c *Config) {
-				c.AllowPrivate, c.Warm = false, true
-				c.Identities = []Identity{{Local: netip.MustParseAddr("9.9.9.1"), EHLO: "mail.us.example"}}
+				c.AllowPrivate, c.SkipWarmUp = false, true
+				c.Sources = []Source{{Local: netip.MustParseAddr("9.9.9.1"), EHLO: "mail.us.example"}}
 				dial := c.Dial
 				c.Dial = func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 					mu.Lock()
@@ -45,7 +45,7 @@ func TestRebindingReachesNobody(t *testing.T) {
 				}
 			})
 			for i := range 6 {
-				b.verify(time.Minute, b.rows(mxa, fmt.Sprintf("ann%d@a.example", i))...)
+				b.verify(time.Minute, b.rows(mxA, fmt.Sprintf("ann%d@a.example", i))...)
 				time.Sleep(10 * time.Minute) // past what the resolver remembers
 			}
 			b.stop()
@@ -63,9 +63,9 @@ func TestRebindingReachesNobody(t *testing.T) {
 // hourly budget, not of two, and no more connections than one source may have; who asks elsewhere is answered at once.
 func TestDictionaryAttackIsBounded(t *testing.T) {
 	const perHour, connections = 20, 2 // of a receiver that nobody knows
-	victim := &host{rcpt: knows("ann")}
+	victim := &fakeServer{rcpt: acceptsOnly("ann")}
 	synctest.Test(t, func(t *testing.T) {
-		b := newLab(t, "", map[string]*host{"mx.a.example": victim, "mx.b.example": {rcpt: knows("bob")}})
+		b := newTestNode(t, "", map[string]*fakeServer{"mx.a.example": victim, "mx.b.example": {rcpt: acceptsOnly("bob")}})
 		b.start(nil)
 		defer func() {
 			b.stop()
@@ -78,27 +78,27 @@ func TestDictionaryAttackIsBounded(t *testing.T) {
 			for n := range 500 {
 				guesses = append(guesses, fmt.Sprintf("guess%d.%d@a.example", tenant, n))
 			}
-			rows := b.rows(mxa, guesses...)
+			rows := b.rows(mxA, guesses...)
 			tenants.Go(func() {
 				for time.Since(began) < 3*time.Hour {
-					rows = b.later(rows, time.Minute)
+					rows = b.unsettledAfter(rows, time.Minute)
 					time.Sleep(time.Minute)
 				}
 			})
 		}
 		time.Sleep(10 * time.Minute)
 		asked := time.Now()
-		require.Equal(t, "VALID", spell(b.single(time.Minute, []string{"mx.b.example"}, "bob@b.example")))
+		require.Equal(t, "VALID", verdictText(b.single(time.Minute, []string{"mx.b.example"}, "bob@b.example")))
 		require.Less(t, time.Since(asked), 10*time.Second, "a neighbour waits for the attack")
 		tenants.Wait()
-		require.NotEmpty(t, victim.saw().refuse)
-		require.LessOrEqual(t, most(victim.saw().refuse, time.Hour), perHour)
-		require.LessOrEqual(t, victim.saw().peak, connections)
+		require.NotEmpty(t, victim.snapshot().refusalTimes)
+		require.LessOrEqual(t, maxInSpan(victim.snapshot().refusalTimes, time.Hour), perHour)
+		require.LessOrEqual(t, victim.snapshot().peak, connections)
 	})
 }
 
-// later verifies rows and gives those that come home unanswered.
-func (b *lab) later(rows []wire.Row, hold time.Duration) (rest []wire.Row) {
+// unsettledAfter verifies rows and gives those that are returned unanswered.
+func (b *testNode) unsettledAfter(rows []wire.Row, hold time.Duration) (rest []wire.Row) {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -111,8 +111,8 @@ func (b *lab) later(rows []wire.Row, hold time.Duration) (rest []wire.Row) {
 	return rest
 }
 
-// most is the largest number of moments in any span.
-func most(at []time.Time, span time.Duration) (n int) {
+// maxInSpan is the largest number of moments in any span.
+func maxInSpan(at []time.Time, span time.Duration) (n int) {
 	for i := range at {
 		k := i
 		for k < len(at) && at[k].Sub(at[i]) < span {
@@ -123,24 +123,24 @@ func most(at []time.Time, span time.Duration) (n int) {
 	return n
 }
 
-// TestHostileHostsHoldNobodyUp: forty hosts that flood, drip, or say nothing do not keep an honest one from being asked, and
+// TestHostileHostsDelayNoOtherHost: forty hosts that flood, drip, or say nothing do not keep an honest one from being asked, and
 // each of their rows comes to an end within the time of its three tries.
-func TestHostileHostsHoldNobodyUp(t *testing.T) {
-	hosts := map[string]*host{"mx.b.example": {rcpt: knows("bob")}}
+func TestHostileHostsDelayNoOtherHost(t *testing.T) {
+	hosts := map[string]*fakeServer{"mx.b.example": {rcpt: acceptsOnly("bob")}}
 	for i := range 40 {
 		name := fmt.Sprintf("mx%d.a.example", i)
 		switch i % 4 {
 		case 0:
-			hosts[name] = &host{banner: "220-" + strings.Repeat("x\r\n220-", 500) + "x"}
+			hosts[name] = &fakeServer{banner: "220-" + strings.Repeat("x\r\n220-", 500) + "x"}
 		case 1:
-			hosts[name] = &host{banner: "220 " + strings.Repeat("x", 100_000)}
+			hosts[name] = &fakeServer{banner: "220 " + strings.Repeat("x", 100_000)}
 		case 2:
-			hosts[name] = &host{rcpt: func(string) string { return "-" }}
+			hosts[name] = &fakeServer{rcpt: func(string) string { return "-" }}
 		case 3:
-			hosts[name] = &host{rcpt: func(string) string { return "550 5.1.1 no\r\n250 ok\r\n550 5.1.1 no" }}
+			hosts[name] = &fakeServer{rcpt: func(string) string { return "550 5.1.1 no\r\n250 ok\r\n550 5.1.1 no" }}
 		}
 	}
-	inLab(t, labTable, nil, hosts, func(b *lab) {
+	withTestNode(t, testTable, nil, hosts, func(b *testNode) {
 		began := time.Now()
 		var all sync.WaitGroup
 		for i := range 40 {
@@ -150,7 +150,7 @@ func TestHostileHostsHoldNobodyUp(t *testing.T) {
 				require.NotContains(t, []string{"VALID", "INVALID"}, got.Verdict.Status.String(), "nobody said so: host %d", i)
 			})
 		}
-		require.Equal(t, "VALID", spell(b.single(time.Minute, []string{"mx.b.example"}, "bob@b.example")))
+		require.Equal(t, "VALID", verdictText(b.single(time.Minute, []string{"mx.b.example"}, "bob@b.example")))
 		require.Less(t, time.Since(began), 5*time.Second)
 		all.Wait()
 		require.Less(t, time.Since(began), 6*time.Minute)

@@ -19,43 +19,43 @@ import (
 	"probity/store/cache"
 )
 
-// TestKilledEachMinute kills a node each minute for two hours, and what was not synced is lost each time. However many of its
+// TestBudgetHoldsWhenKilledEachMinute kills a node each minute for two hours, and what was not synced is lost each time. However many of its
 // recipients a receiver refuses, no hour of that holds more refusals than the budget, and yet the node gets on.
-func TestKilledEachMinute(t *testing.T) {
+func TestBudgetHoldsWhenKilledEachMinute(t *testing.T) {
 	for _, c := range []struct {
 		budget  int
 		refused string // last digits of who is
 	}{{20, "12345678"}, {200, "12345678"}, {200, "7"}} {
 		t.Run(fmt.Sprint(c.budget, c.refused), func(t *testing.T) {
-			table := limited("refusals_per_hour = 0", fmt.Sprintf("refusals_per_hour = %d", c.budget), "recipients_per_transaction = 0", "recipients_per_transaction = 10")
+			table := tableWith("refusals_per_hour = 0", fmt.Sprintf("refusals_per_hour = %d", c.budget), "recipients_per_transaction = 0", "recipients_per_transaction = 10")
 			synctest.Test(t, func(t *testing.T) { killEachMinute(t, table, c.budget, c.refused) })
 		})
 	}
 }
 
 func killEachMinute(t *testing.T, table string, budget int, refused string) {
-	h := &host{rcpt: func(local string) string {
+	h := &fakeServer{rcpt: func(local string) string {
 		if strings.Contains(refused, local[len(local)-1:]) {
 			return "550 5.1.1 User unknown"
 		}
 		return "250 2.1.5 ok"
 	}}
-	b := newLab(t, table, map[string]*host{"mx.a.example": h})
+	b := newTestNode(t, table, map[string]*fakeServer{"mx.a.example": h})
 	require.NoError(t, b.cache.Close())
 	disk, used := vfs.NewCrashableMem(), 0
 	for minute := range 120 {
 		var err error
-		b.cache, err = cache.Open(cache.Config{FS: disk, Dir: "cache", Sieve: 1 << 16})
+		b.cache, err = cache.Open(cache.Config{FS: disk, Dir: "cache", FilterBytes: 1 << 16})
 		require.NoError(t, err)
 		var dead atomic.Bool
-		b.start(func(c *Config) { c.Dial = mortal(c.Dial, &dead) })
+		b.start(func(c *Config) { c.Dial = killable(c.Dial, &dead) })
 		var addrs []string
 		for i := range 100 {
 			addrs = append(addrs, fmt.Sprintf("u%d.%d@d%d.example", minute, i, i%7))
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan struct{})
-		rows := b.rows(mxa, addrs...)
+		rows := b.rows(mxA, addrs...)
 		go func() {
 			defer close(ended)
 			require.NoError(t, b.prober.Verify(ctx, &wire.Batch{Job: "j", Rows: rows, Started: time.Now()}, time.Hour, func(wire.Results) {}))
@@ -68,31 +68,31 @@ func killEachMinute(t *testing.T, table string, budget int, refused string) {
 		b.stop()
 		require.NoError(t, b.cache.Close())
 		if minute == 59 {
-			used = len(h.saw().refuse)
+			used = len(h.snapshot().refusalTimes)
 		}
 	}
-	t.Logf("%d refusals in the first hour, %d in both, of %d recipients", used, len(h.saw().refuse), len(h.saw().rcpts))
-	require.LessOrEqual(t, worst(h.saw().refuse, time.Hour), budget)
-	require.Greater(t, len(h.saw().refuse), budget/2)
+	t.Logf("%d refusals in the first hour, %d in both, of %d recipients", used, len(h.snapshot().refusalTimes), len(h.snapshot().rcptTimes))
+	require.LessOrEqual(t, mostInSpan(h.snapshot().refusalTimes, time.Hour), budget)
+	require.Greater(t, len(h.snapshot().refusalTimes), budget/2)
 }
 
-// mortal is a way to the hosts on which nothing is said any more once its owner is dead.
-func mortal(dial smtp.DialFunc, dead *atomic.Bool) smtp.DialFunc {
+// killable is a way to the hosts on which nothing is said any more once its owner is dead.
+func killable(dial smtp.DialFunc, dead *atomic.Bool) smtp.DialFunc {
 	return func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 		if dead.Load() {
 			return nil, net.ErrClosed
 		}
 		c, err := dial(ctx, local, network, address)
-		return mortalConn{c, dead}, err
+		return killableConn{c, dead}, err
 	}
 }
 
-type mortalConn struct {
+type killableConn struct {
 	net.Conn
 	dead *atomic.Bool
 }
 
-func (c mortalConn) Write(b []byte) (int, error) {
+func (c killableConn) Write(b []byte) (int, error) {
 	if c.dead.Load() {
 		return 0, net.ErrClosed
 	}

@@ -25,35 +25,35 @@ func (p *Prober) mendCache(ctx context.Context) {
 	}
 }
 
-// writeKnown writes what only the start reads, and asks for leases, with which each account is written.
+// writeKnown writes what only the start reads, and asks for leases, with which each budget is written.
 func (p *Prober) writeKnown() error {
 	now := time.Now()
-	for _, l := range p.allLanes() {
-		l.mu.Lock()
-		p.ledger.ask(&l.account)
-		l.mu.Unlock()
+	for _, q := range p.allQueues() {
+		q.mu.Lock()
+		p.budgetLog.requestLease(&q.persistedBudget)
+		q.mu.Unlock()
 	}
-	p.dests.mu.Lock()
-	for _, d := range p.dests.all {
+	p.addressLimits.mu.Lock()
+	for _, d := range p.addressLimits.all {
 		d.mu.Lock()
-		p.ledger.ask(&d.account)
+		p.budgetLog.requestLease(&d.persistedBudget)
 		d.mu.Unlock()
 	}
-	p.dests.mu.Unlock()
-	for _, e := range p.egress.list {
-		p.keepRest(e)
-		if e.since.IsZero() {
+	p.addressLimits.mu.Unlock()
+	for _, src := range p.sources.list {
+		p.saveQuarantine(src)
+		if src.firstUsed.IsZero() {
 			continue
 		}
-		if err := keepFirstUse(p.cfg.Cache, e.name, e.since); err != nil {
+		if err := saveFirstUse(p.cfg.Cache, src.name, src.firstUsed); err != nil {
 			return err
 		}
 	}
-	return p.cfg.Cache.PutBudgets([]cache.Budget{p.note(now.Add(tendEvery + tendEvery/2))})
+	return p.cfg.Cache.PutBudgets([]cache.Budget{p.heartbeat(now.Add(maintainEvery + maintainEvery/2))})
 }
 
-// tellUnread logs that a budget cannot be read. After damage to the cache that is so of each lane, and was told once.
-func (p *Prober) tellUnread(err error) {
+// logUnreadable logs that a budget cannot be read. After damage to the cache that is so of each queue, and was told once.
+func (p *Prober) logUnreadable(err error) {
 	level := slog.LevelError
 	if errors.Is(err, cache.ErrSetAside) {
 		level = slog.LevelDebug

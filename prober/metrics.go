@@ -13,14 +13,14 @@ import (
 
 // metrics of a prober. No label bears an address or a domain.
 type metrics struct {
-	connections, transactions, recipients, replies, decoys, hits, crowded prometheus.Counter
+	connections, transactions, recipients, replies, decoys, hits, addressWaits prometheus.Counter
 
 	sent, answered atomic.Uint64 // as recipients_total, and rows of batches with an answer
 
-	outcomes *prometheus.CounterVec // status, reason
-	failures *prometheus.CounterVec // event
-	actions  *prometheus.CounterVec // action
-	told     *prometheus.Registry   // of these three: what people see of a node wherever they look
+	outcomes  *prometheus.CounterVec // status, reason
+	failures  *prometheus.CounterVec // event
+	actions   *prometheus.CounterVec // action
+	published *prometheus.Registry   // of these three: what people see of a node wherever they look
 }
 
 func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
@@ -37,25 +37,25 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 		replies:      counter("replies_total", "Replies to recipients."),
 		decoys:       counter("decoys_total", "Decoys that were answered."),
 		hits:         counter("cache_hits_total", "Rows answered from the cache."),
-		crowded:      counter("destination_waits_total", "Connections put off because their address had no room."),
+		addressWaits: counter("destination_waits_total", "Connections put off because their address had no room."),
 		outcomes:     vector("outcomes_total", "Probes that ended, by status and reason; deferred ones have status DEFERRED.", "status", "reason"),
 		failures:     vector("session_failures_total", "Hosts at which no recipient could be named, by what happened.", "event"),
 		actions:      vector("actions_total", "Actions that replies asked for.", "action"),
 	}
-	m.told = prometheus.NewRegistry()
-	m.told.MustRegister(m.outcomes, m.failures, m.actions)
+	m.published = prometheus.NewRegistry()
+	m.published.MustRegister(m.outcomes, m.failures, m.actions)
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "probity", Subsystem: "prober", Name: name, Help: help}, f)
 	}
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range [...]prometheus.Collector{m.connections, m.transactions, m.recipients, m.replies, m.decoys, m.hits, m.crowded, m.outcomes, m.failures, m.actions,
+	for _, c := range [...]prometheus.Collector{m.connections, m.transactions, m.recipients, m.replies, m.decoys, m.hits, m.addressWaits, m.outcomes, m.failures, m.actions,
 		gauge("rows", "Probes in memory.", func() float64 { return float64(p.rows.Load()) }),
-		gauge("lanes", "Lanes in memory.", func() float64 { return float64(p.laneCount()) }),
+		gauge("lanes", "Lanes in memory.", func() float64 { return float64(p.queueCount()) }),
 		gauge("sessions", "Connections open or being opened.", func() float64 { return float64(p.slots.inUse()) }),
 		gauge("singles_press", "1 while so many singles come that lists give way to them, else 0.", func() float64 {
-			if p.calls.pressing(time.Now()) {
+			if p.singleCalls.underLoad(time.Now()) {
 				return 1
 			}
 			return 0
@@ -68,9 +68,9 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// meters are the counters that people see of a node wherever they look.
-func (m *metrics) meters() (all []wire.Meter) {
-	families, err := m.told.Gather()
+// publishedCounters are the counters that people see of a node wherever they look.
+func (m *metrics) publishedCounters() (all []wire.Counter) {
+	families, err := m.published.Gather()
 	if err != nil {
 		panic("BUG: counters that cannot be read: " + err.Error())
 	}
@@ -80,14 +80,14 @@ func (m *metrics) meters() (all []wire.Meter) {
 			for _, l := range one.GetLabel() {
 				labels = append(labels, l.GetValue())
 			}
-			all = append(all, wire.Meter{Name: f.GetName() + "{" + strings.Join(labels, ",") + "}", Count: uint64(one.GetCounter().GetValue())})
+			all = append(all, wire.Counter{Name: f.GetName() + "{" + strings.Join(labels, ",") + "}", Count: uint64(one.GetCounter().GetValue())})
 		}
 	}
 	return all
 }
 
-// heard counts a transaction.
-func (m *metrics) heard(asked, answered int) {
+// countTransaction counts a transaction.
+func (m *metrics) countTransaction(asked, answered int) {
 	m.recipients.Add(float64(asked))
 	m.sent.Add(uint64(asked))
 	m.replies.Add(float64(answered))

@@ -8,90 +8,90 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestADecoyPutOffForAMoment: a host that greets once with a refusal between the target and its decoy is greeted again soon: a
+// TestDecoyIsRetriedSoonAfterABusyGreeting: a host that greets once with a refusal between the target and its decoy is greeted again soon: a
 // single has its answer in time.
-func TestADecoyPutOffForAMoment(t *testing.T) {
+func TestDecoyIsRetriedSoonAfterABusyGreeting(t *testing.T) {
 	for _, banner := range []string{"451 4.3.2 busy", "421 4.3.2 busy", "554 5.3.2 not now"} {
-		h := &host{}
+		h := &fakeServer{}
 		h.rcpt = func(local string) string {
 			if local != "ann" {
 				return "550 5.1.1 User unknown"
 			}
-			h.note(func() { h.banner = banner })
-			time.AfterFunc(500*time.Millisecond, func() { h.note(func() { h.banner = "" }) })
+			h.withLock(func() { h.banner = banner })
+			time.AfterFunc(500*time.Millisecond, func() { h.withLock(func() { h.banner = "" }) })
 			return "250 ok"
 		}
-		alone := limited("recipients_per_connection = 0", "recipients_per_connection = 1")
-		inLab(t, alone, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		isolated := tableWith("recipients_per_connection = 0", "recipients_per_connection = 1")
+		withTestNode(t, isolated, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 			began := time.Now()
-			require.Equal(t, "VALID", spell(b.single(20*time.Second, mxa, "ann@a.example")), banner)
+			require.Equal(t, "VALID", verdictText(b.single(20*time.Second, mxA, "ann@a.example")), banner)
 			require.Less(t, time.Since(began), 5*time.Second)
 		})
 	}
 }
 
-// TestNamesFailWhileADecoyWaits: minutes without a resolver that answers cost a row that waits for its decoy time, and no verdict;
+// TestDNSFailureWhileADecoyWaits: minutes without a resolver that answers cost a row that waits for its decoy time, and no verdict;
 // a name that is broken for good is told.
-func TestNamesFailWhileADecoyWaits(t *testing.T) {
+func TestDNSFailureWhileADecoyWaits(t *testing.T) {
 	for outage, want := range map[time.Duration]string{2 * time.Minute: "VALID", 5 * time.Minute: "VALID", 50 * time.Minute: "RISKY accepted_unconfirmed"} {
-		h := &host{rcpt: knows("ann")}
-		inLab(t, oneAMinute, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
-			b.fleeting.Store(true)
-			time.AfterFunc(50*time.Second, func() { b.nameless.Store(true) })
-			time.AfterFunc(50*time.Second+outage, func() { b.nameless.Store(false) })
-			rows := b.rows(mxa, "ann@a.example")
-			require.Equal(t, want, spell(b.verify(time.Hour, rows...)[rows[0].Number].Verdict), outage)
+		h := &fakeServer{rcpt: acceptsOnly("ann")}
+		withTestNode(t, onePerMinuteTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+			b.shortTTL.Store(true)
+			time.AfterFunc(50*time.Second, func() { b.dnsFails.Store(true) })
+			time.AfterFunc(50*time.Second+outage, func() { b.dnsFails.Store(false) })
+			rows := b.rows(mxA, "ann@a.example")
+			require.Equal(t, want, verdictText(b.verify(time.Hour, rows...)[rows[0].Number].Verdict), outage)
 		})
 	}
 }
 
-// TestIdleSessionHearsOfItsLease: what is worth no connection of its own goes out on the one that waits, as soon as it may.
-func TestIdleSessionHearsOfItsLease(t *testing.T) {
+// TestIdleSessionWakesWhenLeaseIsGranted: what is worth no connection of its own goes out on the one that waits, as soon as it may.
+func TestIdleSessionWakesWhenLeaseIsGranted(t *testing.T) {
 	for _, n := range []int{4, 5, 6, 8} {
-		h := &host{rcpt: knows("ann")}
-		inLab(t, limited("refusals_per_hour = 0", "refusals_per_hour = 20"), nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+		h := &fakeServer{rcpt: acceptsOnly("ann")}
+		withTestNode(t, tableWith("refusals_per_hour = 0", "refusals_per_hour = 20"), nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 			began := time.Now()
-			b.verify(time.Minute, b.rows(mxa, addresses(n, "a.example")...)...)
+			b.verify(time.Minute, b.rows(mxA, numberedAddresses(n, "a.example")...)...)
 			require.Less(t, time.Since(began), 100*time.Millisecond, "%d rows", n)
 		})
 	}
 }
 
-// TestDeniedDestinationIsForgotten: an address whose hour was used up when the last rows came is not kept for ever.
-func TestDeniedDestinationIsForgotten(t *testing.T) {
-	h := &host{rcpt: knows("ann")}
-	hosts := hostAliases(map[string]*host{}, h, 2)
-	inLab(t, limited("refusals_per_hour = 0", "refusals_per_hour = 5"), nil, hosts, func(b *lab) {
-		b.verify(time.Minute, b.rows([]string{"mx0.example"}, addresses(5, "a.example")...)...)
+// TestIdleAddressLimitIsRemoved: an address whose hour was used up when the last rows came is not kept for ever.
+func TestIdleAddressLimitIsRemoved(t *testing.T) {
+	h := &fakeServer{rcpt: acceptsOnly("ann")}
+	hosts := withAliases(map[string]*fakeServer{}, h, 2)
+	withTestNode(t, tableWith("refusals_per_hour = 0", "refusals_per_hour = 5"), nil, hosts, func(b *testNode) {
+		b.verify(time.Minute, b.rows([]string{"mx0.example"}, numberedAddresses(5, "a.example")...)...)
 		time.Sleep(5 * time.Second)
-		b.verify(time.Minute, b.rows([]string{"mx1.example"}, addresses(5, "b.example")...)...)
+		b.verify(time.Minute, b.rows([]string{"mx1.example"}, numberedAddresses(5, "b.example")...)...)
 		time.Sleep(12 * time.Hour)
-		require.Empty(t, b.prober.allLanes())
-		b.prober.dests.mu.Lock()
-		defer b.prober.dests.mu.Unlock()
-		require.Empty(t, b.prober.dests.all)
+		require.Empty(t, b.prober.allQueues())
+		b.prober.addressLimits.mu.Lock()
+		defer b.prober.addressLimits.mu.Unlock()
+		require.Empty(t, b.prober.addressLimits.all)
 	})
 }
 
-// TestIdleSessionsLeaveWhoSendsUsAway: a receiver that quarantines us, or that the table forbids, has no connection of ours left.
-func TestIdleSessionsLeaveWhoSendsUsAway(t *testing.T) {
-	free := strings.Replace(labTable, "connections = 2", "connections = 0", 1)
-	for name, away := range map[string]func(*lab){
-		"quarantine": func(b *lab) { b.single(time.Second, mxa, "bob@b.example") },
-		"off":        func(b *lab) { b.prober.SetTable(offTable(t, "mx.a.example")) },
+// TestQuarantineClosesIdleSessions: a receiver that quarantines us, or that the table forbids, has no connection of ours left.
+func TestQuarantineClosesIdleSessions(t *testing.T) {
+	free := strings.Replace(testTable, "connections = 2", "connections = 0", 1)
+	for name, away := range map[string]func(*testNode){
+		"quarantine": func(b *testNode) { b.single(time.Second, mxA, "bob@b.example") },
+		"off":        func(b *testNode) { b.prober.SetTable(disabledTable(t, "mx.a.example")) },
 	} {
-		h := &host{slow: 50 * time.Millisecond, rcpt: func(local string) string {
+		h := &fakeServer{replyDelay: 50 * time.Millisecond, rcpt: func(local string) string {
 			if local == "bob" {
 				return "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org"
 			}
 			return "550 5.1.1 User unknown"
 		}}
-		inLab(t, free, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
-			b.verify(time.Minute, b.rows(mxa, addresses(2000, "a.example")...)...)
-			require.NotZero(t, h.saw().open)
+		withTestNode(t, free, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+			b.verify(time.Minute, b.rows(mxA, numberedAddresses(2000, "a.example")...)...)
+			require.NotZero(t, h.snapshot().open)
 			away(b)
 			time.Sleep(300 * time.Millisecond) // a goodbye is a round trip or two
-			require.Zero(t, h.saw().open, name)
+			require.Zero(t, h.snapshot().open, name)
 		})
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"probity/store/cache"
 )
 
-// probe is one address on its way to a verdict. Several askers may wait for it.
+// probe is one address on its way to a verdict. Several waiters may wait for it.
 //
 // As many are alive as rows are under way, and the collector looks through each again and again: hence the narrow fields.
 type probe struct {
@@ -17,80 +17,80 @@ type probe struct {
 	policy engine.Policy
 	facts  []domainFact // what was known of the domain's decoys when it came; shared, not changed
 	key    cache.Key
-	retry  bool // a single's retry: goes on without askers. Guarded by the flight shard of key, as askers are
+	retry  bool // a single's retry: goes on without waiters. Guarded by the flight shard of key, as waiters are
 
-	lane   atomic.Pointer[lane]
+	queue  atomic.Pointer[readyQueue]
 	urgent atomic.Bool // a single waits for it
 
-	// Guarded by the lane's mutex while the lane has it; ownership passes to the code that takes it out.
-	asked      uint8 // RCPTs sent for it, answered or not: at most maxAsked
-	who        priority
-	mood       mood          // of its host when it was last answered
-	cut        int16         // how heavily its connections failed it, as engine.Next weighs that: see group.again
-	place      *place        // where it waits or is asked
-	prev, next *probe        // neighbours in the list that it waits in
-	in         *list         // that list; nil while it is being asked
-	accepted   uint64        // when it was last answered, by the lane's count of answers
-	answered   time.Duration // and by the clock, since the prober was made
+	// Guarded by the queue's mutex while the queue has it; ownership passes to the code that takes it out.
+	sends            uint8 // RCPTs sent for it, answered or not: at most maxSends
+	priority         priority
+	suspicion        suspicion     // of its host when it was last answered
+	connectionLosses int16         // how heavily its connections failed it, as engine.Next weighs that: see hostQueue.retryFirst
+	domainQueue      *domainQueue  // where it waits or is asked
+	prev, next       *probe        // neighbours in the list that it waits in
+	inList           *probeList    // that list; nil while it is being asked
+	lastAnswer       uint64        // when it was last answered, by the queue's count of answers
+	answeredAfter    time.Duration // and by the clock, since the prober was made
 
-	askers []asker  // guarded by the flight shard of key
-	one    [1]asker // room for the usual one
+	waiters   []waiter  // guarded by the flight shard of key
+	oneWaiter [1]waiter // room for the usual one
 }
 
-// asker is one row of a run that waits for a probe.
-type asker struct {
-	run   *run
-	row   uint32
-	flags engine.Flags
+// waiter is one row of a caller that waits for a probe.
+type waiter struct {
+	caller *caller
+	row    uint32
+	flags  engine.Flags
 }
 
-// maxAsked bounds how often one probe is sent. Each connection answers at least one of the recipients it was given
+// maxSends bounds how often one probe is sent. Each connection answers at least one of the recipients it was given
 // or blames one, so this is never met unless a receiver plays with us.
-const maxAsked = 24
+const maxSends = 24
 
 // outcome is what became of a probe.
 type outcome struct {
-	verdict  engine.Verdict
-	deferred bool
-	due      time.Time
-	attempt  int // deferred attempts, this one included
-	egress   string
-	later    bool // not done: no budget, no place, or no time
-	fresh    bool // made now, not read from the cache
-	keep     bool // may be kept in the cache
+	verdict   engine.Verdict
+	deferred  bool
+	due       time.Time
+	attempt   int // deferred attempts, this one included
+	source    string
+	returned  bool // not done: no budget, no place, or no time
+	fresh     bool // made now, not read from the cache
+	cacheable bool // may be kept in the cache
 }
 
-// conclude judges a probe whose evidence asks for nothing more.
-func (p *probe) conclude(now time.Time) outcome {
-	p.ev.Suspicion = p.mood.suspicion()
-	p.recallChecks()
+// judge judges a probe whose evidence asks for nothing more.
+func (p *probe) judge(now time.Time) outcome {
+	p.ev.Suspicion = p.suspicion.forEngine()
+	p.addKnownChecks()
 	o := outcome{fresh: true, verdict: engine.Judge(&p.ev, p.policy, now), attempt: p.ev.Attempts}
-	for i := len(p.ev.Seen) - 1; i >= 0 && !o.keep; i-- {
-		o.keep = cache.Keepable(&o.verdict, &p.ev.Seen[i])
+	for i := len(p.ev.Seen) - 1; i >= 0 && !o.cacheable; i-- {
+		o.cacheable = cache.Keepable(&o.verdict, &p.ev.Seen[i])
 	}
-	o.keep = o.keep && !p.suspicious(&o)
+	o.cacheable = o.cacheable && !p.suspicious(&o)
 	return o
 }
 
 // suspicious reports an acceptance of which suspicion alone says that nothing confirms it: kept, it would outlast the suspicion.
 func (p *probe) suspicious(o *outcome) bool {
 	return o.verdict.Reason == engine.ReasonAcceptedUnconfirmed &&
-		slices.ContainsFunc(p.ev.Seen, func(s engine.Sighting) bool { return s.Finding.Rule == ruleSilent })
+		slices.ContainsFunc(p.ev.Seen, func(s engine.Sighting) bool { return s.Finding.Rule == ruleSilentAcceptance })
 }
 
-// recallChecks adds what was known of the domain's catch-all checks before the probe came, for the score.
-func (p *probe) recallChecks() {
+// addKnownChecks adds what was known of the domain's catch-all checks before the probe came, for the score.
+func (p *probe) addKnownChecks() {
 	except, lacks := p.ev.LacksChecks()
 	for i := range p.facts {
 		if f := &p.facts[i]; lacks && f.host != except {
-			p.ev.Recall(f.fact.Sighting(f.host))
+			p.ev.PrependCheck(f.fact.Sighting(f.host))
 		}
 	}
 }
 
-// postpone is a probe that must wait until due, or now if that is over, and be asked again by the same identity. A decoy that was
+// deferUntil is a probe that must wait until due, or now if that is over, and be asked again by the same source. A decoy that was
 // asked after its target had been greylisted moves that on: both must have aged when they are asked together.
-func (p *probe) postpone(due, now time.Time, egress string) outcome {
+func (p *probe) deferUntil(due, now time.Time, sourceName string) outcome {
 	for i := len(p.ev.Seen) - 1; i > 0; i-- {
 		s, target := &p.ev.Seen[i], &p.ev.Seen[i-1]
 		if s.Subject == engine.SubjectDecoy && target.Finding.Meaning == engine.Greylisted && s.At.After(target.At) {
@@ -101,20 +101,20 @@ func (p *probe) postpone(due, now time.Time, egress string) outcome {
 	if due.Before(now) {
 		due = now
 	}
-	o := outcome{fresh: true, deferred: true, due: due, attempt: p.ev.Attempts + 1, egress: egress}
+	o := outcome{fresh: true, deferred: true, due: due, attempt: p.ev.Attempts + 1, source: sourceName}
 	o.verdict = engine.Judge(&p.ev, p.policy, now)
 	o.verdict.Details.NextRetry = due
 	return o
 }
 
-// list is a queue of probes from whose middle one can be taken.
-type list struct {
+// probeList is a queue of probes from whose middle one can be taken.
+type probeList struct {
 	first, last *probe
 	n           int
 }
 
-func (l *list) push(p *probe) {
-	p.in, p.prev, p.next = l, l.last, nil
+func (l *probeList) push(p *probe) {
+	p.inList, p.prev, p.next = l, l.last, nil
 	if l.last == nil {
 		l.first = p
 	} else {
@@ -124,9 +124,9 @@ func (l *list) push(p *probe) {
 	l.n++
 }
 
-// unshift puts p first: it has waited already.
-func (l *list) unshift(p *probe) {
-	p.in, p.prev, p.next = l, nil, l.first
+// pushFront puts p first: it has waited already.
+func (l *probeList) pushFront(p *probe) {
+	p.inList, p.prev, p.next = l, nil, l.first
 	if l.first == nil {
 		l.last = p
 	} else {
@@ -136,7 +136,7 @@ func (l *list) unshift(p *probe) {
 	l.n++
 }
 
-func (l *list) remove(p *probe) {
+func (l *probeList) remove(p *probe) {
 	if p.prev == nil {
 		l.first = p.next
 	} else {
@@ -147,11 +147,11 @@ func (l *list) remove(p *probe) {
 	} else {
 		p.next.prev = p.prev
 	}
-	p.in, p.prev, p.next = nil, nil, nil
+	p.inList, p.prev, p.next = nil, nil, nil
 	l.n--
 }
 
-func (l *list) pop() *probe {
+func (l *probeList) pop() *probe {
 	p := l.first
 	if p != nil {
 		l.remove(p)

@@ -9,9 +9,9 @@ import (
 	"probity/engine"
 )
 
-// TestPostponedAgesWithItsDecoy: a decoy that was asked after its greylisted target is as old as that when both are asked again; one that
+// TestDeferredTargetAgesWithItsDecoy: a decoy that was asked after its greylisted target is as old as that when both are asked again; one that
 // came after an acceptance has nothing to age beside. Nothing is due before now.
-func TestPostponedAgesWithItsDecoy(t *testing.T) {
+func TestDeferredTargetAgesWithItsDecoy(t *testing.T) {
 	began := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
 		target   engine.Meaning
@@ -24,8 +24,8 @@ func TestPostponedAgesWithItsDecoy(t *testing.T) {
 	} {
 		p := &probe{}
 		p.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventReply, Finding: engine.Finding{Meaning: tt.target}, At: began})
-		p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventReply, Finding: silent(), At: began.Add(2 * time.Minute)})
-		got := p.postpone(began.Add(tt.due), began.Add(tt.now), "")
+		p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventReply, Finding: silentAcceptance(), At: began.Add(2 * time.Minute)})
+		got := p.deferUntil(began.Add(tt.due), began.Add(tt.now), "")
 		require.Equal(t, tt.want, got.due.Sub(began), "%v", tt)
 		require.Equal(t, got.due, got.verdict.Details.NextRetry)
 	}

@@ -15,66 +15,66 @@ import (
 
 // Prober is one node's prober. It implements wire.Prober.
 type Prober struct {
-	cfg         Config
-	table       atomic.Pointer[engine.Table]
-	egress      egresses
-	flight      *flight
-	retries     *retries
-	ledger      *ledger
-	slots       slots
-	calls       calls
-	dests       destinations
-	metrics     *metrics
-	spare       *spare
-	recent      *recent
-	tls         *tls.Config // of all sessions
-	tickets     tickets
-	stile       *turnstile
-	horizon     horizon
-	rows        atomic.Int64  // probes in memory
-	connections atomic.Uint32 // ever made, to number them
-	warned      sync.Once
-	refrain     refrain
-	born        time.Time     // when it was made
-	quiet       time.Time     // budgets per minute are used up until then: what was used before the start is not known
-	started     chan struct{} // closed when Run begins
-	stop        chan struct{} // closed when Run ends
+	cfg           Config
+	table         atomic.Pointer[engine.Table]
+	sources       sourceSet
+	inFlight      *inFlight
+	retries       *retries
+	budgetLog     *budgetLog
+	slots         connSlots
+	singleCalls   singleCalls
+	addressLimits addressLimits
+	metrics       *metrics
+	buffers       *bufferPool
+	recent        *recentProbes
+	tls           *tls.Config // of all sessions
+	tickets       tickets
+	gate          *admissionGate
+	nodeRTT       nodeRTT
+	rows          atomic.Int64  // probes in memory
+	connections   atomic.Uint32 // ever made, to number them
+	warned        sync.Once
+	quarantineLog logLimiter
+	created       time.Time     // when it was made
+	quiet         time.Time     // budgets per minute are used up until then: what was used before the start is not known
+	started       chan struct{} // closed when Run begins
+	stop          chan struct{} // closed when Run ends
 
-	mu    sync.Mutex // guards lanes
-	lanes map[laneKey]*lane
+	mu     sync.Mutex // guards queues
+	queues map[queueKey]*readyQueue
 
 	life struct {
 		mu      sync.Mutex // guards what follows
 		soft    context.Context
 		hard    context.Context
-		on      bool
+		running bool
 		working sync.WaitGroup
 	}
 }
 
 // New makes a prober; Run starts it.
 func New(c Config) (*Prober, error) {
-	c, err := c.ready()
+	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, born: time.Now(), flight: newFlight(), retries: newRetries(c.MaxRetries), ledger: newLedger(c.Cache), slots: slots{size: c.MaxSessions}, spare: newSpare(c.Part), recent: newRecent(c.Cache.Keyer), tls: newTLS(),
-		dests: destinations{all: map[destinationKey]*destination{}}, lanes: map[laneKey]*lane{}, started: make(chan struct{}), stop: make(chan struct{})}
-	p.calls.shared = c.Press
-	p.stile = newTurnstile(c.MaxSessions, &p.calls)
+	p := &Prober{cfg: c, created: time.Now(), inFlight: newInFlight(), retries: newRetries(c.MaxRetries), budgetLog: newBudgetLog(c.Cache), slots: connSlots{size: c.MaxSessions}, buffers: newBufferPool(c.Part), recent: newRecentProbes(c.Cache.Keyer), tls: newTLS(),
+		addressLimits: addressLimits{all: map[addressLimitKey]*addressLimit{}}, queues: map[queueKey]*readyQueue{}, started: make(chan struct{}), stop: make(chan struct{})}
+	p.singleCalls.shared = c.SingleLoad
+	p.gate = newAdmissionGate(c.MaxSessions, &p.singleCalls)
 	p.table.Store(c.Table)
-	if p.egress, err = newEgresses(c.Identities, c.MailFrom); err != nil {
+	if p.sources, err = newSourceSet(c.Sources, c.MailFrom); err != nil {
 		return nil, err
 	}
 	if p.metrics, err = newMetrics(p, c.Metrics); err != nil {
 		return nil, err
 	}
-	p.recallRests(time.Now())
-	return p, p.warm(time.Now())
+	p.loadQuarantines(time.Now())
+	return p, p.loadFirstUses(time.Now())
 }
 
 // stopTime is how long sessions may take to finish what they have sent; leaving them takes up to quitTime more.
-const stopTime = timing.HangUp
+const stopTime = timing.CloseTimeout
 
 // Run works until ctx ends, and returns after all that it started has.
 func (p *Prober) Run(ctx context.Context) error {
@@ -82,25 +82,25 @@ func (p *Prober) Run(ctx context.Context) error {
 	defer cancel()
 	p.quiet = p.quietAfterStart(time.Now())
 	p.life.mu.Lock()
-	p.life.soft, p.life.hard, p.life.on = ctx, hard, true
+	p.life.soft, p.life.hard, p.life.running = ctx, hard, true
 	p.life.mu.Unlock()
 	close(p.started)
-	for _, loop := range [...]func(context.Context){p.ledgerLoop, p.tend, p.sweep, p.retryLoop, p.mendCache} {
+	for _, loop := range [...]func(context.Context){p.leaseLoop, p.maintain, p.sweep, p.retryLoop, p.mendCache} {
 		p.spawn(func(soft, _ context.Context) { loop(soft) })
 	}
-	for _, e := range p.egress.list {
-		p.lookAfter(e) // one that rests since before the start
+	for _, src := range p.sources.list {
+		p.watchQuarantine(src) // one that is quarantined since before the start
 	}
 	<-ctx.Done()
 	p.life.mu.Lock()
-	p.life.on = false
+	p.life.running = false
 	p.life.mu.Unlock()
 	close(p.stop)
 	late := time.AfterFunc(stopTime, cancel)
 	defer late.Stop()
 	p.life.working.Wait()
-	p.tellUnsaid(time.Now().Add(refrainSpan)) // of a span that is not over, too
-	return p.shut(time.Now())
+	p.logSkipped(time.Now().Add(logSpan)) // of a span that is not over, too
+	return p.closeQueues(time.Now())
 }
 
 // spawn runs f as a child of Run; false when Run is not there to wait for it. soft ends when no new work should begin, hard
@@ -108,7 +108,7 @@ func (p *Prober) Run(ctx context.Context) error {
 func (p *Prober) spawn(f func(soft, hard context.Context)) bool {
 	p.life.mu.Lock()
 	defer p.life.mu.Unlock()
-	if !p.life.on {
+	if !p.life.running {
 		return false
 	}
 	soft, hard := p.life.soft, p.life.hard
@@ -116,8 +116,8 @@ func (p *Prober) spawn(f func(soft, hard context.Context)) bool {
 	return true
 }
 
-// await waits for Run to begin, since its callers may have been started at the same time. It fails once Run has ended.
-func (p *Prober) await(ctx context.Context) error {
+// awaitRun waits for Run to begin, since its callers may have been started at the same time. It fails once Run has ended.
+func (p *Prober) awaitRun(ctx context.Context) error {
 	select {
 	case <-p.stop:
 		return ErrStopped
@@ -136,13 +136,13 @@ func (p *Prober) await(ctx context.Context) error {
 	}
 }
 
-// SetTable swaps the provider table. Lanes take its limits at once, and ask no host that it excludes; probes in flight keep
+// SetTable swaps the provider table. Queues take its limits at once, and ask no host that it excludes; probes in flight keep
 // their schedule.
 func (p *Prober) SetTable(t *engine.Table) {
 	p.table.Store(t)
 	now := time.Now()
-	for _, l := range p.allLanes() {
-		l.heedTable(now)
+	for _, q := range p.allQueues() {
+		q.applyLimits(now)
 	}
 }
 
@@ -154,87 +154,87 @@ func (p *Prober) firstWait(pr *probe) time.Duration {
 	return time.Minute
 }
 
-func (p *Prober) warnOnce() {
+func (p *Prober) warnNoIdentity() {
 	p.warned.Do(func() {
 		p.cfg.Log.Warn("public mail servers are not asked: no EHLO host name or no MAIL FROM is configured")
 	})
 }
 
-// laneOf finds or makes a lane; nil when there are too many.
-func (p *Prober) laneOf(r *engine.Route, e *egress, now time.Time) *lane {
-	k := laneKey{r.Key, e.name}
+// queueOf finds or makes a ready queue; nil when there are too many.
+func (p *Prober) queueOf(r *engine.Route, src *source, now time.Time) *readyQueue {
+	k := queueKey{r.Key, src.name}
 	p.mu.Lock()
-	l, full := p.lanes[k], len(p.lanes) >= p.cfg.MaxLanes
+	q, full := p.queues[k], len(p.queues) >= p.cfg.MaxQueues
 	p.mu.Unlock()
-	if l != nil || full {
-		return l
+	if q != nil || full {
+		return q
 	}
-	fresh := newLane(p, k, r.Provider, e, now)
+	fresh := newReadyQueue(p, k, r.Provider, src, now)
 	fresh.hosts = r.Hosts
-	if err := fresh.open(p.cfg.Cache, now); err != nil {
-		p.tellUnread(err)
+	if err := fresh.load(p.cfg.Cache, now); err != nil {
+		p.logUnreadable(err)
 	}
-	if now.Before(fresh.pace.rest) && r.Provider.Kind == engine.KindWide {
-		e.restAt(r.Provider.ID, fresh.pace.rest)
+	if now.Before(fresh.budget.quarantinedUntil) && r.Provider.Kind == engine.KindWide {
+		src.quarantineAt(r.Provider.ID, fresh.budget.quarantinedUntil)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l = p.lanes[k]; l == nil {
-		fresh.off = p.off(r.Provider, r.Hosts) // by a table that SetTable's look at all lanes came too late for, or comes after
-		l = fresh
-		p.lanes[k] = l
+	if q = p.queues[k]; q == nil {
+		fresh.probingDisabled = p.probingDisabled(r.Provider, r.Hosts) // by a table that SetTable's look at all queues came too late for, or comes after
+		q = fresh
+		p.queues[k] = q
 	}
-	return l
+	return q
 }
 
-// add gives probes to a lane, or to its successor when it has left the registry meanwhile.
-func (p *Prober) add(l *lane, probes []*probe, now time.Time) {
-	for !l.add(probes, now) {
-		p.forget(l)
-		if next := p.laneOf(probes[0].ev.Route, l.egress, now); next != nil {
-			l = next
+// add gives probes to a ready queue, or to its successor when it has left the registry meanwhile.
+func (p *Prober) add(q *readyQueue, probes []*probe, now time.Time) {
+	for !q.add(probes, now) {
+		p.unregister(q)
+		if next := p.queueOf(probes[0].ev.Route, q.source, now); next != nil {
+			q = next
 			continue
 		}
 		for _, pr := range probes {
 			p.rows.Add(-1)
 			pr.ev.Append(engine.Sighting{Event: engine.EventInternal, At: now})
-			o := pr.conclude(now)
-			p.deliver(pr, &o, now)
+			o := pr.judge(now)
+			p.sendOutcome(pr, &o, now)
 		}
 		return
 	}
 }
 
-func (p *Prober) forget(l *lane) {
+func (p *Prober) unregister(q *readyQueue) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lanes[l.key] == l {
-		delete(p.lanes, l.key)
+	if p.queues[q.key] == q {
+		delete(p.queues, q.key)
 	}
 }
 
-func (p *Prober) laneCount() int {
+func (p *Prober) queueCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.lanes)
+	return len(p.queues)
 }
 
-func (p *Prober) allLanes() []*lane {
+func (p *Prober) allQueues() []*readyQueue {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := make([]*lane, 0, len(p.lanes))
-	for _, l := range p.lanes {
-		all = append(all, l)
+	all := make([]*readyQueue, 0, len(p.queues))
+	for _, q := range p.queues {
+		all = append(all, q)
 	}
 	return all
 }
 
-// clockName is the budget under which the node notes that it is alive.
-const clockName = "clock"
+// heartbeatKey is the budget under which the node notes that it is alive.
+const heartbeatKey = "clock"
 
 // quietAfterStart is until when the budgets per minute count as used up: a minute after this node may last have been working.
 func (p *Prober) quietAfterStart(now time.Time) time.Time {
-	state, ok, err := p.cfg.Cache.Budget(clockName)
+	state, ok, err := p.cfg.Cache.Budget(heartbeatKey)
 	most := now.Add(p.table.Load().Scaled(time.Minute + time.Second))
 	if err != nil {
 		return most
@@ -259,9 +259,9 @@ func (p *Prober) Fresh() bool {
 	}
 }
 
-// note writes that this node may be working until a time.
-func (p *Prober) note(until time.Time) cache.Budget {
-	return cache.Budget{Name: clockName, State: binary.BigEndian.AppendUint64(nil, uint64(until.UnixMilli())), Until: until.Add(time.Hour)}
+// heartbeat writes that this node may be working until a time.
+func (p *Prober) heartbeat(until time.Time) cache.Budget {
+	return cache.Budget{Name: heartbeatKey, State: binary.BigEndian.AppendUint64(nil, uint64(until.UnixMilli())), Until: until.Add(time.Hour)}
 }
 
 // quietUntil is from when a receiver with budgets per minute may be asked.

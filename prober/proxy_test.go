@@ -19,22 +19,22 @@ func TestSourcesConnectThroughTheirOwnProxy(t *testing.T) {
 	require.NoError(t, err)
 	own, err := smtp.ParseProxy("ann:secret@192.0.2.51:1080")
 	require.NoError(t, err)
-	for want, id := range map[string]Identity{
+	for want, id := range map[string]Source{
 		"192.0.2.50:1080": {EHLO: "a.us.example"},
 		"192.0.2.51:1080": {EHLO: "b.us.example", SOCKS5: own},
 	} {
 		var mu sync.Mutex
 		dialled := map[string]bool{}
-		hosts := map[string]*host{"mx.r.example": {}}
-		inLab(t, labTable, func(c *Config) {
-			c.SOCKS5, c.Identities = all, []Identity{id}
+		hosts := map[string]*fakeServer{"mx.r.example": {}}
+		withTestNode(t, testTable, func(c *Config) {
+			c.SOCKS5, c.Sources = all, []Source{id}
 			c.Dial = func(_ context.Context, _ netip.Addr, _, address string) (net.Conn, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				dialled[address] = true
 				return nil, net.ErrClosed
 			}
-		}, hosts, func(b *lab) { b.single(time.Minute, []string{"mx.r.example"}, "ann@r.example") })
+		}, hosts, func(b *testNode) { b.single(time.Minute, []string{"mx.r.example"}, "ann@r.example") })
 		require.Equal(t, map[string]bool{want: true}, dialled)
 	}
 }

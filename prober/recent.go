@@ -13,24 +13,24 @@ import (
 
 // The bounds of what is remembered for people who look: about 600 bytes a probe, 4 MB in all.
 const (
-	maxRecent   = 1000 // probes of any outcome
-	maxUnknowns = 5000 // those that ended UNKNOWN
-	seenEach    = 100  // a second, of those that went well
-	unknownEach = 1000 // a second, of those that ended UNKNOWN
+	maxRecent         = 1000 // probes of any outcome
+	maxUnknowns       = 5000 // those that ended UNKNOWN
+	anyPerSecond      = 100  // a second, of those that went well
+	unknownsPerSecond = 1000 // a second, of those that ended UNKNOWN
 )
 
-// recent remembers probes. What comes faster than its bounds is passed over without a lock.
-type recent struct {
-	well, ill gate
-	keyer     func() *cache.Keyer // what decoys are made with
+// recentProbes remembers probes. What comes faster than its bounds is passed over without a lock.
+type recentProbes struct {
+	anyGate, unknownGate rateGate
+	keyer                func() *cache.Keyer // what decoys are made with
 
 	mu       sync.Mutex // guards what follows
-	any      memory
-	unknowns memory
+	latest   traceRing
+	unknowns traceRing
 }
 
-func newRecent(keyer func() *cache.Keyer) *recent {
-	return &recent{keyer: keyer, well: gate{most: seenEach}, ill: gate{most: unknownEach}, any: memory{size: maxRecent}, unknowns: memory{size: maxUnknowns}}
+func newRecentProbes(keyer func() *cache.Keyer) *recentProbes {
+	return &recentProbes{keyer: keyer, anyGate: rateGate{limit: anyPerSecond}, unknownGate: rateGate{limit: unknownsPerSecond}, latest: traceRing{size: maxRecent}, unknowns: traceRing{size: maxUnknowns}}
 }
 
 // trace is one probe as it is remembered: no address, but a key that only this node can derive from one. Immutable.
@@ -39,30 +39,30 @@ type trace struct {
 	wire.Trace
 }
 
-// note remembers a probe that is over. The caller owns the probe.
-func (r *recent) note(p *probe, o *outcome, egress string, now time.Time) {
+// record remembers a probe that is over. The caller owns the probe.
+func (r *recentProbes) record(p *probe, o *outcome, sourceName string, now time.Time) {
 	unknown := !o.deferred && o.verdict.Status == engine.Unknown
-	if unknown && !r.ill.pass(now) || !unknown && !r.well.pass(now) {
+	if unknown && !r.unknownGate.allow(now) || !unknown && !r.anyGate.allow(now) {
 		return
 	}
 	t := r.traceOf(p, o, now)
-	t.Egress = egress
+	t.Egress = sourceName
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.any.put(t)
+	r.latest.add(t)
 	if unknown {
-		r.unknowns.put(t)
+		r.unknowns.add(t)
 	}
 }
 
-func (r *recent) traceOf(p *probe, o *outcome, now time.Time) *trace {
+func (r *recentProbes) traceOf(p *probe, o *outcome, now time.Time) *trace {
 	v := &o.verdict
 	t := &trace{key: p.key, Trace: wire.Trace{At: now, Provider: p.ev.Route.Provider.ID, Host: v.Details.Host, Rule: v.Rule, Status: v.Status.String(),
 		Reason: v.Reason.String(), Attempts: p.ev.Attempts + 1}}
 	if o.deferred {
 		t.Status = "DEFERRED"
 	}
-	if s := deciding(p.ev.Seen, &v.Details); s != nil {
+	if s := decidingSighting(p.ev.Seen, &v.Details); s != nil {
 		t.Host, t.Event = s.Host, s.Event.String()
 		if s.Event == engine.EventReply {
 			t.Stage, t.Code, t.Meaning = s.Reply.Stage.String(), s.Reply.Code, s.Finding.Meaning.String()
@@ -75,7 +75,7 @@ func (r *recent) traceOf(p *probe, o *outcome, now time.Time) *trace {
 }
 
 // decoyOf is what the decoy showed last at the host that decided; nil where it was not asked there.
-func (r *recent) decoyOf(p *probe, host string) *wire.Decoy {
+func (r *recentProbes) decoyOf(p *probe, host string) *wire.Decoy {
 	for _, s := range slices.Backward(p.ev.Seen) {
 		if s.Subject != engine.SubjectDecoy || s.Host != host {
 			continue
@@ -91,18 +91,18 @@ func (r *recent) decoyOf(p *probe, host string) *wire.Decoy {
 }
 
 // redactDecoy takes the target and the decoy out of a reply to the decoy.
-func (r *recent) redactDecoy(text string, target engine.Address, at time.Time) string {
+func (r *recentProbes) redactDecoy(text string, target engine.Address, at time.Time) string {
 	if text == "" {
 		return ""
 	}
-	if a, err := engine.Parse(decoyLocal(r.keyer(), target.Domain(), at) + "@" + target.Domain()); err == nil {
+	if a, err := engine.Parse(decoyLocalPart(r.keyer(), target.Domain(), at) + "@" + target.Domain()); err == nil {
 		text = engine.Redact(text, a)
 	}
 	return engine.Redact(text, target)
 }
 
-// deciding is the sighting that a verdict rests on: the last reply that its details name, else what was seen last.
-func deciding(seen []engine.Sighting, d *engine.Details) *engine.Sighting {
+// decidingSighting is the sighting that a verdict rests on: the last reply that its details name, else what was seen last.
+func decidingSighting(seen []engine.Sighting, d *engine.Details) *engine.Sighting {
 	for i := len(seen) - 1; i >= 0; i-- {
 		if s := &seen[i]; s.Subject != engine.SubjectDecoy && s.Host == d.Host && s.Reply.Code == d.Code && s.Reply.Stage == d.Stage {
 			return s
@@ -115,10 +115,10 @@ func deciding(seen []engine.Sighting, d *engine.Details) *engine.Sighting {
 }
 
 // all lists what is remembered, each once, the newest first.
-func (r *recent) all() []*trace {
+func (r *recentProbes) all() []*trace {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list, old := r.any.newest(), r.unknowns.newest()
+	list, old := r.latest.newest(), r.unknowns.newest()
 	if len(list) == 0 {
 		return nil
 	}
@@ -131,29 +131,29 @@ func (r *recent) all() []*trace {
 	return list
 }
 
-// gate lets about so many a second through.
-type gate struct {
-	most   int64
+// rateGate lets about so many a second through.
+type rateGate struct {
+	limit  int64
 	second atomic.Int64
 	n      atomic.Int64
 }
 
-func (g *gate) pass(now time.Time) bool {
+func (g *rateGate) allow(now time.Time) bool {
 	if s := now.Unix(); g.second.Load() != s {
 		g.second.Store(s)
 		g.n.Store(0)
 	}
-	return g.n.Load() < g.most && g.n.Add(1) <= g.most
+	return g.n.Load() < g.limit && g.n.Add(1) <= g.limit
 }
 
-// memory is a ring of the last few.
-type memory struct {
+// traceRing is a ring of the last few.
+type traceRing struct {
 	size  int
 	items []*trace
 	next  int // the oldest, once it is full
 }
 
-func (m *memory) put(t *trace) {
+func (m *traceRing) add(t *trace) {
 	if len(m.items) < m.size {
 		m.items = append(m.items, t)
 		return
@@ -162,7 +162,7 @@ func (m *memory) put(t *trace) {
 	m.next = (m.next + 1) % m.size
 }
 
-func (m *memory) newest() []*trace {
+func (m *traceRing) newest() []*trace {
 	list := make([]*trace, 0, len(m.items))
 	for i := range m.items {
 		list = append(list, m.items[(m.next+len(m.items)-1-i)%len(m.items)])

@@ -72,7 +72,7 @@ func (p *Prober) readQuery(raw string) (q wire.Query, err error) {
 	return q, nil
 }
 
-func ofKey(list []*trace, k cache.Key) (own []*trace) {
+func withKey(list []*trace, k cache.Key) (own []*trace) {
 	for _, t := range list {
 		if t.key == k {
 			own = append(own, t)
@@ -81,8 +81,8 @@ func ofKey(list []*trace, k cache.Key) (own []*trace) {
 	return own
 }
 
-// sources is where the rules of the table come from, by their ids.
-func (p *Prober) sources() map[string]string {
+// ruleSources is where the rules of the table come from, by their ids.
+func (p *Prober) ruleSources() map[string]string {
 	table, from := p.table.Load(), map[string]string{}
 	put := func(rules []engine.Rule) {
 		for i := range rules {

@@ -14,31 +14,31 @@ import (
 	"probity/prober/wire"
 )
 
-func (b *lab) recent(query string) string {
+func (b *testNode) recentPage(query string) string {
 	r, w := httptest.NewRequest(http.MethodGet, "/debug/probes"+query, nil), httptest.NewRecorder()
 	b.prober.Recent().ServeHTTP(w, r)
 	return w.Body.String()
 }
 
 func TestRecentProbesShowNoAddress(t *testing.T) {
-	h := &host{rcpt: func(local string) string {
+	h := &fakeServer{rcpt: func(local string) string {
 		switch local {
 		case "zed":
 			return "550 5.1.1 <zed@a.example>: no mailbox of zed here"
 		case "bob":
 			return "451 4.3.0 try <b>later</b>"
 		}
-		return knows("ann")(local)
+		return acceptsOnly("ann")(local)
 	}}
-	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
-		b.verify(time.Minute, b.rows(mxa, "ann@a.example", "zed@a.example", "bob@a.example")...)
-		all := b.recent("")
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		b.verify(time.Minute, b.rows(mxA, "ann@a.example", "zed@a.example", "bob@a.example")...)
+		all := b.recentPage("")
 		require.Equal(t, 3, strings.Count(all, "\n"))
 		require.NotContains(t, all, "zed")
 		require.NotContains(t, all, "@")
 
 		var got wire.Trace
-		require.NoError(t, json.Unmarshal([]byte(b.recent("?email=Zed@A.example")), &got))
+		require.NoError(t, json.Unmarshal([]byte(b.recentPage("?email=Zed@A.example")), &got))
 		require.NotZero(t, got.At)
 		require.NotEmpty(t, got.Rule)
 		require.NotEmpty(t, got.Source)
@@ -46,32 +46,32 @@ func TestRecentProbesShowNoAddress(t *testing.T) {
 		require.Equal(t, wire.Trace{Host: "mx.a.example", Stage: "rcpt", Event: "reply", Code: 550, Enhanced: "5.1.1", Meaning: "no_mailbox", Status: "INVALID",
 			Reason: "mailbox_not_found", Message: "5.1.1 <address>: no mailbox of <address> here", Attempts: 1, Egress: "mail.us.example", Provider: got.Provider}, got)
 
-		deferred := b.recent("?email=bob@a.example")
+		deferred := b.recentPage("?email=bob@a.example")
 		require.Contains(t, deferred, `"status":"DEFERRED","reason":"temporary_error","message":"4.3.0 try <b>later</b>"`)
 		require.Equal(t, 1, strings.Count(deferred, "\n"))
-		require.Empty(t, b.recent("?email=nobody@a.example"))
-		require.Equal(t, "email is no address\n", b.recent("?email=nobody"))
+		require.Empty(t, b.recentPage("?email=nobody@a.example"))
+		require.Equal(t, "email is no address\n", b.recentPage("?email=nobody"))
 	})
 }
 
-// TestRecentExplainsAValid: a VALID rests on two replies, and both are shown, each with its rule and the rule's source.
-func TestRecentExplainsAValid(t *testing.T) {
+// TestRecentShowsBothRepliesOfAValid: a VALID rests on two replies, and both are shown, each with its rule and the rule's source.
+func TestRecentShowsBothRepliesOfAValid(t *testing.T) {
 	var decoy string
-	h := &host{rcpt: func(local string) string {
+	h := &fakeServer{rcpt: func(local string) string {
 		if local == "ann" || local == "bob" {
 			return "250 2.1.5 ok"
 		}
 		decoy = local
 		return "550 5.1.1 there is no " + local + " at ours"
 	}}
-	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
-		require.Equal(t, "VALID", spell(b.single(time.Minute, mxa, "ann@a.example")))
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
 		asked := time.Now()
 		time.Sleep(time.Hour)
-		require.Equal(t, "VALID", spell(b.single(time.Minute, mxa, "bob@a.example")))
-		for who, message := range map[string]string{"ann": "5.1.1 there is no <address> at ours", "bob": ""} {
+		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "bob@a.example")))
+		for class, message := range map[string]string{"ann": "5.1.1 there is no <address> at ours", "bob": ""} {
 			var got wire.Trace
-			require.NoError(t, json.Unmarshal([]byte(b.recent("?email="+who+"@a.example")), &got))
+			require.NoError(t, json.Unmarshal([]byte(b.recentPage("?email="+class+"@a.example")), &got))
 			require.NotContains(t, got.Decoy.Message, decoy)
 			require.NotEmpty(t, got.Decoy.Source)
 			require.WithinDuration(t, asked, got.Decoy.At, time.Second, "asked once")
@@ -84,9 +84,9 @@ func TestRecentExplainsAValid(t *testing.T) {
 
 // TestRecentRefusesBadQueries: what cannot be meant is told, and shows nothing.
 func TestRecentRefusesBadQueries(t *testing.T) {
-	inLab(t, labTable, nil, map[string]*host{"mx.a.example": {rcpt: knows("ann")}}, func(b *lab) {
-		require.Equal(t, "VALID", spell(b.single(time.Minute, mxa, "ann@a.example")))
-		require.Equal(t, "INVALID mailbox_not_found", spell(b.single(time.Minute, mxa, "bob@a.example")))
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": {rcpt: acceptsOnly("ann")}}, func(b *testNode) {
+		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
+		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(time.Minute, mxA, "bob@a.example")))
 		for query, want := range map[string]string{
 			"?mail=x":                "there is no parameter \"mail\": email, status, provider and limit choose among the probes",
 			"?email=nobody":          "email is no address",
@@ -116,15 +116,15 @@ func TestRecentRefusesBadQueries(t *testing.T) {
 }
 
 func TestRecentIsBounded(t *testing.T) {
-	r, start := newRecent(nil), time.Unix(1_800_000_000, 0)
+	r, start := newRecentProbes(nil), time.Unix(1_800_000_000, 0)
 	route := &engine.Route{Provider: &engine.Provider{}}
 	put := func(s engine.Status, at time.Time) {
-		r.note(&probe{ev: engine.Evidence{Route: route}}, &outcome{verdict: engine.Verdict{Status: s}}, "e", at)
+		r.record(&probe{ev: engine.Evidence{Route: route}}, &outcome{verdict: engine.Verdict{Status: s}}, "e", at)
 	}
-	for i := range 3 * seenEach {
+	for i := range 3 * anyPerSecond {
 		put(engine.Valid, start.Add(time.Duration(i)))
 	}
-	require.Len(t, r.all(), seenEach, "of one second")
+	require.Len(t, r.all(), anyPerSecond, "of one second")
 	for i := range maxUnknowns + maxRecent {
 		put(engine.Unknown, start.Add(time.Duration(i)*10*time.Millisecond))
 	}

@@ -12,11 +12,11 @@ import (
 	"probity/store/cache"
 )
 
-// retries are the singles that were put off and wait for their next attempt: by key, and by due time. At most max of them;
+// retries are the singles that were deferred and wait for their next attempt: by key, and by due time. At most max of them;
 // what does not fit is not retried, and the next call is a first contact.
 type retries struct {
-	max  int
-	bell chan struct{} // the earliest due time may have changed
+	max     int
+	changed chan struct{} // the earliest due time may have changed
 
 	mu    sync.Mutex // guards what follows
 	byKey map[cache.Key]*retry
@@ -24,18 +24,18 @@ type retries struct {
 }
 
 type retry struct {
-	key      cache.Key
-	ask      wire.Ask
-	attempts int
-	egress   string
-	due      time.Time
-	verdict  engine.Verdict // what is answered meanwhile
-	launched bool
-	at       int // in the queue; -1 when not there
+	key       cache.Key
+	ask       wire.SingleRequest
+	attempts  int
+	source    string
+	due       time.Time
+	verdict   engine.Verdict // what is answered meanwhile
+	underWay  bool
+	heapIndex int // in the queue; -1 when not there
 }
 
-func newRetries(max int) *retries {
-	return &retries{max: max, bell: make(chan struct{}, 1), byKey: map[cache.Key]*retry{}}
+func newRetries(limit int) *retries {
+	return &retries{max: limit, changed: make(chan struct{}, 1), byKey: map[cache.Key]*retry{}}
 }
 
 // pending is what is known of an address whose retry is planned or under way; nil when none is.
@@ -48,7 +48,7 @@ func (r *retries) pending(k cache.Key) (time.Time, *engine.Verdict) {
 	return time.Time{}, nil
 }
 
-// settle notes the outcome of a probe that a single asked for: planned again when it was put off, else done with.
+// settle notes the outcome of a probe that a single asked for: planned again when it was deferred, else done with.
 func (r *retries) settle(p *probe, o *outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,17 +63,17 @@ func (r *retries) settle(p *probe, o *outcome) {
 		if len(r.byKey) >= r.max {
 			return
 		}
-		e = &retry{key: p.key, ask: wire.Ask{Address: p.ev.Address.Clone(), Flags: p.ev.Flags, Route: p.ev.Route}, at: -1}
+		e = &retry{key: p.key, ask: wire.SingleRequest{Address: p.ev.Address.Clone(), Flags: p.ev.Flags, Route: p.ev.Route}, heapIndex: -1}
 		r.byKey[p.key] = e
 	}
-	e.attempts, e.egress, e.due, e.verdict, e.launched = o.attempt, o.egress, o.due, o.verdict, false
-	if e.at < 0 {
+	e.attempts, e.source, e.due, e.verdict, e.underWay = o.attempt, o.source, o.due, o.verdict, false
+	if e.heapIndex < 0 {
 		heap.Push(&r.queue, e)
 	} else {
-		heap.Fix(&r.queue, e.at)
+		heap.Fix(&r.queue, e.heapIndex)
 	}
 	select {
-	case r.bell <- struct{}{}:
+	case r.changed <- struct{}{}:
 	default:
 	}
 }
@@ -89,8 +89,8 @@ func (r *retries) forget(k cache.Key) {
 
 func (r *retries) drop(e *retry) {
 	delete(r.byKey, e.key)
-	if e.at >= 0 {
-		heap.Remove(&r.queue, e.at)
+	if e.heapIndex >= 0 {
+		heap.Remove(&r.queue, e.heapIndex)
 	}
 }
 
@@ -104,7 +104,7 @@ func (r *retries) due(now time.Time) (ready []*retry, wait time.Duration) {
 			return ready, e.due.Sub(now)
 		}
 		heap.Pop(&r.queue)
-		e.launched = true
+		e.underWay = true
 		ready = append(ready, e)
 	}
 	return ready, time.Hour
@@ -118,22 +118,22 @@ func (p *Prober) retryLoop(ctx context.Context) {
 		now := time.Now()
 		ready, wait := p.retries.due(now)
 		for _, e := range ready {
-			p.relaunch(e, now)
+			p.retryProbe(e, now)
 		}
 		t.Reset(wait)
 		select {
 		case <-t.C:
-		case <-p.retries.bell:
+		case <-p.retries.changed:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (p *Prober) relaunch(e *retry, now time.Time) {
+func (p *Prober) retryProbe(e *retry, now time.Time) {
 	ask := e.ask
-	ask.Egress = cmp.Or(e.egress, ask.Egress)
-	if o := p.launch(e.key, &ask, asker{}, e.attempts, now); o != nil {
+	ask.Egress = cmp.Or(e.source, ask.Egress)
+	if o := p.startProbe(e.key, &ask, waiter{}, e.attempts, now); o != nil {
 		p.retries.settle(&probe{key: e.key}, o)
 	}
 }
@@ -146,13 +146,13 @@ func (q retryQueue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
 
 func (q retryQueue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].at, q[j].at = i, j
+	q[i].heapIndex, q[j].heapIndex = i, j
 }
 
 // Push implements heap.Interface.
 func (q *retryQueue) Push(x any) {
 	e := x.(*retry)
-	e.at = len(*q)
+	e.heapIndex = len(*q)
 	*q = append(*q, e)
 }
 
@@ -162,6 +162,6 @@ func (q *retryQueue) Pop() any {
 	e := old[len(old)-1]
 	old[len(old)-1] = nil
 	*q = old[:len(old)-1]
-	e.at = -1
+	e.heapIndex = -1
 	return e
 }

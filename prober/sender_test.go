@@ -12,45 +12,45 @@ import (
 
 const calloutFailed = "451 4.1.8 Sender callout could not be completed, try later"
 
-// TestASenderPutOffIsAskedAgain: a temporary refusal of the sender follows the retry schedule, and its route is asked on meanwhile.
-func TestASenderPutOffIsAskedAgain(t *testing.T) {
+// TestDeferredSenderIsRetried: a temporary refusal of the sender follows the retry schedule, and its route is asked on meanwhile.
+func TestDeferredSenderIsRetried(t *testing.T) {
 	var born time.Time
-	h := &host{rcpt: func(local string) string {
+	h := &fakeServer{rcpt: func(local string) string {
 		if local == "ann" && time.Since(born) < 30*time.Second {
 			return calloutFailed
 		}
-		return knows("ann", "bob")(local)
+		return acceptsOnly("ann", "bob")(local)
 	}}
-	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		born = time.Now()
-		rows := b.rows(mxa, "ann@a.example", "bob@a.example")
+		rows := b.rows(mxA, "ann@a.example", "bob@a.example")
 		got := b.verify(10*time.Minute, rows...)
 		require.Equal(t, wire.Deferred, got[rows[0].Number].Outcome)
-		require.Equal(t, "VALID", spell(got[rows[1].Number].Verdict))
+		require.Equal(t, "VALID", verdictText(got[rows[1].Number].Verdict))
 		time.Sleep(time.Minute)
 		rows[0].Attempt = 1
 		got = b.verify(10*time.Minute, rows[0])
-		require.Equal(t, "VALID", spell(got[rows[0].Number].Verdict))
+		require.Equal(t, "VALID", verdictText(got[rows[0].Number].Verdict))
 	})
 }
 
-// TestASenderRefusedToTheLastIsLeftAlone: where the last attempt is refused too, the source asks nothing more of that receiver for a while.
-func TestASenderRefusedToTheLastIsLeftAlone(t *testing.T) {
-	h := &host{rcpt: func(string) string { return calloutFailed }}
-	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
-		row := b.rows(mxa, "ann@a.example")
+// TestRefusedSenderQuarantinesAfterLastAttempt: where the last attempt is refused too, the source asks nothing more of that receiver for a while.
+func TestRefusedSenderQuarantinesAfterLastAttempt(t *testing.T) {
+	h := &fakeServer{rcpt: func(string) string { return calloutFailed }}
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		row := b.rows(mxA, "ann@a.example")
 		row[0].Attempt = 2
-		require.Equal(t, "UNKNOWN blocked", spell(b.verify(10*time.Minute, row...)[row[0].Number].Verdict))
-		asked := len(h.saw().rcpts)
-		other := b.rows(mxa, "bob@a.example")
-		require.Equal(t, "UNKNOWN blocked", spell(b.verify(10*time.Minute, other...)[other[0].Number].Verdict))
-		require.Len(t, h.saw().rcpts, asked)
+		require.Equal(t, "UNKNOWN blocked", verdictText(b.verify(10*time.Minute, row...)[row[0].Number].Verdict))
+		asked := len(h.snapshot().rcptTimes)
+		other := b.rows(mxA, "bob@a.example")
+		require.Equal(t, "UNKNOWN blocked", verdictText(b.verify(10*time.Minute, other...)[other[0].Number].Verdict))
+		require.Len(t, h.snapshot().rcptTimes, asked)
 	})
 }
 
-// TestOneRefusalDoesNotSilenceTheRoute: whatever a host says to one recipient of four, the mailbox is not condemned by words about us, for
+// TestOneRefusedSenderDoesNotStopTheRoute: whatever a host says to one recipient of four, the mailbox is not condemned by words about us, for
 // now or elsewhere, and its neighbours are VALID.
-func TestOneRefusalDoesNotSilenceTheRoute(t *testing.T) {
+func TestOneRefusedSenderDoesNotStopTheRoute(t *testing.T) {
 	for _, refusal := range []string{
 		"550 Your message was rejected by this user and was not delivered",
 		"550 This mailbox is only available to members",
@@ -78,18 +78,18 @@ func TestOneRefusalDoesNotSilenceTheRoute(t *testing.T) {
 		"452 quota of the day is used up",
 		calloutFailed,
 	} {
-		h := &host{rcpt: func(local string) string {
+		h := &fakeServer{rcpt: func(local string) string {
 			if local == "odd" {
 				return refusal
 			}
-			return knows("ann", "bob", "cem")(local)
+			return acceptsOnly("ann", "bob", "cem")(local)
 		}}
-		inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
-			rows := b.rows(mxa, "ann@a.example", "odd@a.example", "bob@a.example", "cem@a.example")
-			rows[1].Attempt = 1 // its last but one: what is put off comes back when the others are done
+		withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+			rows := b.rows(mxA, "ann@a.example", "odd@a.example", "bob@a.example", "cem@a.example")
+			rows[1].Attempt = 1 // its last but one: what is deferred comes back when the others are done
 			got := b.verify(2*time.Hour, rows...)
 			for i, r := range rows {
-				v := spell(got[r.Number].Verdict)
+				v := verdictText(got[r.Number].Verdict)
 				if i != 1 {
 					require.Equal(t, "VALID", v, refusal)
 					continue
@@ -101,17 +101,17 @@ func TestOneRefusalDoesNotSilenceTheRoute(t *testing.T) {
 	}
 }
 
-// TestAHostThatTakesOneConnection: a second connection that hears "too many" at once takes nothing from the first.
-func TestAHostThatTakesOneConnection(t *testing.T) {
-	h := &host{rcpt: knowsAnn, slow: 200 * time.Millisecond, admits: 1, crowded: "421 Too many concurrent SMTP connections; please try again later."}
-	table := strings.Replace(labTable, "recipients_per_transaction = 0", "recipients_per_transaction = 2", 1)
-	inLab(t, table, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+// TestSecondConnectionRefusedKeepsTheFirst: a second connection that hears "too many" at once takes nothing from the first.
+func TestSecondConnectionRefusedKeepsTheFirst(t *testing.T) {
+	h := &fakeServer{rcpt: acceptsAnn, replyDelay: 200 * time.Millisecond, maxConns: 1, tooManyReply: "421 Too many concurrent SMTP connections; please try again later."}
+	table := strings.Replace(testTable, "recipients_per_transaction = 0", "recipients_per_transaction = 2", 1)
+	withTestNode(t, table, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		began := time.Now()
-		rows := b.rows(mxa, addresses(60, "a.example")...)
+		rows := b.rows(mxA, numberedAddresses(60, "a.example")...)
 		for _, r := range b.verify(time.Hour, rows...) {
-			require.Equal(t, "INVALID mailbox_not_found", spell(r.Verdict))
+			require.Equal(t, "INVALID mailbox_not_found", verdictText(r.Verdict))
 		}
 		require.Less(t, time.Since(began), time.Minute)
-		require.Greater(t, h.saw().peak, 1)
+		require.Greater(t, h.snapshot().peak, 1)
 	})
 }

@@ -9,125 +9,125 @@ import (
 	"probity/store/cache"
 )
 
-// session is one connection of a lane to a host, and the goroutine that works on it.
+// session is one connection of a ready queue to a host, and the goroutine that works on it.
 type session struct {
-	lane  *lane
-	group *group   // see lane.shift for who may change it
-	who   priority // for whom it was opened
-	dest  *destination
-	from  *egress // the lane's, or the one that reaches IPv6 hosts
-	site  *site   // where it is connected to, or will be; guarded by the lane's mutex
-	conn  *smtp.Session
-	name  uint32 // of the connection, in what is heard on it
-	keyer *cache.Keyer
+	queue        *readyQueue
+	hostQueue    *hostQueue // see readyQueue.handOver for who may change it
+	priority     priority   // for whom it was opened
+	addressLimit *addressLimit
+	source       *source      // the queue's, or the one that reaches IPv6 hosts
+	pool         *addressPool // where it is connected to, or will be; guarded by the queue's mutex
+	conn         *smtp.Session
+	number       uint32 // of the connection, in what is heard on it
+	keyer        *cache.Keyer
 
-	used, destUsed connPace // guarded by the lane's and the destination's mutex
-	before         int      // transactions before it came to its group
-	dialled        bool
-	began          time.Time // when it was
-	plain          bool      // TLS has failed here before
-	maxRcpt        int       // the server's own words (RFC 9422); 0 for none
-	maxMail        int
-	oneDomain      bool
-	destLease      bool // the destination wants a lease
+	used, addressUsed  connUsage // guarded by the queue's and the address limit's mutex
+	transactionsBefore int       // transactions before it came to its host queue
+	dialled            bool
+	began              time.Time // when it was
+	tlsFailed          bool      // TLS has failed here before
+	maxRcpt            int       // the server's own words (RFC 9422); 0 for none
+	maxMail            int
+	oneDomain          bool
+	addressLease       bool // the address limit wants a lease
 
 	transactions
-	sent     uint64 // the lane's count of answers when they were taken
-	progress bool   // some recipient was answered on this connection
-	answered bool   // and some of its group
-	accepted map[string]bool
+	answersAtSend   uint64 // the queue's count of answers when they were taken
+	progress        bool   // some recipient was answered on this connection
+	answered        bool   // and some of its host queue
+	acceptedDomains map[string]bool
 
 	wake chan struct{}
-	// Guarded by the lane's mutex:
-	cut     context.CancelFunc // ends it at once; nil before it begins and after its end
-	severed bool               // it was: see hangUp
-	seat    int                // its index among those that work
-	turn    *turn              // it waits at the turnstile
+	// Guarded by the queue's mutex:
+	cancel       context.CancelFunc // ends it at once; nil before it begins and after its end
+	wasReset     bool               // it was: see resetSessions
+	workingIndex int                // its index among those that work
+	admission    *admission         // it waits at the admission gate
 
-	canary time.Time // of a source that rested everywhere when it began: when the next one may go
-	leave  bool      // the next take finds nothing
-	inside bool      // of the turnstile
-	far    bool      // its host is: it waits for replies outside (away.go)
+	nextTrial   time.Time // of a source that was quarantined everywhere when it began: when the next one may go
+	closing     bool      // the next take finds nothing
+	admitted    bool      // of the admission gate
+	highLatency bool      // its host is: it waits for replies outside (round_trip.go)
 
-	farewell bool // its host rests: what it takes now is its last, and of decoys alone (sticky.go)
+	lastTransaction bool // its host is paused: what it takes now is its last, and of decoys alone (tarpit.go)
 }
 
 // transactions are what a session asks at one time, and what came of it. Its memory is used again, by the next one too.
 type transactions struct {
-	asks  []ask
-	rcpts []smtp.Rcpt
-	seen  []answer
-	told  []bool  // by ask: it was answered
-	out   []ended // empty between two transactions
+	recipients []recipient
+	rcpts      []smtp.Rcpt
+	seen       []answer
+	delivered  []bool          // by ask: it was answered
+	finished   []finishedProbe // empty between two transactions
 }
 
-func newSession(l *lane, g *group, who priority) *session {
-	return &session{lane: l, name: l.prober.connections.Add(1), group: g, who: who, from: l.egress, plain: g.plain, wake: make(chan struct{}, 1), keyer: l.prober.cfg.Cache.Keyer(),
-		accepted: map[string]bool{}, transactions: l.prober.spare.transactions()}
+func newSession(q *readyQueue, hq *hostQueue, class priority) *session {
+	return &session{queue: q, number: q.prober.connections.Add(1), hostQueue: hq, priority: class, source: q.source, tlsFailed: hq.tlsFailed, wake: make(chan struct{}, 1), keyer: q.prober.cfg.Cache.Keyer(),
+		acceptedDomains: map[string]bool{}, transactions: q.prober.buffers.getTransactions()}
 }
 
-// run is the session's life: connect, ask, take leave. soft ends when the node stops, hard when it can wait no longer, as does cut.
+// run is the session's life: connect, ask, close. soft ends when the node stops, hard when it can wait no longer, as does cut.
 func (s *session) run(soft, hard context.Context) {
 	hard, cut := context.WithCancel(hard)
 	defer cut()
-	s.lane.mu.Lock()
-	s.lane.begins(s, cut)
-	s.far = s.lane.isFar()
-	s.lane.mu.Unlock()
+	s.queue.mu.Lock()
+	s.queue.register(s, cut)
+	s.highLatency = s.queue.highLatency()
+	s.queue.mu.Unlock()
 	defer s.end()
-	if soft.Err() != nil || !s.pass(soft) || s.lane.prober.slots.closed() {
+	if soft.Err() != nil || !s.enterGate(soft) || s.queue.prober.slots.closed() {
 		return
 	}
 	began := time.Now()
 	if !s.connect(hard) {
 		return
 	}
-	s.lane.reached(time.Since(began), s.conn.Wait(), s.conn.Echo())
-	for s.next(soft) {
-		ok := s.ask(hard)
-		s.stepOut()
+	s.queue.recordConnect(time.Since(began), s.conn.BannerWait(), s.conn.RoundTrip())
+	for s.nextTransaction(soft) {
+		ok := s.sendTransaction(hard)
+		s.releaseAdmission()
 		if !ok {
 			break
 		}
 	}
-	s.stepOut()
-	s.lane.leaves(s)
+	s.releaseAdmission()
+	s.queue.detachSession(s)
 	s.quit(hard)
 }
 
-// pass takes the session through the turnstile, before whatever keeps the processor busy. False when ctx ended first.
-func (s *session) pass(ctx context.Context) bool {
-	if s.inside {
+// enterGate takes the session through the admission gate, before whatever keeps the processor busy. False when ctx ended first.
+func (s *session) enterGate(ctx context.Context) bool {
+	if s.admitted {
 		return true
 	}
-	ts, l := s.lane.prober.stile, s.lane
-	t := ts.enter()
+	gate, q := s.queue.prober.gate, s.queue
+	t := gate.enter()
 	if t == nil {
-		s.inside = true
+		s.admitted = true
 		return true
 	}
-	l.mu.Lock()
-	if s.group.queued[single] > 0 {
-		ts.hurry(t)
+	q.mu.Lock()
+	if s.hostQueue.queued[single] > 0 {
+		gate.expedite(t)
 	}
-	s.group.outside = append(s.group.outside, t)
-	if s.turn = t; s.severed {
-		ts.hurry(t)
+	s.hostQueue.waitingAdmission = append(s.hostQueue.waitingAdmission, t)
+	if s.admission = t; s.wasReset {
+		gate.expedite(t)
 	}
-	l.mu.Unlock()
-	s.inside = ts.wait(ctx, t)
-	l.mu.Lock()
-	s.turn = nil
-	s.group.outside = slices.DeleteFunc(s.group.outside, func(other *turn) bool { return other == t })
-	l.mu.Unlock()
-	return s.inside
+	q.mu.Unlock()
+	s.admitted = gate.wait(ctx, t)
+	q.mu.Lock()
+	s.admission = nil
+	s.hostQueue.waitingAdmission = slices.DeleteFunc(s.hostQueue.waitingAdmission, func(other *admission) bool { return other == t })
+	q.mu.Unlock()
+	return s.admitted
 }
 
-// stepOut makes room in the turnstile.
-func (s *session) stepOut() {
-	if s.inside {
-		s.inside = false
-		s.lane.prober.stile.leave()
+// releaseAdmission makes room in the admission gate.
+func (s *session) releaseAdmission() {
+	if s.admitted {
+		s.admitted = false
+		s.queue.prober.gate.leave()
 	}
 }
 
@@ -140,84 +140,84 @@ func (s *session) quit(hard context.Context) {
 
 const quitTime = 8 * time.Second
 
-// next takes the next transaction; it waits a little for work or for budgets. False when it is time to leave.
-func (s *session) next(ctx context.Context) bool {
-	for ctx.Err() == nil && s.pass(ctx) {
-		s.lane.mu.Lock()
+// nextTransaction takes the next transaction; it waits a little for work or for budgets. False when it is time to leave.
+func (s *session) nextTransaction(ctx context.Context) bool {
+	for ctx.Err() == nil && s.enterGate(ctx) {
+		s.queue.mu.Lock()
 		now := time.Now()
-		if s.over(now) {
-			s.lane.mu.Unlock()
+		if s.mustClose(now) {
+			s.queue.mu.Unlock()
 			return false
 		}
-		s.far = s.lane.isFar()
-		if s.used.transactions-s.before >= siteTurn && !s.group.urgent() {
-			s.lane.goOn(s, now)
+		s.highLatency = s.queue.highLatency()
+		if s.used.transactions-s.transactionsBefore >= maxHostTurn && !s.hostQueue.singleWaits() {
+			s.queue.handOverNext(s, now)
 		}
-		d := s.lane.take(s, now)
-		if len(s.asks) > 0 {
-			s.lane.mu.Unlock()
+		d := s.queue.fillTransaction(s, now)
+		if len(s.recipients) > 0 {
+			s.queue.mu.Unlock()
 			return true
 		}
-		if !d.denied && s.lane.goOn(s, now) {
-			s.lane.mu.Unlock()
+		if !d.denied && s.queue.handOverNext(s, now) {
+			s.queue.mu.Unlock()
 			continue
 		}
-		wait := s.patience(d, now)
-		if wait <= 0 || s.leave {
-			s.lane.mu.Unlock()
+		wait := s.idleTimeout(d, now)
+		if wait <= 0 || s.closing {
+			s.queue.mu.Unlock()
 			return false
 		}
-		l := s.lane
-		s.group.idle = append(s.group.idle, s)
-		if s.site != nil && !s.farewell {
-			s.site.idle = append(s.site.idle, s)
+		q := s.queue
+		s.hostQueue.idle = append(s.hostQueue.idle, s)
+		if s.pool != nil && !s.lastTransaction {
+			s.pool.idle = append(s.pool.idle, s)
 		}
-		l.idlers++
-		l.ringAll(s.group) // a kick finds it there, also what is worth no other connection
-		l.mu.Unlock()
-		s.stepOut()
-		if !s.rest(ctx, wait) {
+		q.idleCount++
+		q.scheduleNeeded(s.hostQueue) // a dispatch finds it there, also what is worth no other connection
+		q.mu.Unlock()
+		s.releaseAdmission()
+		if !s.waitIdle(ctx, wait) {
 			return false
 		}
 	}
 	return false
 }
 
-// over reports a connection that takes no more. The lane's mutex is held.
-func (s *session) over(now time.Time) bool {
-	return s.leave || s.severed || s.used.sent > 0 && s.from.resting(now) || s.lane.prober.slots.closed() || s.yields() || s.used.sent >= maxSent
+// mustClose reports a connection that takes no more. The queue's mutex is held.
+func (s *session) mustClose(now time.Time) bool {
+	return s.closing || s.wasReset || s.used.sent > 0 && s.source.awaitingTrial(now) || s.queue.prober.slots.closed() || s.shouldYield() || s.used.sent >= maxSent
 }
 
 // maxSent is how many recipients a connection carries where the receiver names no limit. smtp bounds the bytes of a session;
-// maxHeard gives each reply 1,600 of them.
+// maxReplyBytes gives each reply 1,600 of them.
 const (
-	maxSent  = 5000
-	maxHeard = 8 << 20
+	maxSent       = 5000
+	maxReplyBytes = 8 << 20
 )
 
-// yields reports that others find no connection, or wait to be first on a new one, and that this one has served its turn: a longer
-// one while groups call at its address, or may soon, which have little to ask each and would need a connection each.
-func (s *session) yields() bool {
+// shouldYield reports that others find no connection, or wait to be first on a new one, and that this one has served its turn: a longer
+// one while host queues request it at its address, or may soon, which have little to ask each and would need a connection each.
+func (s *session) shouldYield() bool {
 	const turn, longTurn = 8, 40
-	if s.group.cutOff() {
+	if s.hostQueue.hasRetryFirst() {
 		return s.used.transactions >= turn
 	}
-	called := s.expectsCalls() || s.site != nil && s.site.waiting > 0 && !s.lane.hungry
-	return s.lane.starved && (s.used.transactions >= longTurn || s.used.transactions >= turn && !called)
+	requested := s.expectsRequests() || s.pool != nil && s.pool.requestCount > 0 && !s.queue.singleWaiting
+	return s.queue.waitingForConnection && (s.used.transactions >= longTurn || s.used.transactions >= turn && !requested)
 }
 
 // longLinger is how long an idle session waits for more where the receiver sets no limit to connections: as long as Postfix keeps
 // one for the next message (smtp_connection_cache_time_limit). Jobs that run at one time come to a host one after the other.
 const longLinger = 2 * time.Second
 
-// patience is how long it pays to wait: for work the linger, for a budget a little longer.
-func (s *session) patience(d denial, now time.Time) time.Duration {
-	linger := s.lane.prober.cfg.Linger
-	if s.lane.pace.limits.Connections == 0 { // else somebody may wait for this one's end
+// idleTimeout is how long it pays to wait: for work the linger, for a budget a little longer.
+func (s *session) idleTimeout(d denial, now time.Time) time.Duration {
+	linger := s.queue.prober.cfg.Linger
+	if s.queue.budget.limits.Connections == 0 { // else somebody may wait for this one's end
 		linger = max(linger, longLinger)
 	}
 	switch {
-	case s.lane.starved && (d.denied || !s.expectsCalls()), s.lane.prober.slots.scarce():
+	case s.queue.waitingForConnection && (d.denied || !s.expectsRequests()), s.queue.prober.slots.scarce():
 		return 0
 	case d.lease:
 		s.askLease()
@@ -225,26 +225,26 @@ func (s *session) patience(d denial, now time.Time) time.Duration {
 	case !d.denied:
 		return linger
 	case d.until.IsZero() || d.until.Sub(now) > 4*time.Second:
-		s.lane.await(d, now)
+		s.queue.awaitBudget(d, now)
 		return 0
 	}
 	return d.until.Sub(now)
 }
 
 func (s *session) askLease() {
-	if s.destLease {
-		s.destLease = false
-		s.dest.mu.Lock()
-		s.dest.await(s.lane, s.group, s.who)
-		s.lane.prober.ledger.ask(&s.dest.account)
-		s.dest.mu.Unlock()
+	if s.addressLease {
+		s.addressLease = false
+		s.addressLimit.mu.Lock()
+		s.addressLimit.addWaiter(s.queue, s.hostQueue, s.priority)
+		s.queue.prober.budgetLog.requestLease(&s.addressLimit.persistedBudget)
+		s.addressLimit.mu.Unlock()
 		return
 	}
-	s.lane.prober.ledger.ask(&s.lane.account)
+	s.queue.prober.budgetLog.requestLease(&s.queue.persistedBudget)
 }
 
-// rest waits as an idle session. False when it was told to leave, or waited in vain for work.
-func (s *session) rest(ctx context.Context, wait time.Duration) bool {
+// waitIdle waits as an idle session. False when it was told to leave, or waited in vain for work.
+func (s *session) waitIdle(ctx context.Context, wait time.Duration) bool {
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
@@ -253,48 +253,48 @@ func (s *session) rest(ctx context.Context, wait time.Duration) bool {
 	case <-t.C:
 	case <-ctx.Done():
 	}
-	s.lane.mu.Lock()
-	defer s.lane.mu.Unlock()
-	if !s.lane.unidle(s) {
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	if !s.queue.takeIdle(s) {
 		<-s.wake // somebody has just given it work
 		return true
 	}
-	return s.group.waiting() > 0 && ctx.Err() == nil
+	return s.hostQueue.waitingCount() > 0 && ctx.Err() == nil
 }
 
 // end gives the connection's place back and lets the others go on.
 func (s *session) end() {
-	s.stepOut()
-	p, l, now := s.lane.prober, s.lane, time.Now()
-	if s.dest != nil {
-		s.dest.closed(now)
-		p.dests.release(s.dest)
+	s.releaseAdmission()
+	p, q, now := s.queue.prober, s.queue, time.Now()
+	if s.addressLimit != nil {
+		s.addressLimit.connectionClosed(now)
+		p.addressLimits.release(s.addressLimit)
 	}
-	l.mu.Lock()
-	l.ends(s)
-	l.mu.Unlock()
-	p.spare.putTransactions(&s.transactions)
-	if s.severed {
-		p.dropUnasked(l) // what it asked is in the queue again
+	q.mu.Lock()
+	q.unregister(s)
+	q.mu.Unlock()
+	p.buffers.putTransactions(&s.transactions)
+	if s.wasReset {
+		p.dropUnwanted(q) // what it asked is in the queue again
 	}
-	l.mu.Lock()
+	q.mu.Lock()
 	if s.dialled {
-		l.pace.closed()
+		q.budget.connectionClosed()
 	} else {
-		l.pace.unconnect()
+		q.budget.cancelConnect()
 	}
-	l.sessions--
-	s.group.sessions--
+	q.sessions--
+	s.hostQueue.sessions--
 	if s.answered {
-		s.group.healthy--
+		s.hostQueue.healthy--
 	}
-	l.starved, l.hungry = false, false
-	l.depart(s)
-	l.ringAll(s.group)
-	p.slots.free()
-	l.kick(now)
-	l.mu.Unlock()
-	for next := p.slots.next(); next != nil; next = p.slots.next() {
-		next.kicked(now)
+	q.waitingForConnection, q.singleWaiting = false, false
+	q.detach(s)
+	q.scheduleNeeded(s.hostQueue)
+	p.slots.release()
+	q.dispatch(now)
+	q.mu.Unlock()
+	for next := p.slots.nextWaiting(); next != nil; next = p.slots.nextWaiting() {
+		next.onWake(now)
 	}
 }

@@ -22,17 +22,17 @@ import (
 	"probity/prober/wire"
 )
 
-// TestPretendInternet verifies a list of the pretend internet with the shipped budgets, for as many hours of virtual time as
+// TestSimulatedInternet verifies a list of the pretend internet with the shipped budgets, for as many hours of virtual time as
 // they take, as a coordinator would: rows that come back Later or Deferred are sent again when they are due. The referee must
 // find no excess, and no verdict may be one that an honest verifier would not give.
-func TestPretendInternet(t *testing.T) {
+func TestSimulatedInternet(t *testing.T) {
 	rows := 2000
 	if testing.Short() {
 		rows = 300
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
-		b := newLab(t, "", nil)
+		b := newTestNode(t, "", nil)
 		server, err := sim.Start(ctx, sim.Config{Seed: 7, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, b.net)
 		require.NoError(t, err)
 		resolver := b.startProber(ctx, t, server.DNS)
@@ -53,14 +53,14 @@ func TestPretendInternet(t *testing.T) {
 }
 
 // startProber runs a resolver and a prober against a name server; b.stop ends both.
-func (b *lab) startProber(ctx context.Context, t *testing.T, server netip.AddrPort) *dns.Resolver {
+func (b *testNode) startProber(ctx context.Context, t *testing.T, server netip.AddrPort) *dns.Resolver {
 	resolver, err := dns.New(dns.Config{Servers: []netip.AddrPort{server}, Dial: b.net.Dial,
 		ListenPacket: func(context.Context, string, string) (net.PacketConn, error) {
 			return b.net.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
 		}}, b.table)
 	require.NoError(t, err)
 	b.prober, err = New(Config{Node: "n1", Table: b.table, Resolver: resolver, Cache: b.cache, MailFrom: "probe@us.example", AllowPrivate: true,
-		Identities: []Identity{{EHLO: "mail.us.example"}, {Local: netip.IPv6Loopback(), EHLO: "mail6.us.example"}},
+		Sources: []Source{{EHLO: "mail.us.example"}, {Local: netip.IPv6Loopback(), EHLO: "mail6.us.example"}},
 		Dial: func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 			return b.net.DialFrom(local)(ctx, network, address)
 		}})
@@ -81,22 +81,22 @@ func (b *lab) startProber(ctx context.Context, t *testing.T, server netip.AddrPo
 	return resolver
 }
 
-type listed struct {
-	text string
-	row  wire.Row
-	got  engine.Verdict
-	at   time.Time // when it was settled
+type listRow struct {
+	text      string
+	row       wire.Row
+	verdict   engine.Verdict
+	settledAt time.Time // when it was settled
 }
 
 // listRows are the rows of a list that a coordinator would send to a prober, one for each address.
-func listRows(t *testing.T, w *sim.World, resolver *dns.Resolver, n int) []*listed {
+func listRows(t *testing.T, w *sim.World, resolver *dns.Resolver, n int) []*listRow {
 	var buf bytes.Buffer
 	require.NoError(t, sim.WriteList(&buf, w, n, 5))
 	records, err := csv.NewReader(&buf).ReadAll()
 	require.NoError(t, err)
 	email := slices.Index(records[0], "email")
 	routes, seen := map[string]*engine.Route{}, map[string]bool{}
-	var out []*listed
+	var out []*listRow
 	for i, rec := range records[1:] {
 		a, err := engine.ParseTrimmed(rec[email])
 		if err != nil || seen[a.Folded()] {
@@ -110,15 +110,15 @@ func listRows(t *testing.T, w *sim.World, resolver *dns.Resolver, n int) []*list
 			routes[a.Domain()] = r
 		}
 		if r.Fact.Routable() {
-			out = append(out, &listed{text: rec[email], row: wire.Row{Number: uint32(i), Address: a, Route: r}})
+			out = append(out, &listRow{text: rec[email], row: wire.Row{Number: uint32(i), Address: a, Route: r}})
 		}
 	}
 	return out
 }
 
 // verifyAll sends rows until each is settled, as a coordinator with one batch in hand for each minute would.
-func (b *lab) verifyAll(ctx context.Context, rows []*listed) []*listed {
-	byNumber := map[uint32]*listed{}
+func (b *testNode) verifyAll(ctx context.Context, rows []*listRow) []*listRow {
+	byNumber := map[uint32]*listRow{}
 	type due struct {
 		at  time.Time
 		row wire.Row
@@ -146,7 +146,7 @@ func (b *lab) verifyAll(ctx context.Context, rows []*listed) []*listed {
 			for _, x := range r.Rows {
 				l := byNumber[x.Row]
 				if x.Outcome == wire.Settled {
-					l.got, l.at = x.Verdict, time.Now()
+					l.verdict, l.settledAt = x.Verdict, time.Now()
 					left--
 					continue
 				}
@@ -167,7 +167,7 @@ func (b *lab) verifyAll(ctx context.Context, rows []*listed) []*listed {
 }
 
 // checkTruth compares verdicts with what the world expects. Lists and role names are not of this room.
-func checkTruth(t *testing.T, w *sim.World, rows []*listed) {
+func checkTruth(t *testing.T, w *sim.World, rows []*listRow) {
 	wrong := map[string]int{}
 	counts := map[string]int{}
 	for _, l := range rows {
@@ -175,12 +175,12 @@ func checkTruth(t *testing.T, w *sim.World, rows []*listed) {
 		for _, o := range w.Truth(l.text) {
 			s := strings.TrimSpace(o.Status + " " + o.Reason)
 			want = append(want, s)
-			ok = ok || s == spell(l.got)
+			ok = ok || s == verdictText(l.verdict)
 			// A decoy that is greylisted when its target no longer is leaves an acceptance unconfirmed: honest, if not the most.
-			ok = ok || s == "UNKNOWN greylisted" && spell(l.got) == "RISKY accepted_unconfirmed"
+			ok = ok || s == "UNKNOWN greylisted" && verdictText(l.verdict) == "RISKY accepted_unconfirmed"
 			listOnly = listOnly || slices.Contains([]string{"disposable", "role_account", "possible_typo"}, o.Reason)
 		}
-		counts[spell(l.got)]++
+		counts[verdictText(l.verdict)]++
 		if ok || listOnly {
 			continue
 		}
@@ -189,7 +189,7 @@ func checkTruth(t *testing.T, w *sim.World, rows []*listed) {
 		if d.Persona != nil {
 			persona = d.Persona.Name
 		}
-		wrong[fmt.Sprintf("%s: got %s (%s), want %v", persona, spell(l.got), l.got.Rule, want)]++
+		wrong[fmt.Sprintf("%s: got %s (%s), want %v", persona, verdictText(l.verdict), l.verdict.Rule, want)]++
 	}
 	t.Log(counts)
 	for s, n := range wrong {

@@ -14,14 +14,14 @@ import (
 )
 
 func TestSingleIsAnsweredAndCached(t *testing.T) {
-	h := &host{rcpt: knows("ann")}
-	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
-		v := b.single(10*time.Second, mxa, "ann@a.example")
-		require.Equal(t, "VALID", spell(v))
+	h := &fakeServer{rcpt: acceptsOnly("ann")}
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		v := b.single(10*time.Second, mxA, "ann@a.example")
+		require.Equal(t, "VALID", verdictText(v))
 		require.True(t, v.SMTPValid)
 		time.Sleep(time.Second)
-		v = b.single(10*time.Second, mxa, "ann@a.example")
-		require.Equal(t, "VALID", spell(v))
+		v = b.single(10*time.Second, mxA, "ann@a.example")
+		require.Equal(t, "VALID", verdictText(v))
 		require.True(t, v.FromCache)
 		require.Equal(t, "mx.a.example", v.Details.Host)
 		require.Equal(t, 2, h.count("RCPT"))
@@ -29,53 +29,53 @@ func TestSingleIsAnsweredAndCached(t *testing.T) {
 }
 
 func TestTwoSinglesMakeOneProbe(t *testing.T) {
-	h := &host{rcpt: func(l string) string { time.Sleep(time.Second); return knows("ann")(l) }}
-	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+	h := &fakeServer{rcpt: func(l string) string { time.Sleep(time.Second); return acceptsOnly("ann")(l) }}
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		var wg sync.WaitGroup
 		for range 5 {
-			wg.Go(func() { require.Equal(t, "VALID", spell(b.single(10*time.Second, mxa, "ann@a.example"))) })
+			wg.Go(func() { require.Equal(t, "VALID", verdictText(b.single(10*time.Second, mxA, "ann@a.example"))) })
 		}
 		wg.Wait()
 		require.Equal(t, 2, h.count("RCPT"))
 	})
 }
 
-func TestSingleAtItsDeadlineGoesOnInTheBackground(t *testing.T) {
-	h := &host{rcpt: func(l string) string { time.Sleep(5 * time.Second); return knows("ann")(l) }}
-	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+func TestSingleContinuesAfterItsDeadline(t *testing.T) {
+	h := &fakeServer{rcpt: func(l string) string { time.Sleep(5 * time.Second); return acceptsOnly("ann")(l) }}
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		start := time.Now()
-		require.Equal(t, "UNKNOWN timeout", spell(b.single(time.Second, mxa, "ann@a.example")))
+		require.Equal(t, "UNKNOWN timeout", verdictText(b.single(time.Second, mxA, "ann@a.example")))
 		require.WithinDuration(t, start.Add(time.Second), time.Now(), 50*time.Millisecond)
 		time.Sleep(15 * time.Second)
-		require.Equal(t, "VALID", spell(b.single(time.Second, mxa, "ann@a.example")))
+		require.Equal(t, "VALID", verdictText(b.single(time.Second, mxA, "ann@a.example")))
 		require.Equal(t, 2, h.count("RCPT"))
 	})
 }
 
-func TestGreylistedSingleIsRetriedBehindTheScenes(t *testing.T) {
-	h := &host{rcpt: grey(knows("ann"))}
-	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
-		v := b.single(10*time.Second, mxa, "ann@a.example")
-		require.Equal(t, "UNKNOWN greylisted", spell(v))
+func TestGreylistedSingleIsRetriedInBackground(t *testing.T) {
+	h := &fakeServer{rcpt: greylist(acceptsOnly("ann"))}
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		v := b.single(10*time.Second, mxA, "ann@a.example")
+		require.Equal(t, "UNKNOWN greylisted", verdictText(v))
 		require.WithinDuration(t, time.Now().Add(time.Minute), v.Details.NextRetry, 2*time.Second)
 		time.Sleep(10 * time.Second)
-		dialed := len(h.saw().dialed)
-		v = b.single(10*time.Second, mxa, "ann@a.example")
-		require.Equal(t, "UNKNOWN greylisted", spell(v))
+		dialed := len(h.snapshot().dialTimes)
+		v = b.single(10*time.Second, mxA, "ann@a.example")
+		require.Equal(t, "UNKNOWN greylisted", verdictText(v))
 		require.False(t, v.Details.NextRetry.IsZero())
-		require.Len(t, h.saw().dialed, dialed, "no connection while the retry is pending")
+		require.Len(t, h.snapshot().dialTimes, dialed, "no connection while the retry is pending")
 		time.Sleep(time.Minute)
-		v = b.single(10*time.Second, mxa, "ann@a.example")
-		require.Equal(t, "VALID", spell(v), h.saw().log)
+		v = b.single(10*time.Second, mxA, "ann@a.example")
+		require.Equal(t, "VALID", verdictText(v), h.snapshot().log)
 		require.True(t, v.FromCache)
 		require.Empty(t, b.prober.retries.byKey)
 	})
 }
 
 func TestSingleOvertakesBulk(t *testing.T) {
-	h := &host{rcpt: func(string) string { time.Sleep(50 * time.Millisecond); return "550 5.1.1 User unknown" }}
-	table := strings.Replace(labTable, "recipients_per_transaction = 0", "recipients_per_transaction = 10", 1)
-	inLab(t, table, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
+	h := &fakeServer{rcpt: func(string) string { time.Sleep(50 * time.Millisecond); return "550 5.1.1 User unknown" }}
+	table := strings.Replace(testTable, "recipients_per_transaction = 0", "recipients_per_transaction = 10", 1)
+	withTestNode(t, table, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		var addrs []string
 		for i := range 1000 {
 			addrs = append(addrs, "u"+strings.Repeat("x", i/26)+string(rune('a'+i%26))+"@a.example")
@@ -85,7 +85,7 @@ func TestSingleOvertakesBulk(t *testing.T) {
 				addrs[i] = a[at-60:]
 			}
 		}
-		rows := b.rows(mxa, unique(addrs)...)
+		rows := b.rows(mxA, unique(addrs)...)
 		ctx, cancel := context.WithCancel(context.Background())
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -93,13 +93,13 @@ func TestSingleOvertakesBulk(t *testing.T) {
 		})
 		time.Sleep(time.Second)
 		start := time.Now()
-		require.Equal(t, "INVALID mailbox_not_found", spell(b.single(10*time.Second, mxa, "zoe@a.example")))
+		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(10*time.Second, mxA, "zoe@a.example")))
 		require.Less(t, time.Since(start), 1500*time.Millisecond, "at most one transaction of bulk comes before")
 
 		start = time.Now()
 		last := rows[len(rows)-1].Address
-		v := b.single(10*time.Second, mxa, last.Local()+"@"+last.Domain())
-		require.Equal(t, "INVALID mailbox_not_found", spell(v))
+		v := b.single(10*time.Second, mxA, last.Local()+"@"+last.Domain())
+		require.Equal(t, "INVALID mailbox_not_found", verdictText(v))
 		require.Less(t, time.Since(start), 1500*time.Millisecond, "a queued row is promoted")
 		cancel()
 		wg.Wait()
@@ -117,16 +117,16 @@ func unique(in []string) (out []string) {
 	return out
 }
 
-func TestCancelledBatchGoesHome(t *testing.T) {
-	h := &host{rcpt: func(string) string { return "-" }}
-	inLab(t, labTable, nil, map[string]*host{"mx.a.example": h}, func(b *lab) {
-		rows := b.rows(mxa, "ann@a.example", "bob@b.example")
+func TestCancelledBatchReturns(t *testing.T) {
+	h := &fakeServer{rcpt: func(string) string { return "-" }}
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		rows := b.rows(mxA, "ann@a.example", "bob@b.example")
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		n := 0
 		require.NoError(t, b.prober.Verify(ctx, &wire.Batch{Rows: rows}, time.Hour, func(r wire.Results) {
 			for _, x := range r.Rows {
-				require.Equal(t, wire.Later, x.Outcome)
+				require.Equal(t, wire.Returned, x.Outcome)
 				n++
 			}
 		}))
@@ -134,17 +134,17 @@ func TestCancelledBatchGoesHome(t *testing.T) {
 	})
 }
 
-func TestPublicTargetsNeedAFace(t *testing.T) {
-	h := &host{down: true, addr: netip.MustParseAddr("9.9.9.9")}
-	inLab(t, labTable, func(c *Config) { c.MailFrom = "" }, map[string]*host{"mx.a.example": h}, func(b *lab) {
-		rows := b.rows(mxa, "ann@a.example")
-		require.Equal(t, "UNKNOWN smtp_not_checked", spell(b.verify(time.Minute, rows...)[rows[0].Number].Verdict))
+func TestPublicTargetsNeedASenderIdentity(t *testing.T) {
+	h := &fakeServer{down: true, addr: netip.MustParseAddr("9.9.9.9")}
+	withTestNode(t, testTable, func(c *Config) { c.MailFrom = "" }, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		rows := b.rows(mxA, "ann@a.example")
+		require.Equal(t, "UNKNOWN smtp_not_checked", verdictText(b.verify(time.Minute, rows...)[rows[0].Number].Verdict))
 	})
 }
 
 func TestUnroutableHosts(t *testing.T) {
-	inLab(t, labTable, func(c *Config) { c.AllowPrivate = false }, map[string]*host{"mx.a.example": {}}, func(b *lab) {
-		rows := b.rows(mxa, "ann@a.example")
-		require.Equal(t, "INVALID unroutable_mx", spell(b.verify(time.Minute, rows...)[rows[0].Number].Verdict))
+	withTestNode(t, testTable, func(c *Config) { c.AllowPrivate = false }, map[string]*fakeServer{"mx.a.example": {}}, func(b *testNode) {
+		rows := b.rows(mxA, "ann@a.example")
+		require.Equal(t, "INVALID unroutable_mx", verdictText(b.verify(time.Minute, rows...)[rows[0].Number].Verdict))
 	})
 }

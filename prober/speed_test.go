@@ -14,8 +14,8 @@ import (
 	"probity/prober/wire"
 )
 
-// quick is a server that answers as fast as it can read: even local parts exist, odd ones do not.
-func quick(c net.Conn) {
+// fastServer is a server that answers as fast as it can read: even local parts exist, odd ones do not.
+func fastServer(c net.Conn) {
 	defer c.Close()
 	_, _ = io.WriteString(c, "220 quick\r\n")
 	in, out, left := make([]byte, 64<<10), make([]byte, 0, 64<<10), 0
@@ -67,9 +67,9 @@ transactions_per_connection = 0
 refusals_per_connection = 0
 refusals_per_hour = 0
 `
-	h := &host{down: true}
-	l := newLab(b, table, map[string]*host{"mx.big.example": h})
-	l.start(func(c *Config) { c.LaneCap = 2 })
+	h := &fakeServer{down: true}
+	l := newTestNode(b, table, map[string]*fakeServer{"mx.big.example": h})
+	l.start(func(c *Config) { c.MaxQueueSessions = 2 })
 	defer func() { l.stop(); l.cache.Close() }()
 	ln, err := l.net.Listen(netip.AddrPortFrom(h.addr, 25))
 	if err != nil {
@@ -82,10 +82,10 @@ refusals_per_hour = 0
 			if err != nil {
 				return
 			}
-			go quick(c)
+			go fastServer(c)
 		}
 	}()
-	batches := speedBatches(b, l, (b.N+wire.MaxRows-1)/wire.MaxRows)
+	batches := benchBatches(b, l, (b.N+wire.MaxRows-1)/wire.MaxRows)
 	b.ReportAllocs()
 	b.ResetTimer()
 	slots := make(chan struct{}, 3)
@@ -104,7 +104,7 @@ refusals_per_hour = 0
 	b.ReportMetric(float64(len(batches)*wire.MaxRows)/b.Elapsed().Seconds(), "rows/s")
 }
 
-func speedBatches(b *testing.B, l *lab, n int) []*wire.Batch {
+func benchBatches(b *testing.B, l *testNode, n int) []*wire.Batch {
 	route := l.route("mx.big.example")
 	batches := make([]*wire.Batch, n)
 	for i := range batches {

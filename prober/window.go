@@ -16,12 +16,12 @@ const windowSlots = 60
 //
 // Law: if reserve is never called for more than room, no span of the window's length holds more than limit events.
 type window struct {
-	slot   time.Duration
-	epoch  time.Time // slot 0 begins here; its monotonic reading keeps clock steps out
-	head   int64     // newest slot seen
-	counts []uint32  // ring of windowSlots+1, allocated at the first settlement
-	used   int       // sum of counts
-	out    int       // reserved, not yet settled
+	slot     time.Duration
+	epoch    time.Time // slot 0 begins here; its monotonic reading keeps clock steps out
+	head     int64     // newest slot seen
+	counts   []uint32  // ring of windowSlots+1, allocated at the first settlement
+	used     int       // sum of counts
+	reserved int       // reserved, not yet settled
 }
 
 func newWindow(span time.Duration, now time.Time) window {
@@ -36,14 +36,14 @@ func (w *window) advance(now time.Time) {
 	}
 	steps := min(at-w.head, int64(len(w.counts)))
 	for i := int64(1); i <= steps; i++ {
-		c := w.at(w.head + i)
+		c := w.slotAt(w.head + i)
 		w.used -= int(*c)
 		*c = 0
 	}
 	w.head = at
 }
 
-func (w *window) at(slot int64) *uint32 {
+func (w *window) slotAt(slot int64) *uint32 {
 	n := int64(len(w.counts))
 	return &w.counts[((slot%n)+n)%n]
 }
@@ -59,18 +59,18 @@ func floorDiv(d, unit time.Duration) int64 {
 // room is how many more events limit allows now.
 func (w *window) room(limit int, now time.Time) int {
 	w.advance(now)
-	return max(0, limit-w.used-w.out)
+	return max(0, limit-w.used-w.reserved)
 }
 
 // reserve takes n events from the budget until they are settled or given back.
-func (w *window) reserve(n int) { w.out += n }
+func (w *window) reserve(n int) { w.reserved += n }
 
-// giveBack returns n reserved events that did not happen.
-func (w *window) giveBack(n int) { w.out = max(0, w.out-n) }
+// release returns n reserved events that did not happen.
+func (w *window) release(n int) { w.reserved = max(0, w.reserved-n) }
 
 // settle records that n reserved events have happened by now.
 func (w *window) settle(n int, now time.Time) {
-	w.giveBack(n)
+	w.release(n)
 	w.add(n, now)
 }
 
@@ -82,29 +82,29 @@ func (w *window) add(n int, now time.Time) {
 		w.counts = make([]uint32, windowSlots+1)
 	}
 	w.advance(now)
-	*w.at(w.head) += uint32(n)
+	*w.slotAt(w.head) += uint32(n)
 	w.used += n
 }
 
-// next is the earliest time at which limit allows one more event, as far as time alone can bring it about.
-func (w *window) next(limit int, now time.Time) time.Time {
+// nextRoom is the earliest time at which limit allows one more event, as far as time alone can bring it about.
+func (w *window) nextRoom(limit int, now time.Time) time.Time {
 	w.advance(now)
-	over := w.used + w.out - limit + 1
+	over := w.used + w.reserved - limit + 1
 	if over <= 0 || w.counts == nil {
 		return now
 	}
 	for s := w.head - windowSlots; s <= w.head; s++ {
-		if over -= int(*w.at(s)); over <= 0 {
+		if over -= int(*w.slotAt(s)); over <= 0 {
 			return w.epoch.Add(time.Duration(s+windowSlots+1) * w.slot)
 		}
 	}
 	return now.Add(w.slot) // held back by reservations: look again soon
 }
 
-// idle reports that nothing counts any more.
-func (w *window) idle(now time.Time) bool {
+// empty reports that nothing counts any more.
+func (w *window) empty(now time.Time) bool {
 	w.advance(now)
-	return w.used == 0 && w.out == 0
+	return w.used == 0 && w.reserved == 0
 }
 
 // append encodes the settled events as pairs of (age in slots, count).
@@ -115,7 +115,7 @@ func (w *window) append(dst []byte, now time.Time) []byte {
 	for age := int64(0); age <= windowSlots; age++ {
 		c := uint32(0)
 		if w.counts != nil {
-			c = *w.at(w.head - age)
+			c = *w.slotAt(w.head - age)
 		}
 		if c > 0 {
 			pairs = binary.AppendUvarint(binary.AppendUvarint(pairs, uint64(age)), uint64(c))
@@ -146,7 +146,7 @@ func (w *window) read(src []byte, elapsed time.Duration) ([]byte, bool) {
 		}
 		src = src[a+b:]
 		if at := passed + int64(age); at <= windowSlots {
-			*w.at(-at) += uint32(count)
+			*w.slotAt(-at) += uint32(count)
 			w.used += int(count)
 		}
 	}

@@ -61,12 +61,12 @@ func (s *Store) CreateKey(account string, n NewKey, by string, now time.Time) (s
 	if err := n.check(now); err != nil {
 		return "", APIKey{}, err
 	}
-	secret = mintKey(n.Test)
+	secret = generateKey(n.Test)
 	k = APIKey{ID: newID("k_"), Account: account, Name: n.Name, Test: n.Test, Last4: secret[len(secret)-4:], Created: now.UTC(),
 		Scopes: cmp.Or(n.Scopes, DefaultScopes), Expires: n.Expires.UTC().Truncate(time.Second), Networks: n.Networks}
 	rec := apiKeyRecord{k, hashSecret(secret)}
-	act := Act{At: now, By: by, Act: "key create", Target: k.ID, Note: fmt.Sprintf("%s %s (%s)", account, n.Name, k.terms())}
-	if err := s.commitUser(account, rec.insert, act.write); err != nil {
+	event := AuditEvent{At: now, By: by, Action: "key create", Target: k.ID, Note: fmt.Sprintf("%s %s (%s)", account, n.Name, k.describe())}
+	if err := s.commitUser(account, rec.insert, event.write); err != nil {
 		return "", APIKey{}, err
 	}
 	return secret, k, nil
@@ -81,7 +81,7 @@ func (rec apiKeyRecord) insert(b *pebble.Batch) error {
 		return fmt.Errorf("%w: admin is for accounts with the role admin", ErrBadScopes)
 	}
 	n := 0
-	err = scan(b, keyUnder(tableAPIKey, rec.Account), nil, func(_, _ []byte) error {
+	err = scan(b, keyPrefix(tableAPIKey, rec.Account), nil, func(_, _ []byte) error {
 		n++
 		return nil
 	})
@@ -94,9 +94,9 @@ func (rec apiKeyRecord) insert(b *pebble.Batch) error {
 	return setJSON(b, apiKeyKey(rec.Account, rec.ID), rec)
 }
 
-func apiKeyKey(account, id string) []byte { return append(keyUnder(tableAPIKey, account), id...) }
+func apiKeyKey(account, id string) []byte { return append(keyPrefix(tableAPIKey, account), id...) }
 
-func keyUsedKey(account, id string) []byte { return append(keyUnder(tableKeyUsed, account), id...) }
+func keyUsedKey(account, id string) []byte { return append(keyPrefix(tableKeyUsed, account), id...) }
 
 // RevokeKey ends a key: no request that begins after it returns is let in by it. account may be empty for an admin,
 // who knows only the id; ErrNotFound if there is no such key (of that account).
@@ -111,13 +111,13 @@ func (s *Store) RevokeKey(account, id, by string, now time.Time) error {
 		}
 		return errors.Join(b.Delete(apiKeyKey(owner, id), nil), b.Delete(keyUsedKey(owner, id), nil))
 	}
-	return s.commitUser(owner, drop, Act{At: now, By: by, Act: "key revoke", Target: id, Note: owner}.write)
+	return s.commitUser(owner, drop, AuditEvent{At: now, By: by, Action: "key revoke", Target: id, Note: owner}.write)
 }
 
 func (s *Store) keyOwner(id string) (string, bool) {
-	s.live.mu.RLock()
-	defer s.live.mu.RUnlock()
-	k, ok := s.live.byID[id]
+	s.accountCache.mu.RLock()
+	defer s.accountCache.mu.RUnlock()
+	k, ok := s.accountCache.byID[id]
 	if !ok {
 		return "", false
 	}
@@ -128,12 +128,12 @@ func (s *Store) keyOwner(id string) (string, bool) {
 func (s *Store) Keys(account string) ([]APIKey, error) {
 	prefix := []byte{tableAPIKey}
 	if account != "" {
-		prefix = keyUnder(tableAPIKey, account)
+		prefix = keyPrefix(tableAPIKey, account)
 	}
 	var keys []APIKey
 	err := scan(s.db, prefix, nil, func(k, v []byte) error {
-		account, _, _ := cutName(k)
-		owner, _ := s.live.user(account)
+		account, _, _ := splitKeyName(k)
+		owner, _ := s.accountCache.user(account)
 		rec, err := readKeyRecord(v, owner)
 		if err != nil {
 			return err
@@ -141,10 +141,10 @@ func (s *Store) Keys(account string) ([]APIKey, error) {
 		keys = append(keys, rec.APIKey)
 		return nil
 	})
-	s.live.mu.RLock()
-	defer s.live.mu.RUnlock()
+	s.accountCache.mu.RLock()
+	defer s.accountCache.mu.RUnlock()
 	for i, k := range keys {
-		if k, ok := s.live.byID[k.ID]; ok && k.used.Load() > 0 {
+		if k, ok := s.accountCache.byID[k.ID]; ok && k.used.Load() > 0 {
 			keys[i].LastUsed = time.Unix(k.used.Load(), 0).UTC()
 		}
 	}
@@ -156,7 +156,7 @@ func (s *Store) Authenticate(secret string, now time.Time) (Identity, error) {
 	if _, ok := WellFormedKey(secret); !ok {
 		return Identity{}, ErrBadKey
 	}
-	k, u, ok := s.live.bearer(hashSecret(secret))
+	k, u, ok := s.accountCache.keyWithOwner(hashSecret(secret))
 	if !ok || u.Disabled || (!k.expires.IsZero() && !now.Before(k.expires)) {
 		return Identity{}, ErrBadKey
 	}
@@ -170,8 +170,8 @@ const lastUsedEvery = 60
 // WriteLastUsed stores the last uses that are a minute or more ahead of what is stored, in one commit. The process that runs
 // the store calls it about once a minute, and it is cheap when nothing was used.
 func (s *Store) WriteLastUsed() error {
-	var stale []*liveKey
-	for _, k := range s.live.allKeys() {
+	var stale []*cachedKey
+	for _, k := range s.accountCache.allKeys() {
 		if k.used.Load() >= k.written.Load()+lastUsedEvery {
 			stale = append(stale, k)
 		}
@@ -196,7 +196,7 @@ func (s *Store) WriteLastUsed() error {
 	return nil
 }
 
-func readUsed(r pebble.Reader, account, id string) (int64, error) {
+func readLastUsed(r pebble.Reader, account, id string) (int64, error) {
 	v, err := get(r, keyUsedKey(account, id))
 	if err != nil {
 		return 0, err

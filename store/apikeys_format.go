@@ -42,8 +42,8 @@ func hashSecret(secret string) KeyHash {
 	return sha256.Sum256(append(short[:0], secret...))
 }
 
-// mintKey makes a new API key.
-func mintKey(test bool) string {
+// generateKey makes a new API key.
+func generateKey(test bool) string {
 	prefix := LivePrefix
 	if test {
 		prefix = TestPrefix
@@ -69,7 +69,7 @@ func WellFormedKey(s string) (test, ok bool) {
 		}
 	}
 	cut := len(s) - keyChecksum
-	sum := keyDigits(s[:cut])
+	sum := checksumDigits(s[:cut])
 	return test, string(sum[:]) == s[cut:]
 }
 
@@ -79,13 +79,13 @@ func isBase62(c byte) bool {
 
 // keySum is the CRC-32 (IEEE) of body in six base62 digits, most significant first; 62^6 holds every CRC.
 func keySum(body string) string {
-	digits := keyDigits(body)
+	digits := checksumDigits(body)
 	return string(digits[:])
 }
 
-// keyDigits is keySum without a string. It takes the CRC octet by octet: the library's own would have the key in a buffer of its
+// checksumDigits is keySum without a string. It takes the CRC octet by octet: the library's own would have the key in a buffer of its
 // own first, on the heap (BenchmarkWellFormedKey).
-func keyDigits(body string) (out [keyChecksum]byte) {
+func checksumDigits(body string) (out [keyChecksum]byte) {
 	n := ^uint32(0)
 	for i := range len(body) {
 		n = crc32.IEEETable[byte(n)^body[i]] ^ n>>8
@@ -100,13 +100,13 @@ func keyDigits(body string) (out [keyChecksum]byte) {
 
 // randomBase62 is n unbiased random base62 characters.
 func randomBase62(n int) string {
-	const fair = 256 - 256%62 // bytes from here on would favour the first characters
+	const unbiased = 256 - 256%62 // bytes from here on would favour the first characters
 	out := make([]byte, 0, n)
 	var buf [64]byte
 	for len(out) < n {
 		rand.Read(buf[:]) // never fails: it ends the process instead
 		for _, c := range buf {
-			if c < fair && len(out) < n {
+			if c < unbiased && len(out) < n {
 				out = append(out, base62[c%62])
 			}
 		}

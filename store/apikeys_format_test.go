@@ -36,7 +36,7 @@ func TestWellFormedKey(t *testing.T) {
 
 // BenchmarkWellFormedKey is what every request pays before its key is looked up.
 func BenchmarkWellFormedKey(b *testing.B) {
-	key := mintKey(false)
+	key := generateKey(false)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, ok := WellFormedKey(key); !ok {
@@ -60,10 +60,10 @@ func fixedBase62(n uint32) string {
 	return out
 }
 
-func TestMintedKeysAreWellFormedAndOneWrongCharacterIsNoticed(t *testing.T) {
+func TestKeyChecksumDetectsOneWrongCharacter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		want := rapid.Bool().Draw(rt, "test")
-		secret := mintKey(want)
+		secret := generateKey(want)
 		test, ok := WellFormedKey(secret)
 		require.True(rt, ok)
 		require.Equal(rt, want, test)
@@ -77,17 +77,17 @@ func TestMintedKeysAreWellFormedAndOneWrongCharacterIsNoticed(t *testing.T) {
 	})
 }
 
-func TestMintedKeysDiffer(t *testing.T) {
+func TestGeneratedKeysDiffer(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {
-		secret := mintKey(false)
+		secret := generateKey(false)
 		require.False(t, seen[secret])
 		seen[secret] = true
 	}
 }
 
 func FuzzWellFormedKey(f *testing.F) {
-	f.Add(mintKey(false))
+	f.Add(generateKey(false))
 	f.Add("prb_test_")
 	f.Fuzz(func(t *testing.T, s string) {
 		if _, ok := WellFormedKey(s); ok && len(s) != len(LivePrefix)+keyRandom+keyChecksum {

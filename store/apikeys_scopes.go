@@ -109,8 +109,8 @@ type NewKey struct {
 	Networks []netip.Prefix // empty: from anywhere
 }
 
-// terms are the scopes, the end and the networks of a key in words.
-func (k APIKey) terms() string {
+// describe are the scopes, the end and the networks of a key in words.
+func (k APIKey) describe() string {
 	text := strings.Join(k.Scopes.Names(), ", ")
 	if !k.Expires.IsZero() {
 		text += "; until " + k.Expires.Format(time.RFC3339)

@@ -18,7 +18,7 @@ const (
 	oldTestKey     = `{"id":"k_3","account":"u_root","name":"try","test":true,"last4":"ijkl","created":"2026-03-01T12:00:00Z","hash":"0303030303030303030303030303030303030303030303030303030303030303"}`
 )
 
-func TestKeysMadeBeforeScopesKeepWhatTheyCould(t *testing.T) {
+func TestKeysWithoutScopesKeepTheirRights(t *testing.T) {
 	fs := vfs.NewMem()
 	s, err := Open(fs, "state")
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestKeysMadeBeforeScopesKeepWhatTheyCould(t *testing.T) {
 		require.Equal(t, want[k.ID], k.Scopes, k.ID)
 		require.Zero(t, k.Expires)
 		require.Empty(t, k.Networks)
-		live, _, ok := s.live.bearer(KeyHash([]byte(repeat(byte(i+1), 32))))
+		live, _, ok := s.accountCache.keyWithOwner(KeyHash([]byte(repeat(byte(i+1), 32))))
 		require.True(t, ok)
 		require.Equal(t, want[k.ID], live.scopes)
 	}
@@ -61,7 +61,7 @@ func repeat(b byte, n int) string {
 	return string(out)
 }
 
-func TestKeysOpenWhatWasAskedForThem(t *testing.T) {
+func TestKeysHaveTheRequestedScopes(t *testing.T) {
 	s, err := Open(vfs.NewMem(), "state")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
@@ -86,9 +86,9 @@ func TestKeysOpenWhatWasAskedForThem(t *testing.T) {
 	soon := now.Add(time.Hour)
 	secret, _, err := s.CreateKey(root.ID, NewKey{Name: "narrow", Scopes: ScopeAdmin, Expires: soon, Networks: nets}, "test", now.Add(time.Second))
 	require.NoError(t, err)
-	acts, err := s.Acts("", 1)
+	events, err := s.AuditEvents("", 1)
 	require.NoError(t, err)
-	require.Equal(t, root.ID+" narrow (admin; until "+soon.Truncate(time.Second).UTC().Format(time.RFC3339)+"; from 192.0.2.0/24, 2001:db8::1/128)", acts[0].Note)
+	require.Equal(t, root.ID+" narrow (admin; until "+soon.Truncate(time.Second).UTC().Format(time.RFC3339)+"; from 192.0.2.0/24, 2001:db8::1/128)", events[0].Note)
 	id, err = s.Authenticate(secret, soon.Add(-time.Second))
 	require.NoError(t, err)
 	require.False(t, id.MayUse(DefaultScopes))

@@ -9,11 +9,11 @@ import (
 	"probity/store"
 )
 
-// TestBackupIsAStore: a checkpoint, opened, is the store of that moment, and goes its own way from there.
-func TestBackupIsAStore(t *testing.T) {
+// TestCheckpointOpensAsStore: a checkpoint, opened, is the store of that moment, and goes its own way from there.
+func TestCheckpointOpensAsStore(t *testing.T) {
 	fs := vfs.NewMem()
 	s := openMem(t, fs)
-	ann := someone(t, s, "ann@example.com", 10)
+	ann := newCustomer(t, s, "ann@example.com", 10)
 	secret, _, err := s.CreateKey(ann, store.NewKey{Name: "shop"}, "test", noon)
 	require.NoError(t, err)
 	require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
@@ -22,16 +22,16 @@ func TestBackupIsAStore(t *testing.T) {
 	require.Error(t, s.Checkpoint("backup"), "nothing is overwritten")
 	require.NoError(t, s.Settle(ann, "r1", 1, noon))
 	require.NoError(t, s.SettleJob(ann, "j1", 4, noon))
-	stands(t, s, ann, 5, 0)
+	requireCredits(t, s, ann, 5, 0)
 
 	restored, err := store.Open(fs, "backup")
 	require.NoError(t, err)
-	b := &embedded{restored, fs}
+	b := &storeAdapter{restored, fs}
 	defer func() { require.NoError(t, b.Close()) }()
-	stands(t, b, ann, 6, 4) // the single was under way: released; the job goes on
+	requireCredits(t, b, ann, 6, 4) // the single was under way: released; the job goes on
 	_, err = b.Authenticate(secret, noon)
 	require.NoError(t, err)
 	require.NoError(t, b.SettleJob(ann, "j1", 2, noon))
-	stands(t, b, ann, 8, 0)
-	stands(t, s, ann, 5, 0)
+	requireCredits(t, b, ann, 8, 0)
+	requireCredits(t, s, ann, 5, 0)
 }

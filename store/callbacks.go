@@ -34,14 +34,14 @@ type Callback struct {
 
 // Attempt is one line of a callback's log.
 type Attempt struct {
-	Number   int           `json:"number"` // 1, 2, 3, ...: recording a number again does nothing
-	At       time.Time     `json:"at"`
-	Duration time.Duration `json:"duration"`
-	Status   int           `json:"status,omitempty"` // of the response, 0 if there was none
-	Error    string        `json:"error,omitempty"`
-	Bytes    int64         `json:"bytes,omitempty"` // of the body that were sent
-	Link     bool          `json:"link,omitempty"`
-	Cut      bool          `json:"cut,omitempty"` // the connection was lost before the whole body was taken
+	Number    int           `json:"number"` // 1, 2, 3, ...: recording a number again does nothing
+	At        time.Time     `json:"at"`
+	Duration  time.Duration `json:"duration"`
+	Status    int           `json:"status,omitempty"` // of the response, 0 if there was none
+	Error     string        `json:"error,omitempty"`
+	Bytes     int64         `json:"bytes,omitempty"` // of the body that were sent
+	Link      bool          `json:"link,omitempty"`
+	Truncated bool          `json:"cut,omitempty"` // the connection was lost before the whole body was taken
 }
 
 // Outcome is what an attempt means for the schedule.
@@ -86,7 +86,7 @@ func ScheduleCallback(account, job string, now time.Time) Part {
 
 func readCallback(r pebble.Reader, job string) (Callback, error) {
 	var c Callback
-	err := getJSON(r, key(tableCall, job), &c)
+	err := getJSON(r, key(tableCallback, job), &c)
 	if errors.Is(err, ErrNotFound) {
 		return c, fmt.Errorf("job %s: %w", job, ErrNoCallback)
 	}
@@ -100,30 +100,30 @@ func (c Callback) write(b *pebble.Batch) error {
 			return err
 		}
 	}
-	return setJSON(b, key(tableCall, c.Job), c)
+	return setJSON(b, key(tableCallback, c.Job), c)
 }
 
 func dueKey(c Callback) []byte {
-	k := binary.BigEndian.AppendUint64([]byte{tableCallDue}, uint64(c.Next.UnixNano()))
+	k := binary.BigEndian.AppendUint64([]byte{tableCallbackDue}, uint64(c.Next.UnixNano()))
 	return append(k, c.Job...)
 }
 
 // Callback is the schedule of a job's callback, or ErrNoCallback.
 func (s *Store) Callback(job string) (Callback, error) { return readCallback(s.db, job) }
 
-// DueMark is a place in the order of what is due; the zero value is its beginning.
-type DueMark struct{ key string }
+// DueCursor is a place in the order of what is due; the zero value is its beginning.
+type DueCursor struct{ key string }
 
 // DueCallbacks lists what is due at now behind a mark, the longest due first, at most limit and MaxPage, and where to go
 // on: at the beginning again once there is no more. What is being attempted is still listed: the caller knows what it has
 // under way, and after a crash the attempt is made again.
-func (s *Store) DueCallbacks(now time.Time, from DueMark, limit int) (due []Callback, next DueMark, err error) {
+func (s *Store) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Callback, next DueCursor, err error) {
 	var start []byte
 	if from.key != "" {
 		start = []byte(from.key + "\x00") // the key after it
 	}
 	var last string
-	err = scan(s.db, []byte{tableCallDue}, start, func(k, _ []byte) error {
+	err = scan(s.db, []byte{tableCallbackDue}, start, func(k, _ []byte) error {
 		if at, ok := dueTime(k); !ok || at.After(now) {
 			return errStop
 		}
@@ -144,7 +144,7 @@ func (s *Store) DueCallbacks(now time.Time, from DueMark, limit int) (due []Call
 
 // NextCallback is when the next callback is due; ok is false when none is scheduled.
 func (s *Store) NextCallback() (at time.Time, ok bool, err error) {
-	err = scan(s.db, []byte{tableCallDue}, nil, func(k, _ []byte) error {
+	err = scan(s.db, []byte{tableCallbackDue}, nil, func(k, _ []byte) error {
 		at, ok = dueTime(k)
 		return errStop
 	})
@@ -173,15 +173,15 @@ func (s *Store) RecordAttempt(job string, a Attempt, o Outcome, now time.Time) (
 		if err := logAttempt(b, job, a); err != nil {
 			return err
 		}
-		*was = was.attempted(o, now)
+		*was = was.afterAttempt(o, now)
 		c = *was
 		return nil
 	})
 	return c, err
 }
 
-// attempted is the schedule after an attempt.
-func (c Callback) attempted(o Outcome, now time.Time) Callback {
+// afterAttempt is the schedule after an attempt.
+func (c Callback) afterAttempt(o Outcome, now time.Time) Callback {
 	c.Attempts++
 	c.Tries++
 	c.Link = c.Link || o.Link
@@ -202,13 +202,13 @@ func logAttempt(b *pebble.Batch, job string, a Attempt) error {
 	if len(a.Error) > maxNote {
 		a.Error = a.Error[:maxNote]
 	}
-	if err := setJSON(b, keyNumber(tableAttempt, job, uint64(a.Number)), a); err != nil {
+	if err := setJSON(b, numberedKey(tableAttempt, job, uint64(a.Number)), a); err != nil {
 		return err
 	}
 	if a.Number <= MaxAttempts {
 		return nil
 	}
-	return b.Delete(keyNumber(tableAttempt, job, uint64(a.Number-MaxAttempts)), nil)
+	return b.Delete(numberedKey(tableAttempt, job, uint64(a.Number-MaxAttempts)), nil)
 }
 
 // ResendCallback makes a job's callback due again, whatever became of it, with the whole schedule before it.
@@ -255,7 +255,7 @@ func (s *Store) changeCallback(job string, change func(*pebble.Batch, *Callback)
 // CallbackLog lists the attempts that are kept, oldest first.
 func (s *Store) CallbackLog(job string) ([]Attempt, error) {
 	var log []Attempt
-	err := scan(s.db, keyUnder(tableAttempt, job), nil, func(_, v []byte) error {
+	err := scan(s.db, keyPrefix(tableAttempt, job), nil, func(_, v []byte) error {
 		var a Attempt
 		err := json.Unmarshal(v, &a)
 		log = append(log, a)
@@ -274,7 +274,7 @@ func DropCallback(job string) Part {
 		if err != nil {
 			return err
 		}
-		logged := keyUnder(tableAttempt, job)
-		return errors.Join(b.Delete(dueKey(c), nil), b.Delete(key(tableCall, job), nil), b.DeleteRange(logged, after(logged), nil))
+		logPrefix := keyPrefix(tableAttempt, job)
+		return errors.Join(b.Delete(dueKey(c), nil), b.Delete(key(tableCallback, job), nil), b.DeleteRange(logPrefix, prefixEnd(logPrefix), nil))
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// NoteClock writes what the wall clock shows.
-func (s *Store) NoteClock(now time.Time) error {
+// SaveClock writes what the wall clock shows.
+func (s *Store) SaveClock(now time.Time) error {
 	return s.Commit("", func(b *pebble.Batch) error {
 		return b.Set(key(tableMeta, "clock"), binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())), nil)
 	})
 }
 
-// NotedClock is what NoteClock wrote last; zero for never.
-func (s *Store) NotedClock() (time.Time, error) {
+// SavedClock is what SaveClock wrote last; zero for never.
+func (s *Store) SavedClock() (time.Time, error) {
 	v, err := get(s.db, key(tableMeta, "clock"))
 	if errors.Is(err, ErrNotFound) {
 		return time.Time{}, nil

@@ -8,16 +8,16 @@ import (
 	"probity/store"
 )
 
-// stands asserts where an account stands, and that its ledger adds up to it. No single is under way.
-func stands(t require.TestingT, s accounts, account string, balance, reserved int64) {
+// requireCredits asserts where an account stands, and that its ledger adds up to it. No single is under way.
+func requireCredits(t require.TestingT, s accountStore, account string, balance, reserved int64) {
 	if h, ok := t.(interface{ Helper() }); ok {
 		h.Helper()
 	}
-	holding(t, s, account, balance, reserved, 0)
+	requireCreditsHeld(t, s, account, balance, reserved, 0)
 }
 
-// holding is stands with singles under way, which hold so much of the balance.
-func holding(t require.TestingT, s accounts, account string, balance, reserved, held int64) {
+// requireCreditsHeld is stands with singles under way, which hold so much of the balance.
+func requireCreditsHeld(t require.TestingT, s accountStore, account string, balance, reserved, held int64) {
 	if h, ok := t.(interface{ Helper() }); ok {
 		h.Helper()
 	}
@@ -41,18 +41,18 @@ func holding(t require.TestingT, s accounts, account string, balance, reserved, 
 	require.Equal(t, balance, sum, "the balance is the sum of the ledger")
 }
 
-func conformLedger(t *testing.T, s accounts) {
-	ann := someone(t, s, "ann@example.com", 10)
-	stands(t, s, ann, 10, 0)
+func conformLedger(t *testing.T, s accountStore) {
+	ann := newCustomer(t, s, "ann@example.com", 10)
+	requireCredits(t, s, ann, 10, 0)
 	require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
-	holding(t, s, ann, 10, 0, 1)
+	requireCreditsHeld(t, s, ann, 10, 0, 1)
 	require.NoError(t, s.Settle(ann, "r1", 1, noon))
-	stands(t, s, ann, 9, 0)
+	requireCredits(t, s, ann, 9, 0)
 	require.NoError(t, s.ReserveSingle(ann, "r2", 1, noon))
 	require.NoError(t, s.Settle(ann, "r2", 0, noon))
-	stands(t, s, ann, 9, 0)
+	requireCredits(t, s, ann, 9, 0)
 	require.NoError(t, s.Charge(ann, "r3", 1, noon))
-	stands(t, s, ann, 8, 0)
+	requireCredits(t, s, ann, 8, 0)
 	told, err := s.Ledger(ann, 0, 0)
 	require.NoError(t, err)
 	require.Len(t, told, 7)
@@ -78,7 +78,7 @@ func conformLedger(t *testing.T, s accounts) {
 
 	require.NoError(t, s.ReserveSingle(ann, "held", 2, noon))
 	var less *store.ErrInsufficientCredits
-	_, err = s.GrantCredits(ann, store.Gift{Credits: -7, By: "test", Note: "more than is free"}, noon)
+	_, err = s.GrantCredits(ann, store.CreditGrant{Credits: -7, By: "test", Note: "more than is free"}, noon)
 	require.ErrorAs(t, err, &less)
 	require.Equal(t, store.ErrInsufficientCredits{Balance: 6, Needed: 7}, *less)
 	require.ErrorAs(t, s.ReserveJob(ann, "j0", 7, noon), &less)
@@ -88,12 +88,12 @@ func conformLedger(t *testing.T, s accounts) {
 	require.ErrorAs(t, s.ReserveSingle(ann, "r0", 7, noon), &less)
 	require.Equal(t, store.ErrInsufficientCredits{Balance: 6, Needed: 7}, *less)
 	require.ErrorIs(t, s.Settle(ann, "held", 3, noon), store.ErrOverspent)
-	holding(t, s, ann, 8, 0, 2)
+	requireCreditsHeld(t, s, ann, 8, 0, 2)
 	require.NoError(t, s.Settle(ann, "held", 0, noon))
-	stands(t, s, ann, 8, 0)
+	requireCredits(t, s, ann, 8, 0)
 
 	require.NoError(t, s.ReserveJob(ann, "j1", 8, noon))
-	stands(t, s, ann, 0, 8)
+	requireCredits(t, s, ann, 0, 8)
 	var short *store.ErrInsufficientCredits
 	for _, err := range []error{
 		s.ReserveSingle(ann, "r4", 1, noon), s.Charge(ann, "r5", 1, noon), s.ReserveJob(ann, "j2", 1, noon),
@@ -101,26 +101,26 @@ func conformLedger(t *testing.T, s accounts) {
 		require.ErrorAs(t, err, &short)
 		require.Equal(t, store.ErrInsufficientCredits{Balance: 0, Needed: 1}, *short)
 	}
-	_, err = s.GrantCredits(ann, store.Gift{Credits: -1, By: "test", Note: "taken back"}, noon)
+	_, err = s.GrantCredits(ann, store.CreditGrant{Credits: -1, By: "test", Note: "taken back"}, noon)
 	require.ErrorAs(t, err, &short)
 	s = s.Reopen(t)
-	stands(t, s, ann, 0, 8)
+	requireCredits(t, s, ann, 0, 8)
 	require.ErrorIs(t, s.SettleJob(ann, "j1", 9, noon), store.ErrOverspent)
 	require.ErrorIs(t, s.SettleJob(ann, "j1", -1, noon), store.ErrOverspent)
 	require.NoError(t, s.SettleJob(ann, "j1", 5, noon))
-	stands(t, s, ann, 3, 0)
+	requireCredits(t, s, ann, 3, 0)
 
-	c, err := s.GrantCredits(ann, store.Gift{Credits: 7, By: "test", Note: "paid"}, noon)
+	c, err := s.GrantCredits(ann, store.CreditGrant{Credits: 7, By: "test", Note: "paid"}, noon)
 	require.NoError(t, err)
 	require.Equal(t, int64(10), c.Balance)
-	_, err = s.GrantCredits(ann, store.Gift{Credits: -4, By: "test", Note: "taken back"}, noon)
+	_, err = s.GrantCredits(ann, store.CreditGrant{Credits: -4, By: "test", Note: "taken back"}, noon)
 	require.NoError(t, err)
-	_, err = s.GrantCredits(ann, store.Gift{Credits: store.MaxCredits, By: "test", Note: "too much"}, noon)
+	_, err = s.GrantCredits(ann, store.CreditGrant{Credits: store.MaxCredits, By: "test", Note: "too much"}, noon)
 	require.ErrorIs(t, err, store.ErrCreditsRange)
-	_, err = s.GrantCredits("u_nobody", store.Gift{Credits: 7, By: "test", Note: "paid"}, noon)
+	_, err = s.GrantCredits("u_nobody", store.CreditGrant{Credits: 7, By: "test", Note: "paid"}, noon)
 	require.ErrorIs(t, err, store.ErrNotFound)
 	require.ErrorIs(t, s.ReserveJob(ann, "j3", -1, noon), store.ErrCreditsRange)
-	stands(t, s, ann, 6, 0)
+	requireCredits(t, s, ann, 6, 0)
 
 	entries, err := s.Ledger(ann, 0, 3)
 	require.NoError(t, err)
@@ -135,16 +135,16 @@ func conformLedger(t *testing.T, s accounts) {
 	require.Zero(t, older[0].Amount)
 }
 
-func conformSettlingAgain(t *testing.T, s accounts) {
-	ann := someone(t, s, "ann@example.com", 100)
+func conformSettlingAgain(t *testing.T, s accountStore) {
+	ann := newCustomer(t, s, "ann@example.com", 100)
 	for range 2 {
-		_, err := s.GrantCredits(ann, store.Gift{ID: "voucher", Credits: 50, By: "test"}, noon)
+		_, err := s.GrantCredits(ann, store.CreditGrant{ID: "voucher", Credits: 50, By: "test"}, noon)
 		require.NoError(t, err)
 		require.NoError(t, s.ReserveJob(ann, "j1", 60, noon))
 		require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
 	}
-	holding(t, s, ann, 90, 60, 1)
-	_, err := s.GrantCredits(ann, store.Gift{ID: "voucher", Credits: 51, By: "test"}, noon)
+	requireCreditsHeld(t, s, ann, 90, 60, 1)
+	_, err := s.GrantCredits(ann, store.CreditGrant{ID: "voucher", Credits: 51, By: "test"}, noon)
 	require.ErrorIs(t, err, store.ErrLedgerConflict)
 	require.ErrorIs(t, s.ReserveJob(ann, "j1", 61, noon), store.ErrLedgerConflict)
 	for range 2 {
@@ -153,20 +153,20 @@ func conformSettlingAgain(t *testing.T, s accounts) {
 		require.NoError(t, s.Charge(ann, "r2", 1, noon))
 		s = s.Reopen(t)
 	}
-	stands(t, s, ann, 128, 0)
+	requireCredits(t, s, ann, 128, 0)
 	require.ErrorIs(t, s.SettleJob(ann, "j1", 21, noon), store.ErrLedgerConflict)
 	require.ErrorIs(t, s.Settle(ann, "r1", 0, noon), store.ErrLedgerConflict)
 	require.NoError(t, s.ReserveJob(ann, "j1", 60, noon), "its acceptance repeated after its end")
 	require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon), "a single repeated after its end")
 	require.NoError(t, s.Settle(ann, "r1", 1, noon))
-	stands(t, s, ann, 128, 0)
+	requireCredits(t, s, ann, 128, 0)
 	require.NoError(t, s.ReserveSingle(ann, "r1", 2, noon))
 	require.ErrorIs(t, s.ReserveSingle(ann, "r1", 1, noon), store.ErrLedgerConflict)
 	require.ErrorIs(t, s.Settle(ann, "r1", 2, noon), store.ErrLedgerConflict)
 	require.ErrorIs(t, s.Settle(ann, "r1", 0, noon), store.ErrLedgerConflict)
-	holding(t, s, ann, 128, 0, 2)
+	requireCreditsHeld(t, s, ann, 128, 0, 2)
 	require.NoError(t, s.Settle(ann, "r1", 1, noon), "as it was settled at first")
-	stands(t, s, ann, 128, 0)
+	requireCredits(t, s, ann, 128, 0)
 	for range 2 {
 		require.NoError(t, s.ReserveSingle(ann, "r3", 1, noon))
 		require.NoError(t, s.Settle(ann, "r3", 0, noon))
@@ -174,17 +174,17 @@ func conformSettlingAgain(t *testing.T, s accounts) {
 	require.NoError(t, s.ReserveSingle(ann, "r3", 1, noon))
 	require.ErrorIs(t, s.Settle(ann, "r3", 1, noon), store.ErrLedgerConflict, "it was released")
 	require.NoError(t, s.Settle(ann, "r3", 0, noon))
-	stands(t, s, ann, 128, 0)
+	requireCredits(t, s, ann, 128, 0)
 	require.NoError(t, s.ReserveJob(ann, "free", 0, noon))
 	require.NoError(t, s.SettleJob(ann, "free", 0, noon))
 	require.NoError(t, s.SettleJob(ann, "never reserved", 0, noon))
 	require.ErrorIs(t, s.SettleJob(ann, "never reserved", 1, noon), store.ErrLedgerConflict)
-	stands(t, s, ann, 128, 0)
+	requireCredits(t, s, ann, 128, 0)
 }
 
 // conformNames: the names that a store makes are charged once like any other, in this process and the next.
-func conformNames(t *testing.T, s accounts) {
-	ann := someone(t, s, "ann@example.com", 100)
+func conformNames(t *testing.T, s accountStore) {
+	ann := newCustomer(t, s, "ann@example.com", 100)
 	one, two, three := s.NewRequest(), s.NewRequest(), s.NewRequest()
 	for range 3 {
 		for range 2 {
@@ -196,7 +196,7 @@ func conformNames(t *testing.T, s accounts) {
 			require.NoError(t, s.Settle(ann, three, 0, noon))
 			require.ErrorIs(t, s.Settle(ann, one, 0, noon), store.ErrLedgerConflict)
 			require.ErrorIs(t, s.Settle(ann, three, 1, noon), store.ErrLedgerConflict)
-			stands(t, s, ann, 98, 0)
+			requireCredits(t, s, ann, 98, 0)
 		}
 		s = s.Reopen(t)
 		require.NotEqual(t, one[:14], s.NewRequest()[:14], "another process")
@@ -205,23 +205,23 @@ func conformNames(t *testing.T, s accounts) {
 	four := s.NewRequest()
 	require.NoError(t, s.ReserveSingle(ann, four, 1, noon))
 	require.ErrorIs(t, s.SettleAndKeep(ann, four, 1, r, store.Answer{Status: 500}, noon), store.ErrAnswer)
-	holding(t, s, ann, 98, 0, 1)
+	requireCreditsHeld(t, s, ann, 98, 0, 1)
 	for range 2 {
 		require.NoError(t, s.SettleAndKeep(ann, four, 1, r, store.Answer{Status: 200}, noon), "an abandoned commit used nothing up")
 	}
-	stands(t, s, ann, 97, 0)
+	requireCredits(t, s, ann, 97, 0)
 }
 
-func conformDeadSingles(t *testing.T, s accounts) {
-	ann, bob := someone(t, s, "ann@example.com", 1000), someone(t, s, "bob@example.com", 5)
+func conformDeadSingles(t *testing.T, s accountStore) {
+	ann, bob := newCustomer(t, s, "ann@example.com", 1000), newCustomer(t, s, "bob@example.com", 5)
 	for i := range 600 {
 		require.NoError(t, s.ReserveSingle(ann, "r"+string(rune('0'+i)), 1, noon))
 	}
 	require.NoError(t, s.ReserveSingle(bob, "r1", 1, noon))
 	require.NoError(t, s.ReserveJob(bob, "j1", 3, noon))
-	holding(t, s, ann, 1000, 0, 600)
-	holding(t, s, bob, 2, 3, 1)
+	requireCreditsHeld(t, s, ann, 1000, 0, 600)
+	requireCreditsHeld(t, s, bob, 2, 3, 1)
 	s = s.Reopen(t)
-	stands(t, s, ann, 1000, 0)
-	stands(t, s, bob, 2, 3)
+	requireCredits(t, s, ann, 1000, 0)
+	requireCredits(t, s, bob, 2, 3)
 }

@@ -10,8 +10,8 @@ import (
 	"probity/store"
 )
 
-func conformAccountLimits(t *testing.T, s accounts) {
-	ann, bob := someone(t, s, "ann@example.com", 0), someone(t, s, "bob@example.com", 0)
+func conformAccountLimits(t *testing.T, s accountStore) {
+	ann, bob := newCustomer(t, s, "ann@example.com", 0), newCustomer(t, s, "bob@example.com", 0)
 	for i := range 30 {
 		d := s.AllowSingle(ann, noon.Add(time.Duration(i)*time.Second))
 		require.True(t, d.OK)
@@ -47,7 +47,7 @@ func conformAccountLimits(t *testing.T, s accounts) {
 	require.Equal(t, 9, d.Remaining)
 }
 
-func conformPublicLimits(t *testing.T, s accounts) {
+func conformPublicLimits(t *testing.T, s accountStore) {
 	l := store.DefaultPublicLimits()
 	allow := func(client string, at time.Time) store.Decision {
 		t.Helper()
@@ -99,8 +99,8 @@ func conformPublicLimits(t *testing.T, s accounts) {
 	require.Equal(t, 2, allow("203.0.113.1", later.Add(24*time.Hour)).Remaining, "the refused one counted nowhere")
 }
 
-func conformIdempotency(t *testing.T, s accounts) {
-	ann, bob := someone(t, s, "ann@example.com", 10), someone(t, s, "bob@example.com", 10)
+func conformIdempotency(t *testing.T, s accountStore) {
+	ann, bob := newCustomer(t, s, "ann@example.com", 10), newCustomer(t, s, "bob@example.com", 10)
 	r := store.Request{Account: ann, Endpoint: "single", Key: "k\x00 1", Digest: store.KeyHash{1}}
 	other := r
 	other.Digest = store.KeyHash{2}
@@ -132,9 +132,9 @@ func conformIdempotency(t *testing.T, s accounts) {
 	require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
 	bad := store.Answer{Status: 402}
 	require.ErrorIs(t, s.SettleAndKeep(ann, "r1", 1, r, bad, noon), store.ErrAnswer)
-	holding(t, s, ann, 10, 0, 1)
+	requireCreditsHeld(t, s, ann, 10, 0, 1)
 	require.NoError(t, s.SettleAndKeep(ann, "r1", 1, r, answer, noon))
-	stands(t, s, ann, 9, 0)
+	requireCredits(t, s, ann, 9, 0)
 	s.EndRequest(r)
 	s = s.Reopen(t)
 	got, kept, err := s.BeginRequest(r, noon.Add(24*time.Hour-1))
@@ -165,18 +165,18 @@ func conformIdempotency(t *testing.T, s accounts) {
 	claimed(r, noon)
 }
 
-func conformSuppress(t *testing.T, s accounts) {
+func conformSuppress(t *testing.T, s accountStore) {
 	require.NoError(t, s.Suppress([]store.Suppression{
-		{Kind: store.StopDomain, Name: "Example.COM.", Note: "asked by mail", By: "test"},
-		{Kind: store.StopMX, Name: "mx.example.net"},
-		{Kind: store.StopAddress, Name: "Ann@Example.org"},
+		{Kind: store.SuppressionDomain, Name: "Example.COM.", Note: "asked by mail", By: "test"},
+		{Kind: store.SuppressionMX, Name: "mx.example.net"},
+		{Kind: store.SuppressionAddress, Name: "Ann@Example.org"},
 	}, noon))
 	for _, x := range []store.Suppression{
-		{Kind: store.StopDomain, Name: "com"}, {Kind: store.StopDomain, Name: ""}, {Kind: store.StopDomain, Name: "a@example.com"},
-		{Kind: store.StopAddress, Name: "example.com"}, {Kind: store.StopAddress, Name: "@example.com"}, {Kind: "host", Name: "example.com"},
-		{Kind: store.StopMX, Name: "mx example.net"},
+		{Kind: store.SuppressionDomain, Name: "com"}, {Kind: store.SuppressionDomain, Name: ""}, {Kind: store.SuppressionDomain, Name: "a@example.com"},
+		{Kind: store.SuppressionAddress, Name: "example.com"}, {Kind: store.SuppressionAddress, Name: "@example.com"}, {Kind: "host", Name: "example.com"},
+		{Kind: store.SuppressionMX, Name: "mx example.net"},
 	} {
-		require.ErrorIs(t, s.Suppress([]store.Suppression{{Kind: store.StopDomain, Name: "good.example"}, x}, noon), store.ErrBadSuppression, "%+v", x)
+		require.ErrorIs(t, s.Suppress([]store.Suppression{{Kind: store.SuppressionDomain, Name: "good.example"}, x}, noon), store.ErrBadSuppression, "%+v", x)
 	}
 	for range 2 {
 		for _, c := range []struct {
@@ -201,14 +201,14 @@ func conformSuppress(t *testing.T, s accounts) {
 	list, err := s.Suppressions()
 	require.NoError(t, err)
 	require.Len(t, list, 3)
-	require.NoError(t, s.Unsuppress(store.StopDomain, "EXAMPLE.com", "test", noon))
-	require.ErrorIs(t, s.Unsuppress(store.StopDomain, "example.com", "test", noon), store.ErrNotFound)
+	require.NoError(t, s.Unsuppress(store.SuppressionDomain, "EXAMPLE.com", "test", noon))
+	require.ErrorIs(t, s.Unsuppress(store.SuppressionDomain, "example.com", "test", noon), store.ErrNotFound)
 	_, ok := s.SuppressedDomain("example.com", nil)
 	require.False(t, ok)
 }
 
-func conformSettings(t *testing.T, s accounts) {
-	ann := someone(t, s, "ann@example.com", 0)
+func conformSettings(t *testing.T, s accountStore) {
+	ann := newCustomer(t, s, "ann@example.com", 0)
 	a, err := s.Secret("links")
 	require.NoError(t, err)
 	require.Len(t, a, 32)
@@ -234,41 +234,41 @@ func conformSettings(t *testing.T, s accounts) {
 	require.ErrorIs(t, s.SetCallbackSecret("u_nobody", made, "test", noon), store.ErrNotFound)
 }
 
-func conformAudit(t *testing.T, s accounts) {
-	ann := someone(t, s, "ann@example.com", 0)
+func conformAudit(t *testing.T, s accountStore) {
+	ann := newCustomer(t, s, "ann@example.com", 0)
 	require.NoError(t, s.DisableUser(ann, "root", noon.Add(time.Second)))
 	require.Error(t, s.DisableUser("u_nobody", "root", noon.Add(time.Second)), "what did not happen is not recorded")
-	require.NoError(t, s.Audit(store.Act{At: noon.Add(2 * time.Second), By: "root", Act: "erase"}))
+	require.NoError(t, s.Audit(store.AuditEvent{At: noon.Add(2 * time.Second), By: "root", Action: "erase"}))
 	s = s.Reopen(t)
-	first, err := s.Acts("", 2)
+	first, err := s.AuditEvents("", 2)
 	require.NoError(t, err)
 	require.Len(t, first, 2)
-	require.Equal(t, "erase", first[0].Act)
-	require.Equal(t, "user disable", first[1].Act)
+	require.Equal(t, "erase", first[0].Action)
+	require.Equal(t, "user disable", first[1].Action)
 	require.Equal(t, "root", first[1].By)
-	rest, err := s.Acts(first[1].Cursor, 0)
+	rest, err := s.AuditEvents(first[1].Cursor, 0)
 	require.NoError(t, err)
 	require.Len(t, rest, 1)
-	require.Equal(t, "user add", rest[0].Act)
-	_, err = s.Acts("no cursor", 2)
+	require.Equal(t, "user add", rest[0].Action)
+	_, err = s.AuditEvents("no cursor", 2)
 	require.Error(t, err)
 
-	require.NoError(t, s.EnableUser(ann, store.Actor("root", "192.0.2.7"), noon.Add(3*time.Second)))
-	last, err := s.Acts("", 1)
+	require.NoError(t, s.EnableUser(ann, store.AuditActor("root", "192.0.2.7"), noon.Add(3*time.Second)))
+	last, err := s.AuditEvents("", 1)
 	require.NoError(t, err)
 	require.Equal(t, "root", last[0].By)
 	require.Equal(t, "192.0.2.7", last[0].From, "who, what, when, and from where")
 	never, err := s.LastBackup()
 	require.NoError(t, err)
 	require.True(t, never.IsZero())
-	require.NoError(t, s.AuditBackup("root", noon.Add(4*time.Second)))
+	require.NoError(t, s.RecordBackup("root", noon.Add(4*time.Second)))
 	at, err := s.Reopen(t).LastBackup()
 	require.NoError(t, err)
 	require.True(t, at.Equal(noon.Add(4*time.Second)), at)
 }
 
-func conformCallbacks(t *testing.T, s accounts) {
-	ann := someone(t, s, "ann@example.com", 0)
+func conformCallbacks(t *testing.T, s accountStore) {
+	ann := newCustomer(t, s, "ann@example.com", 0)
 	_, err := s.Callback("j1")
 	require.ErrorIs(t, err, store.ErrNoCallback)
 	require.NoError(t, s.ScheduleCallback(ann, "j2", noon.Add(time.Second)))
@@ -277,13 +277,13 @@ func conformCallbacks(t *testing.T, s accounts) {
 	}
 	due := func(at time.Time) (jobs []string) {
 		t.Helper()
-		for at, mark := at, (store.DueMark{}); ; { // one at a time
+		for at, mark := at, (store.DueCursor{}); ; { // one at a time
 			list, next, err := s.DueCallbacks(at, mark, 1)
 			require.NoError(t, err)
 			for _, c := range list {
 				jobs = append(jobs, c.Job)
 			}
-			if mark = next; next == (store.DueMark{}) {
+			if mark = next; next == (store.DueCursor{}) {
 				all, next, err := s.DueCallbacks(at, mark, 0)
 				require.NoError(t, err)
 				require.Zero(t, next)
@@ -314,7 +314,7 @@ func conformCallbacks(t *testing.T, s accounts) {
 	}
 	_, err = s.RecordAttempt("j1", store.Attempt{Number: 11}, store.Outcome{State: store.CallbackPending}, now)
 	require.Error(t, err, "an attempt is missing")
-	c, err := s.RecordAttempt("j1", store.Attempt{Number: 9, At: now, Error: "refused", Cut: true}, store.Outcome{State: store.CallbackPending}, now)
+	c, err := s.RecordAttempt("j1", store.Attempt{Number: 9, At: now, Error: "refused", Truncated: true}, store.Outcome{State: store.CallbackPending}, now)
 	require.NoError(t, err)
 	require.Equal(t, store.CallbackFailed, c.State)
 	require.Equal(t, []string{"j2"}, due(now.Add(1000*time.Hour)))
@@ -333,7 +333,7 @@ func conformCallbacks(t *testing.T, s accounts) {
 	require.NoError(t, err)
 	require.Len(t, log, 10)
 	require.Equal(t, "refused", log[8].Error)
-	require.Equal(t, []bool{false, true, false}, []bool{log[7].Cut, log[8].Cut, log[9].Cut})
+	require.Equal(t, []bool{false, true, false}, []bool{log[7].Truncated, log[8].Truncated, log[9].Truncated})
 
 	for i := range store.MaxAttempts {
 		_, err := s.ResendCallback("j1", now)

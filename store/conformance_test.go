@@ -12,10 +12,10 @@ import (
 	"probity/store"
 )
 
-// accounts is what any implementation of the account verbs must be able to do. It is declared here, where it is used:
+// accountStore is what any implementation of the account verbs must be able to do. It is declared here, where it is used:
 // the program itself has one implementation and needs no interface. Verbs that are parts of another commit in ours
 // appear as whole verbs.
-type accounts interface {
+type accountStore interface {
 	AddUser(ctx context.Context, n store.NewUser, by string, now time.Time) (store.User, string, error)
 	FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (store.User, bool, error)
 	CheckPassword(ctx context.Context, l store.Login, now time.Time) (store.User, error)
@@ -33,7 +33,7 @@ type accounts interface {
 	Authenticate(secret string, now time.Time) (store.Identity, error)
 	WriteLastUsed() error
 
-	GrantCredits(account string, g store.Gift, now time.Time) (store.Credits, error)
+	GrantCredits(account string, g store.CreditGrant, now time.Time) (store.Credits, error)
 	Credits(account string) (store.Credits, error)
 	Ledger(account string, before uint64, limit int) ([]store.Entry, error)
 	CheckLedger(account string) error
@@ -63,8 +63,8 @@ type accounts interface {
 	EndSessions(account, keep string) error
 	SweepSessions(now time.Time) (int, error)
 
-	Suppress(wishes []store.Suppression, now time.Time) error
-	Unsuppress(kind store.StopKind, name, by string, now time.Time) error
+	Suppress(suppressions []store.Suppression, now time.Time) error
+	Unsuppress(kind store.SuppressionKind, name, by string, now time.Time) error
 	Suppressions() ([]store.Suppression, error)
 	SuppressedDomain(domain string, hosts []string) (store.Suppression, bool)
 	SuppressedAddress(folded string) (store.Suppression, bool)
@@ -72,7 +72,7 @@ type accounts interface {
 	ScheduleCallback(account, job string, now time.Time) error
 	DropCallback(account, job string) error
 	Callback(job string) (store.Callback, error)
-	DueCallbacks(now time.Time, from store.DueMark, limit int) ([]store.Callback, store.DueMark, error)
+	DueCallbacks(now time.Time, from store.DueCursor, limit int) ([]store.Callback, store.DueCursor, error)
 	NextCallback() (time.Time, bool, error)
 	RecordAttempt(job string, a store.Attempt, o store.Outcome, now time.Time) (store.Callback, error)
 	ResendCallback(job string, now time.Time) (store.Callback, error)
@@ -82,20 +82,20 @@ type accounts interface {
 	NewCallbackSecret(account, by string, now time.Time) (string, error)
 	SetCallbackSecret(account, secret, by string, now time.Time) error
 	CallbackSecret(account string) (string, error)
-	Audit(a store.Act) error
-	Acts(cursor string, limit int) ([]store.Act, error)
-	AuditBackup(by string, at time.Time) error
+	Audit(a store.AuditEvent) error
+	AuditEvents(cursor string, limit int) ([]store.AuditEvent, error)
+	RecordBackup(by string, at time.Time) error
 	LastBackup() (time.Time, error)
 
 	// Reopen is a restart of the program: what it returns has forgotten everything but what was stored.
-	Reopen(t *testing.T) accounts
+	Reopen(t *testing.T) accountStore
 }
 
 // Conformance holds an implementation to the behaviour of the account verbs. open returns a new, empty one.
-func Conformance(t *testing.T, open func(t *testing.T) accounts) {
+func Conformance(t *testing.T, open func(t *testing.T) accountStore) {
 	for _, c := range []struct {
 		name string
-		run  func(t *testing.T, s accounts)
+		run  func(t *testing.T, s accountStore)
 	}{
 		{"users", conformUsers},
 		{"the first admin", conformFirstAdmin},
@@ -119,24 +119,24 @@ func Conformance(t *testing.T, open func(t *testing.T) accounts) {
 }
 
 func TestConformance(t *testing.T) {
-	Conformance(t, func(t *testing.T) accounts { return openMem(t, vfs.NewMem()) })
+	Conformance(t, func(t *testing.T) accountStore { return openMem(t, vfs.NewMem()) })
 }
 
-// embedded is our store, with its parts as whole verbs.
-type embedded struct {
+// storeAdapter is our store, with its parts as whole verbs.
+type storeAdapter struct {
 	*store.Store
 	fs vfs.FS
 }
 
 // openOn opens a store that hashes passwords cheaply, and leaves its closing to the caller.
-func openOn(t require.TestingT, fs vfs.FS) *embedded {
+func openOn(t require.TestingT, fs vfs.FS) *storeAdapter {
 	s, err := store.Open(fs, "state")
 	require.NoError(t, err)
 	store.HashCheaply(s)
-	return &embedded{s, fs}
+	return &storeAdapter{s, fs}
 }
 
-func openMem(t *testing.T, fs vfs.FS) *embedded {
+func openMem(t *testing.T, fs vfs.FS) *storeAdapter {
 	t.Helper()
 	e := openOn(t, fs)
 	t.Cleanup(func() {
@@ -147,45 +147,45 @@ func openMem(t *testing.T, fs vfs.FS) *embedded {
 	return e
 }
 
-func (e *embedded) Reopen(t *testing.T) accounts {
+func (e *storeAdapter) Reopen(t *testing.T) accountStore {
 	t.Helper()
 	require.NoError(t, e.Close())
 	e.Store = nil
 	return openMem(t, e.fs)
 }
 
-func (e *embedded) Settle(account, request string, used int64, now time.Time) error {
+func (e *storeAdapter) Settle(account, request string, used int64, now time.Time) error {
 	return e.SettleSingle(account, request, used, now)
 }
 
-func (e *embedded) Charge(account, request string, used int64, now time.Time) error {
+func (e *storeAdapter) Charge(account, request string, used int64, now time.Time) error {
 	return e.ChargeSingle(account, request, used, now)
 }
 
-func (e *embedded) SettleAndKeep(account, request string, used int64, r store.Request, a store.Answer, now time.Time) error {
+func (e *storeAdapter) SettleAndKeep(account, request string, used int64, r store.Request, a store.Answer, now time.Time) error {
 	return e.SettleSingle(account, request, used, now, store.KeepAnswer(r, a, now))
 }
 
-func (e *embedded) ReserveJob(account, job string, credits int64, now time.Time) error {
+func (e *storeAdapter) ReserveJob(account, job string, credits int64, now time.Time) error {
 	return e.Commit(account, store.ReserveJob(account, job, credits, now))
 }
 
-func (e *embedded) SettleJob(account, job string, used int64, now time.Time) error {
+func (e *storeAdapter) SettleJob(account, job string, used int64, now time.Time) error {
 	return e.Commit(account, store.SettleJob(account, job, used, now))
 }
 
-func (e *embedded) ScheduleCallback(account, job string, now time.Time) error {
+func (e *storeAdapter) ScheduleCallback(account, job string, now time.Time) error {
 	return e.Commit(account, store.ScheduleCallback(account, job, now))
 }
 
-func (e *embedded) DropCallback(account, job string) error {
+func (e *storeAdapter) DropCallback(account, job string) error {
 	return e.Commit(account, store.DropCallback(job))
 }
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// someone is a customer with credits.
-func someone(t *testing.T, s accounts, email string, credits int64) string {
+// newCustomer is a customer with credits.
+func newCustomer(t *testing.T, s accountStore, email string, credits int64) string {
 	t.Helper()
 	u, _, err := s.AddUser(t.Context(), store.NewUser{Email: email, Password: "long enough", Credits: credits}, "test", noon)
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"probity/store"
 )
 
-func conformUsers(t *testing.T, s accounts) {
+func conformUsers(t *testing.T, s accountStore) {
 	ctx := t.Context()
 	ann, password, err := s.AddUser(ctx, store.NewUser{Email: " Ann@Example.com", Credits: 5}, "test", noon)
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func conformUsers(t *testing.T, s accounts) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-func conformFirstAdmin(t *testing.T, s accounts) {
+func conformFirstAdmin(t *testing.T, s accountStore) {
 	ctx := t.Context()
 	const password = "a first password"
 	u, made, err := s.FirstAdmin(ctx, "admin@localhost", password, 1_000_000, noon)
@@ -88,17 +88,17 @@ func conformFirstAdmin(t *testing.T, s accounts) {
 	require.Len(t, s.Users(), 1)
 }
 
-func conformLockout(t *testing.T, s accounts) {
+func conformLockout(t *testing.T, s accountStore) {
 	ctx, now := t.Context(), noon
-	someone(t, s, "ann@example.com", 0)
-	thief, owner := netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("198.51.100.1")
+	newCustomer(t, s, "ann@example.com", 0)
+	attacker, owner := netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("198.51.100.1")
 	try := func(email, password string, from netip.Addr, at time.Time) error {
 		_, err := s.CheckPassword(ctx, store.Login{Email: email, Password: password, From: from}, at)
 		return err
 	}
 	for _, email := range []string{"ann@example.com", "nobody@example.com"} { // one has an account, one has not
 		for range 5 {
-			require.ErrorIs(t, try(email, "wrong password", thief, now), store.ErrBadCredentials, email)
+			require.ErrorIs(t, try(email, "wrong password", attacker, now), store.ErrBadCredentials, email)
 		}
 		var locked *store.ErrLockedOut
 		require.ErrorAs(t, try(strings.ToUpper(email), "long enough", netip.MustParseAddr("203.0.113.77"), now.Add(59*time.Second)), &locked, email)
@@ -106,19 +106,19 @@ func conformLockout(t *testing.T, s accounts) {
 	}
 	require.NoError(t, try("ann@example.com", "long enough", owner, now), "failures from elsewhere lock no owner out")
 	now = now.Add(time.Minute)
-	require.NoError(t, try("ann@example.com", "long enough", thief, now))
+	require.NoError(t, try("ann@example.com", "long enough", attacker, now))
 	for range 5 {
-		require.ErrorIs(t, try("ann@example.com", "wrong password", thief, now), store.ErrBadCredentials, "a success forgets the failures")
+		require.ErrorIs(t, try("ann@example.com", "wrong password", attacker, now), store.ErrBadCredentials, "a success forgets the failures")
 	}
-	require.Error(t, try("ann@example.com", "long enough", thief, now))
+	require.Error(t, try("ann@example.com", "long enough", attacker, now))
 	u, err := s.UserByEmail("ann@example.com")
 	require.NoError(t, err)
 	require.NoError(t, s.SetPassword(ctx, u.ID, store.NewPassword{Password: "another password", By: "test"}, now))
-	require.NoError(t, try("ann@example.com", "another password", thief, now), "a new password lifts the lock-out")
+	require.NoError(t, try("ann@example.com", "another password", attacker, now), "a new password lifts the lock-out")
 }
 
-func conformKeys(t *testing.T, s accounts) {
-	ann, bob := someone(t, s, "ann@example.com", 0), someone(t, s, "bob@example.com", 0)
+func conformKeys(t *testing.T, s accountStore) {
+	ann, bob := newCustomer(t, s, "ann@example.com", 0), newCustomer(t, s, "bob@example.com", 0)
 	live, k, err := s.CreateKey(ann, store.NewKey{Name: "shop"}, "test", noon)
 	require.NoError(t, err)
 	require.Equal(t, live[len(live)-4:], k.Last4)
@@ -178,8 +178,8 @@ func conformKeys(t *testing.T, s accounts) {
 	require.Len(t, all, store.MaxKeys+1)
 }
 
-func conformSessions(t *testing.T, s accounts) {
-	ann, bob := someone(t, s, "ann@example.com", 0), someone(t, s, "bob@example.com", 0)
+func conformSessions(t *testing.T, s accountStore) {
+	ann, bob := newCustomer(t, s, "ann@example.com", 0), newCustomer(t, s, "bob@example.com", 0)
 	token, one, err := s.CreateSession(ann, "a browser", time.Hour, noon)
 	require.NoError(t, err)
 	s = s.Reopen(t)

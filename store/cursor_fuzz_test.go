@@ -34,7 +34,7 @@ func FuzzCursor(f *testing.F) {
 		for _, j := range jobs {
 			require.Equal(t, "a", j.Account)
 		}
-		if _, err := s.Acts(cursor, 10); err != nil {
+		if _, err := s.AuditEvents(cursor, 10); err != nil {
 			require.ErrorIs(t, err, ErrBadCursor)
 		}
 	})

@@ -21,12 +21,12 @@
 //     A job's reservation lives until the job is settled. What was charged and what was answered under an
 //     Idempotency-Key are one commit.
 //  7. After RevokeKey, DisableUser, EndSession or Suppress has returned, no call lets the key, account or session in, or
-//     misses the wish. Keys and session tokens are stored as SHA-256, passwords as argon2id, client addresses as HMAC.
+//     misses the suppression. Keys and session tokens are stored as SHA-256, passwords as argon2id, client addresses as HMAC.
 //  8. A sliding window never lets more through than its limit. Hours, days and weeks survive a restart; a minute does not.
-//  9. What an admin does is recorded in the commit of the act: who, what, when and from where. So is a
+//  9. What an admin does is recorded in the commit of the action: who, what, when and from where. So is a
 //     download of results, once an hour for each job, key, session or link, and form. Nothing takes a record out, but SweepDownloads those of old downloads.
 //
-// Settlements of singles share commits, syncs and, by account, keys of the ledger: a timer folds the journal into the ledger
+// Settlements of singles share commits, syncs and, by account, keys of the ledger: a timer merges the journal into the ledger
 // milliseconds after the first, and so does every look at a ledger. Nothing else here runs by itself. The process that runs
 // the store calls WriteLastUsed each minute, and SweepWindows, SweepAnswers, SweepSessions and SweepErasures each hour. A
 // disk that fails under a commit is the end of the process: the database panics, and a server above must not go on after

@@ -11,15 +11,15 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Erasure is a person's wish to be forgotten, and how far it has come: the receipt. While it is open it holds the address, so that
+// Erasure is a person's request to be forgotten, and how far it has come: the receipt. While it is open it holds the address, so that
 // it can go on after a crash; once it is done it holds the hash alone.
 type Erasure struct {
-	ID      string    `json:"id"` // ids of later wishes are greater
-	Hash    string    `json:"hash"`
-	Address string    `json:"address,omitempty"` // in the engine's folded form; only while it is open
-	Asked   time.Time `json:"asked"`
-	Tried   time.Time `json:"tried,omitzero"`
-	Done    time.Time `json:"done,omitzero"`
+	ID        string    `json:"id"` // ids of later requests are greater
+	Hash      string    `json:"hash"`
+	Address   string    `json:"address,omitempty"` // in the engine's folded form; only while it is open
+	Requested time.Time `json:"asked"`
+	LastTry   time.Time `json:"tried,omitzero"`
+	Done      time.Time `json:"done,omitzero"`
 
 	JobsDone bool             `json:"jobs_done,omitempty"`
 	Jobs     map[string]int64 `json:"jobs,omitempty"` // jobs that named it, and in how many rows; only while it is open
@@ -39,45 +39,45 @@ type ErasedCache struct {
 	Until    time.Time `json:"until,omitzero"` // of one that was not reached: the node itself forgets by then
 }
 
-// Open reports a wish that is not fulfilled yet.
+// Open reports a request that is not fulfilled yet.
 func (e *Erasure) Open() bool { return e.Done.IsZero() }
 
 // The bounds of erasures.
 const (
-	MaxErasures  = 10_000               // open at one time
-	keepReceipts = 400 * 24 * time.Hour // of those that are done
+	MaxErasures = 10_000               // open at one time
+	receiptTTL  = 400 * 24 * time.Hour // of those that are done
 )
 
-// ErrErasuresFull refuses a wish beyond the bound.
+// ErrErasuresFull refuses a request beyond the bound.
 var ErrErasuresFull = fmt.Errorf("%d erasures are not finished and no more can wait: bring the nodes back that they wait for", MaxErasures)
 
 func erasureKey(id string) []byte { return key(tableErasure, id) }
 
-// wishKey leads from the hash of an address to its open erasure.
-func wishKey(hash string) []byte { return key(tableWish, hash) }
+// openErasureKey leads from the hash of an address to its open erasure.
+func openErasureKey(hash string) []byte { return key(tableOpenErasure, hash) }
 
-// AskErasure makes a wish durable, with its entry in the audit log, which does not name the address. An address whose wish is open
+// RequestErasure makes a request durable, with its entry in the audit log, which does not name the address. An address whose request is open
 // already keeps that one.
-func (s *Store) AskErasure(folded, by string, now time.Time) (e Erasure, err error) {
+func (s *Store) RequestErasure(folded, by string, now time.Time) (e Erasure, err error) {
 	hash := hashSecret(folded)
-	e = Erasure{Hash: hex.EncodeToString(hash[:]), Address: folded, Asked: now.UTC()}
+	e = Erasure{Hash: hex.EncodeToString(hash[:]), Address: folded, Requested: now.UTC()}
 	e.ID = fmt.Sprintf("%016x%s", now.UnixNano(), newID("")[:8])
-	ask := func(b *pebble.Batch) error {
-		if id, err := get(b, wishKey(e.Hash)); err == nil {
+	insert := func(b *pebble.Batch) error {
+		if id, err := get(b, openErasureKey(e.Hash)); err == nil {
 			return getJSON(b, erasureKey(string(id)), &e)
 		} else if !errors.Is(err, ErrNotFound) {
 			return err
 		}
 		open := 0
-		if err := scan(b, []byte{tableWish}, nil, func(_, _ []byte) error { open++; return nil }); err != nil {
+		if err := scan(b, []byte{tableOpenErasure}, nil, func(_, _ []byte) error { open++; return nil }); err != nil {
 			return err
 		}
 		if open >= MaxErasures {
 			return ErrErasuresFull
 		}
-		return errors.Join(b.Set(wishKey(e.Hash), []byte(e.ID), nil), setJSON(b, erasureKey(e.ID), e))
+		return errors.Join(b.Set(openErasureKey(e.Hash), []byte(e.ID), nil), setJSON(b, erasureKey(e.ID), e))
 	}
-	err = s.Commit("", ask, Act{At: now, By: by, Act: "erase", Target: "an address"}.write)
+	err = s.Commit("", insert, AuditEvent{At: now, By: by, Action: "erase", Target: "an address"}.write)
 	return e, err
 }
 
@@ -88,7 +88,7 @@ func (s *Store) SaveErasure(e *Erasure) error {
 			return setJSON(b, erasureKey(e.ID), e)
 		}
 		e.Address, e.Jobs, e.JobsLeft, e.Fault = "", nil, nil, ""
-		return errors.Join(b.Delete(wishKey(e.Hash), nil), setJSON(b, erasureKey(e.ID), e))
+		return errors.Join(b.Delete(openErasureKey(e.Hash), nil), setJSON(b, erasureKey(e.ID), e))
 	})
 }
 
@@ -99,7 +99,7 @@ func (s *Store) Erasure(id string) (e Erasure, err error) {
 
 // OpenErasures are the ids of those that are not done.
 func (s *Store) OpenErasures() (ids []string, err error) {
-	return ids, scan(s.db, []byte{tableWish}, nil, func(_, v []byte) error {
+	return ids, scan(s.db, []byte{tableOpenErasure}, nil, func(_, v []byte) error {
 		ids = append(ids, string(v))
 		return nil
 	})
@@ -110,7 +110,7 @@ const erasureIDLen = 24
 
 // Erasures lists erasures, newest first, from below an id (empty: from the newest), at most limit and MaxPage.
 func (s *Store) Erasures(below string, limit int) (list []Erasure, err error) {
-	upper := after([]byte{tableErasure})
+	upper := prefixEnd([]byte{tableErasure})
 	if below != "" {
 		if _, err := hex.DecodeString(below); err != nil || len(below) != erasureIDLen {
 			return nil, fmt.Errorf("%w: %q", ErrBadCursor, below)
@@ -119,7 +119,7 @@ func (s *Store) Erasures(below string, limit int) (list []Erasure, err error) {
 	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableErasure}, UpperBound: upper})
 	if err != nil {
-		return nil, broken(err)
+		return nil, wrapBroken(err)
 	}
 	for ok := it.Last(); ok && err == nil && len(list) < pageSize(limit); ok = it.Prev() {
 		var e Erasure
@@ -137,7 +137,7 @@ func (s *Store) SweepErasures(now time.Time) (n int, err error) {
 		if err := json.Unmarshal(v, &e); err != nil {
 			return fmt.Errorf("erasure: %w", err)
 		}
-		if now.Sub(e.Asked) < keepReceipts || len(old) == sweepBatch {
+		if now.Sub(e.Requested) < receiptTTL || len(old) == sweepBatch {
 			return errStop
 		}
 		if !e.Open() {

@@ -12,25 +12,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestErasuresAreBoundedAndForgetWho: so many wishes are open and no more, one for each address; a receipt that is done has no address,
+// TestErasuresAreBoundedAndDropTheAddress: so many requests are open and no more, one for each address; a receipt that is done has no address,
 // and goes after 400 days. Open ones stay. Nothing in the audit log has the address.
-func TestErasuresAreBoundedAndForgetWho(t *testing.T) {
+func TestErasuresAreBoundedAndDropTheAddress(t *testing.T) {
 	disk := vfs.NewMem()
 	s, err := Open(disk, "state")
 	require.NoError(t, err)
 	now := time.Now()
-	first, err := s.AskErasure("ann@x.example", "root", now)
+	first, err := s.RequestErasure("ann@x.example", "root", now)
 	require.NoError(t, err)
 	require.NoError(t, s.Commit("", func(b *pebble.Batch) (err error) { // as many of others
 		for i := range MaxErasures - 1 {
-			err = errors.Join(err, b.Set(wishKey(fmt.Sprintf("hash %d", i)), []byte("id"), nil))
+			err = errors.Join(err, b.Set(openErasureKey(fmt.Sprintf("hash %d", i)), []byte("id"), nil))
 		}
 		return err
 	}))
-	again, err := s.AskErasure("ann@x.example", "root", now)
+	again, err := s.RequestErasure("ann@x.example", "root", now)
 	require.NoError(t, err, "it waits already")
 	require.Equal(t, first.ID, again.ID)
-	_, err = s.AskErasure("one@more.example", "root", now)
+	_, err = s.RequestErasure("one@more.example", "root", now)
 	require.ErrorIs(t, err, ErrErasuresFull)
 	require.NoError(t, s.Close())
 
@@ -47,13 +47,13 @@ func TestErasuresAreBoundedAndForgetWho(t *testing.T) {
 	b, err := json.Marshal(e)
 	require.NoError(t, err)
 	require.NotContains(t, string(b), "x.example")
-	_, err = s.AskErasure("one@more.example", "root", now.Add(time.Minute))
+	_, err = s.RequestErasure("one@more.example", "root", now.Add(time.Minute))
 	require.NoError(t, err)
 
-	n, err := s.SweepErasures(now.Add(keepReceipts - time.Second))
+	n, err := s.SweepErasures(now.Add(receiptTTL - time.Second))
 	require.NoError(t, err)
 	require.Zero(t, n)
-	n, err = s.SweepErasures(now.Add(2 * keepReceipts))
+	n, err = s.SweepErasures(now.Add(2 * receiptTTL))
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	_, err = s.Erasure(first.ID)
@@ -61,8 +61,8 @@ func TestErasuresAreBoundedAndForgetWho(t *testing.T) {
 	newest, err := s.Erasures("", 1)
 	require.NoError(t, err)
 	require.Equal(t, "one@more.example", newest[0].Address)
-	acts, err := s.Acts("", 1)
+	events, err := s.AuditEvents("", 1)
 	require.NoError(t, err)
-	require.Equal(t, "an address", acts[0].Target)
+	require.Equal(t, "an address", events[0].Target)
 	require.NoError(t, s.Close())
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// answerKept is how long an answer is given again.
-const answerKept = 24 * time.Hour
+// answerTTL is how long an answer is given again.
+const answerTTL = 24 * time.Hour
 
 // MaxAnswer bounds the body of a kept answer.
 const MaxAnswer = 1 << 20
@@ -59,7 +59,7 @@ func (r Request) id() KeyHash {
 
 func (r Request) key() []byte {
 	id := r.id()
-	return append(keyUnder(tableAnswer, r.Account), id[:]...)
+	return append(keyPrefix(tableAnswer, r.Account), id[:]...)
 }
 
 // BeginRequest claims the key. kept tells that the request was answered before, and a is that answer: nothing is
@@ -68,10 +68,10 @@ func (s *Store) BeginRequest(r Request, now time.Time) (a Answer, kept bool, err
 	if r.Key == "" || len(r.Key) > MaxName {
 		return Answer{}, false, ErrIdempotencyKey
 	}
-	if err := s.live.inFlight.claim(r); err != nil {
+	if err := s.accountCache.inFlight.claim(r); err != nil {
 		return Answer{}, false, err
 	}
-	a, kept, err = s.keptAnswer(r, now)
+	a, kept, err = s.loadAnswer(r, now)
 	if err != nil || kept {
 		s.EndRequest(r)
 	}
@@ -97,7 +97,7 @@ func (f *inFlight) claim(r Request) error {
 	return nil
 }
 
-func (s *Store) keptAnswer(r Request, now time.Time) (Answer, bool, error) {
+func (s *Store) loadAnswer(r Request, now time.Time) (Answer, bool, error) {
 	v, err := get(s.db, r.key())
 	if errors.Is(err, ErrNotFound) || (err == nil && hasExpired(v, now)) {
 		return Answer{}, false, nil
@@ -118,7 +118,7 @@ func (s *Store) keptAnswer(r Request, now time.Time) (Answer, bool, error) {
 // EndRequest lets go of a key that BeginRequest claimed. If KeepAnswer was committed before, the answer is found from
 // now on; else the key is free.
 func (s *Store) EndRequest(r Request) {
-	f := &s.live.inFlight
+	f := &s.accountCache.inFlight
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.digests, r.id())
@@ -137,16 +137,16 @@ func KeepAnswer(r Request, a Answer, now time.Time) Part {
 		if err != nil {
 			return err
 		}
-		return b.Set(r.key(), append(appendExpiry(nil, now.Add(answerKept)), body...), nil)
+		return b.Set(r.key(), append(appendExpiry(nil, now.Add(answerTTL)), body...), nil)
 	}
 }
 
 // SweepAnswers deletes the answers that are over a day old, and tells how many. The process that runs the store calls it about
 // once an hour.
 func (s *Store) SweepAnswers(now time.Time) (int, error) {
-	return s.sweep([]byte{tableAnswer}, now, func(k, _ []byte) stale {
-		account, _, _ := cutName(k)
-		return stale{lock: account}
+	return s.sweep([]byte{tableAnswer}, now, func(k, _ []byte) expiredRecord {
+		account, _, _ := splitKeyName(k)
+		return expiredRecord{lock: account}
 	})
 }
 
@@ -159,7 +159,7 @@ func (s *Store) EraseAnswers(match func(body []byte) bool) (n int, err error) {
 		if len(v) < expirySize || json.Unmarshal(v[expirySize:], &a) != nil || !match(a.Body) {
 			return nil
 		}
-		account, _, _ := cutName(k)
+		account, _, _ := splitKeyName(k)
 		found[account] = append(found[account], append([]byte(nil), k...))
 		return nil
 	})

@@ -40,7 +40,7 @@ type Job struct {
 	Cancelled  bool            `json:"cancelled,omitempty"` // on its way to cancelled through finalizing
 	Name       string          `json:"name,omitempty"`
 	Filename   string          `json:"filename,omitempty"`
-	Sheet      json.RawMessage `json:"sheet"`            // the file's dialect, the coordinator's own
+	Dialect    json.RawMessage `json:"sheet"`            // the file's dialect, the coordinator's own
 	Upload     string          `json:"upload,omitempty"` // the object that holds its rows; empty for the files of an older program
 	CreatedAt  time.Time       `json:"created_at"`
 	StartedAt  time.Time       `json:"started_at,omitzero"`
@@ -144,7 +144,7 @@ func (s *Store) AllJobs(visit func(*Job) error) error {
 // JobsOf is at most limit jobs of an account, newest first, of the given state ("" for any), from cursor on.
 // The next cursor is empty when there are no more.
 func (s *Store) JobsOf(account string, state JobState, limit int, cursor string) (jobs []*Job, next string, err error) {
-	prefix := keyUnder(tableOwner, account)
+	prefix := keyPrefix(tableOwner, account)
 	start := append(append([]byte(nil), prefix...), cursor...)
 	err = scan(s.db, prefix, start, func(k, _ []byte) error {
 		id := string(k[len(prefix)+8:])
@@ -187,7 +187,7 @@ func (s *Store) DeleteJob(id string) error {
 
 // ownerKey orders the jobs of an account by time, newest first.
 func ownerKey(j *Job) []byte {
-	k := binary.BigEndian.AppendUint64(keyUnder(tableOwner, j.Account), ^uint64(j.CreatedAt.UnixNano()))
+	k := binary.BigEndian.AppendUint64(keyPrefix(tableOwner, j.Account), ^uint64(j.CreatedAt.UnixNano()))
 	return append(k, j.ID...)
 }
 

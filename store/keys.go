@@ -16,7 +16,7 @@ const Format = 5
 //
 //	table           key after the first byte            value                 file
 const (
-	tableMeta  = 'm' // name                              "format" uint32, "folded" uint64, "clock" ms uint64  store.go, ledger_fold.go, clock.go
+	tableMeta  = 'm' // name                              "format" uint32, "folded" uint64, "clock" ms uint64  store.go, ledger_merge.go, clock.go
 	tableJob   = 'j' // job id                            Job as JSON           jobs.go
 	tableChunk = 'c' // chunks of jobs until format 4; dropped when such a store is opened
 	tableOwner = 'o' // account, 0, ^created, job id      empty: newest first   jobs.go
@@ -24,25 +24,25 @@ const (
 	tableUser  = 'u' // account                         user as JSON          users.go
 	tableEmail = 'e' // hash of a folded login e-mail   account               users.go
 	// 'n' was failed logins until format 3. Old stores have some: no other table may have this letter.
-	tableAPIKey  = 'k' // account, 0, key id              apiKey as JSON        apikeys.go
-	tableKeyUsed = 't' // account, 0, key id              unix seconds uint64   apikeys.go
-	tableBalance = 'b' // account                         balance, fixed fields ledger.go
-	tableLedger  = 'l' // account, 0, number uint64       record or sheet       ledger_record.go, ledger_sheet.go
-	tableCause   = 'd' // account, 0, entry id            number uint64         ledger.go, ledger_sheet.go
-	tableReserve = 'r' // account, 0, j, reference        credits uint64        ledger_reserve.go
-	tableWindow  = 'w' // window name                     window, fixed fields  limits.go
-	tableAnswer  = 'i' // account, 0, hash of the request Answer as JSON        idempotency.go
-	tableSession = 's' // hash of the token               Session as JSON       sessions.go
-	tableLogged  = 'a' // account, 0, hash of the token   empty                 sessions.go
-	tableSetting = 'f' // name                            bytes                 settings.go
-	tableAccount = 'g' // account, 0, name                bytes                 settings.go
-	tableAudit   = 'z' // time uint64, random             Act as JSON           settings_audit.go
-	tableErasure = 'x' // id                              Erasure as JSON       erasures.go
-	tableWish    = 'h' // hash of an address in hex       id of its open erasure erasures.go
-	tableStop    = 'p' // kind, 0, hash of the name       Suppression as JSON   suppress.go
-	tableCall    = 'v' // job id                          Callback as JSON      callbacks.go
-	tableCallDue = 'y' // time uint64, job id             empty                 callbacks.go
-	tableAttempt = 'q' // job id, 0, number uint64        Attempt as JSON       callbacks.go
+	tableAPIKey         = 'k' // account, 0, key id              apiKey as JSON        apikeys.go
+	tableKeyUsed        = 't' // account, 0, key id              unix seconds uint64   apikeys.go
+	tableBalance        = 'b' // account                         balance, fixed fields ledger.go
+	tableLedger         = 'l' // account, 0, number uint64       record or page       ledger_record.go, ledger_page.go
+	tableCause          = 'd' // account, 0, entry id            number uint64         ledger.go, ledger_page.go
+	tableReserve        = 'r' // account, 0, j, reference        credits uint64        ledger_reserve.go
+	tableWindow         = 'w' // window name                     window, fixed fields  limits.go
+	tableAnswer         = 'i' // account, 0, hash of the request Answer as JSON        idempotency.go
+	tableSession        = 's' // hash of the token               Session as JSON       sessions.go
+	tableAccountSession = 'a' // account, 0, hash of the token   empty                 sessions.go
+	tableSetting        = 'f' // name                            bytes                 settings.go
+	tableAccount        = 'g' // account, 0, name                bytes                 settings.go
+	tableAudit          = 'z' // time uint64, random             Act as JSON           settings_audit.go
+	tableErasure        = 'x' // id                              Erasure as JSON       erasures.go
+	tableOpenErasure    = 'h' // hash of an address in hex       id of its open erasure erasures.go
+	tableSuppression    = 'p' // kind, 0, hash of the name       Suppression as JSON   suppress.go
+	tableCallback       = 'v' // job id                          Callback as JSON      callbacks.go
+	tableCallbackDue    = 'y' // time uint64, job id             empty                 callbacks.go
+	tableAttempt        = 'q' // job id, 0, number uint64        Attempt as JSON       callbacks.go
 )
 
 // MaxName bounds every string that becomes a part of a key.
@@ -53,18 +53,18 @@ func key(table byte, name string) []byte {
 	return append([]byte{table}, name...)
 }
 
-// keyUnder starts a key of a table whose name is followed by more.
-func keyUnder(table byte, name string) []byte {
+// keyPrefix starts a key of a table whose name is followed by more.
+func keyPrefix(table byte, name string) []byte {
 	return append(key(table, name), 0)
 }
 
-// keyNumber is a key that orders by n under a name.
-func keyNumber(table byte, name string, n uint64) []byte {
-	return binary.BigEndian.AppendUint64(keyUnder(table, name), n)
+// numberedKey is a key that orders by n under a name.
+func numberedKey(table byte, name string, n uint64) []byte {
+	return binary.BigEndian.AppendUint64(keyPrefix(table, name), n)
 }
 
-// after is the least key greater than every key that begins with prefix.
-func after(prefix []byte) []byte {
+// prefixEnd is the least key greater than every key that begins with prefix.
+func prefixEnd(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for i := len(end) - 1; i >= 0; i-- {
 		if end[i]++; end[i] != 0 {

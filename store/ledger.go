@@ -29,7 +29,7 @@ type Entry struct {
 	Number   uint64    `json:"number"` // 1, 2, 3, ... in an account
 	ID       string    `json:"id"`     // derived from the cause, unique in the account: doing it again is harmless
 	Kind     Kind      `json:"kind"`
-	Credits  int64     `json:"credits"` // of the act; never negative save in a grant that takes back
+	Credits  int64     `json:"credits"` // of the entry; never negative save in a grant that takes back
 	Amount   int64     `json:"amount"`  // what it did to the balance: the balance is the sum of these
 	Cause    string    `json:"cause"`   // "job <id>", "single <request>" (and /<key>: see CutKey), or the grant's note
 	At       time.Time `json:"at"`
@@ -37,15 +37,15 @@ type Entry struct {
 	Reserved int64     `json:"reserved"` // after the entry
 }
 
-// keyMark stands between a request and the API key that it came with.
-const keyMark = '/'
+// keySeparator stands between a request and the API key that it came with.
+const keySeparator = '/'
 
 // WithKey is the reference of a single that came with an API key: its entries tell of the key.
 func WithKey(request, key string) string {
 	if key == "" {
 		return request
 	}
-	return request + string(keyMark) + key
+	return request + string(keySeparator) + key
 }
 
 // CutKey is the cause of an entry without the id of the API key, and that id: empty where there was none, and of what is
@@ -54,7 +54,7 @@ func (e *Entry) CutKey() (cause, key string) {
 	if !strings.HasPrefix(e.Cause, singleCause) {
 		return e.Cause, ""
 	}
-	cause, key, _ = strings.Cut(e.Cause, string(keyMark))
+	cause, key, _ = strings.Cut(e.Cause, string(keySeparator))
 	return cause, key
 }
 
@@ -68,7 +68,7 @@ type Credits struct {
 // MaxCredits bounds a balance and every single entry, far from the overflow of an int64.
 const MaxCredits = int64(1e15)
 
-// ErrInsufficientCredits refuses an act that the balance, less what singles under way hold of it, does not cover.
+// ErrInsufficientCredits refuses an entry that the balance, less what singles under way hold of it, does not cover.
 type ErrInsufficientCredits struct {
 	Balance int64
 	Needed  int64
@@ -88,9 +88,9 @@ var (
 	ErrCreditsRange = errors.New("credits out of range")
 )
 
-// post appends an entry to the account's ledger and moves its balance, in the batch. An entry of the same id and
+// appendEntry appends an entry to the account's ledger and moves its balance, in the batch. An entry of the same id and
 // credits that is already there is left alone: fresh is false then.
-func post(b *pebble.Batch, account string, e Entry) (fresh bool, err error) {
+func appendEntry(b *pebble.Batch, account string, e Entry) (fresh bool, err error) {
 	if err := checkName("account", account); err != nil {
 		return false, err
 	}
@@ -98,7 +98,7 @@ func post(b *pebble.Batch, account string, e Entry) (fresh bool, err error) {
 		return false, ErrCreditsRange
 	}
 	if old, err := entryByID(b, account, e.ID); err == nil {
-		return false, sameEntry(old, e)
+		return false, checkSameEntry(old, e)
 	} else if !errors.Is(err, ErrNotFound) {
 		return false, err
 	}
@@ -106,7 +106,7 @@ func post(b *pebble.Batch, account string, e Entry) (fresh bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	now, amount := have.after(e.Kind, e.Credits)
+	now, amount := have.apply(e.Kind, e.Credits)
 	if now.Balance < 0 {
 		return false, &ErrInsufficientCredits{Balance: have.Balance, Needed: -amount}
 	}
@@ -120,8 +120,8 @@ func post(b *pebble.Batch, account string, e Entry) (fresh bool, err error) {
 	return true, writeRecord(b, account, &record{Entry: e})
 }
 
-// after is where an account stands after an act of a kind, and what the act did to the balance.
-func (c Credits) after(kind Kind, n int64) (now Credits, amount int64) {
+// apply is where an account stands after an entry of a kind, and what the entry did to the balance.
+func (c Credits) apply(kind Kind, n int64) (now Credits, amount int64) {
 	switch kind {
 	case Grant:
 		return Credits{c.Balance + n, c.Reserved}, n
@@ -135,7 +135,7 @@ func (c Credits) after(kind Kind, n int64) (now Credits, amount int64) {
 	panic("BUG: ledger entry of kind " + string(kind))
 }
 
-func sameEntry(old, e Entry) error {
+func checkSameEntry(old, e Entry) error {
 	if old.Kind != e.Kind || old.Credits != e.Credits {
 		return fmt.Errorf("%s: %w", e.ID, ErrLedgerConflict)
 	}
@@ -144,7 +144,7 @@ func sameEntry(old, e Entry) error {
 
 // writeRecord adds a record to the batch, and where the account stands after it.
 func writeRecord(b *pebble.Batch, account string, r *record) error {
-	var s scribe
+	var s ledgerWriter
 	if err := s.write(b, account, r); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func writeRecord(b *pebble.Batch, account string, r *record) error {
 func entryByID(r pebble.Reader, account, id string) (Entry, error) {
 	v, err := get(r, appendCauseKey(nil, account, id))
 	if errors.Is(err, ErrNotFound) && strings.HasPrefix(id, singleCause) {
-		return onSheet(r, account, id)
+		return findSingle(r, account, id)
 	}
 	if err != nil {
 		return Entry{}, err
@@ -163,7 +163,7 @@ func entryByID(r pebble.Reader, account, id string) (Entry, error) {
 	if len(v) != 8 {
 		return Entry{}, fmt.Errorf("ledger entry %s of %s: its number has %d bytes", id, account, len(v))
 	}
-	if v, err = get(r, keyNumber(tableLedger, account, binary.BigEndian.Uint64(v))); err != nil {
+	if v, err = get(r, numberedKey(tableLedger, account, binary.BigEndian.Uint64(v))); err != nil {
 		return Entry{}, err
 	}
 	rec, err := readRecord(v)

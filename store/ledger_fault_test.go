@@ -16,8 +16,8 @@ import (
 	"probity/store"
 )
 
-// failing is a disk whose write-ahead log fails from the n-th operation of a kind on, once armed.
-type failing struct {
+// failingFS is a disk whose write-ahead log fails from the n-th operation of a kind on, once armed.
+type failingFS struct {
 	disk  *vfs.MemFS
 	kind  errorfs.OpKind
 	left  atomic.Int64
@@ -25,7 +25,7 @@ type failing struct {
 	hit   atomic.Bool
 }
 
-func (f *failing) fs() vfs.FS {
+func (f *failingFS) fs() vfs.FS {
 	return errorfs.Wrap(f.disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if f.armed.Load() && op.Kind == f.kind && strings.HasSuffix(op.Path, ".log") && f.left.Add(-1) < 0 {
 			f.hit.Store(true)
@@ -36,36 +36,36 @@ func (f *failing) fs() vfs.FS {
 }
 
 // faultSteps is a life of an account in which every step can be done again with the same words.
-func faultSteps(account string) []func(e *embedded) error {
+func faultSteps(account string) []func(e *storeAdapter) error {
 	r := store.Request{Account: account, Endpoint: "single", Key: "k", Digest: store.KeyHash{1}}
-	return []func(e *embedded) error{
-		func(e *embedded) error {
-			_, err := e.GrantCredits(account, store.Gift{ID: "g1", Credits: 100, By: "test"}, noon)
+	return []func(e *storeAdapter) error{
+		func(e *storeAdapter) error {
+			_, err := e.GrantCredits(account, store.CreditGrant{ID: "g1", Credits: 100, By: "test"}, noon)
 			return err
 		},
-		func(e *embedded) error { return e.ReserveJob(account, "j1", 50, noon) },
-		func(e *embedded) error {
+		func(e *storeAdapter) error { return e.ReserveJob(account, "j1", 50, noon) },
+		func(e *storeAdapter) error {
 			return e.ChargeSingle(account, "r1", 1, noon, store.KeepAnswer(r, store.Answer{Status: 200}, noon))
 		},
-		func(e *embedded) error {
+		func(e *storeAdapter) error {
 			return e.Commit(account, store.SettleJob(account, "j1", 20, noon), store.ScheduleCallback(account, "j1", noon))
 		},
-		func(e *embedded) error {
+		func(e *storeAdapter) error {
 			_, err := e.RecordAttempt("j1", store.Attempt{Number: 1, At: noon}, store.Outcome{State: store.CallbackPending}, noon)
 			return err
 		},
-		func(e *embedded) error { return e.DisableUser(account, "test", noon) },
-		func(e *embedded) error {
-			return e.Suppress([]store.Suppression{{Kind: store.StopDomain, Name: "example.com"}}, noon)
+		func(e *storeAdapter) error { return e.DisableUser(account, "test", noon) },
+		func(e *storeAdapter) error {
+			return e.Suppress([]store.Suppression{{Kind: store.SuppressionDomain, Name: "example.com"}}, noon)
 		},
-		func(e *embedded) error { _, err := e.Secret("links"); return err },
+		func(e *storeAdapter) error { _, err := e.Secret("links"); return err },
 	}
 }
 
-// TestEveryCommitFailed lets the n-th write or sync of the log fail, throws the process away, and goes on from what the
+// TestFailureOfAnyCommit lets the n-th write or sync of the log fail, throws the process away, and goes on from what the
 // disk has: all that was written (failed, but persisted), only what was synced (failed), or a mixture. Done again from
 // the step that failed, the account must come to the same end.
-func TestEveryCommitFailed(t *testing.T) {
+func TestFailureOfAnyCommit(t *testing.T) {
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
 		for _, percent := range []int{0, 50, 100} {
 			failures := 0
@@ -83,14 +83,14 @@ func TestEveryCommitFailed(t *testing.T) {
 
 // faultRun is one life with one failure; it tells whether the failure happened.
 func faultRun(t *testing.T, kind errorfs.OpKind, percent int, n int64) bool {
-	disk := &failing{disk: vfs.NewCrashableMem(), kind: kind}
+	disk := &failingFS{disk: vfs.NewCrashableMem(), kind: kind}
 	disk.left.Store(n)
 	e := openOn(t, disk.fs())
-	account := someone(t, e, "ann@example.com", 10)
+	account := newCustomer(t, e, "ann@example.com", 10)
 	disk.armed.Store(true)
 	steps := faultSteps(account)
 	done := 0
-	for done < len(steps) && attempt(e, steps[done]) == nil {
+	for done < len(steps) && runStep(e, steps[done]) == nil {
 		done++
 	}
 	hit := disk.hit.Load()
@@ -106,13 +106,13 @@ func faultRun(t *testing.T, kind errorfs.OpKind, percent int, n int64) bool {
 	for _, step := range steps[done:] {
 		require.NoError(t, step(after), "%d steps done before", done)
 	}
-	ends(t, after, account)
-	ends(t, after.Reopen(t), account)
+	requireFinalState(t, after, account)
+	requireFinalState(t, after.Reopen(t), account)
 	return hit
 }
 
-// attempt runs one step; a store that cannot go on panics in its own name, which is the end of that process.
-func attempt(e *embedded, step func(*embedded) error) (err error) {
+// runStep runs one step; a store that cannot go on panics in its own name, which is the end of that process.
+func runStep(e *storeAdapter, step func(*storeAdapter) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			lost, ok := p.(store.Lost)
@@ -125,15 +125,15 @@ func attempt(e *embedded, step func(*embedded) error) (err error) {
 	return step(e)
 }
 
-// ends asserts the end of the life that faultSteps tells.
-func ends(t *testing.T, s accounts, account string) {
+// requireFinalState asserts the end of the life that faultSteps tells.
+func requireFinalState(t *testing.T, s accountStore, account string) {
 	t.Helper()
-	stands(t, s, account, 89, 0)
+	requireCredits(t, s, account, 89, 0)
 	c, err := s.Callback("j1")
 	require.NoError(t, err)
 	require.Equal(t, 1, c.Attempts)
 	require.Equal(t, noon.Add(5*time.Second), c.Next)
-	due, _, err := s.DueCallbacks(noon.Add(time.Hour), store.DueMark{}, 0)
+	due, _, err := s.DueCallbacks(noon.Add(time.Hour), store.DueCursor{}, 0)
 	require.NoError(t, err)
 	require.Len(t, due, 1)
 	u, err := s.User(account)
@@ -146,19 +146,19 @@ func ends(t *testing.T, s accounts, account string) {
 	require.True(t, kept)
 }
 
-// TestSettlementThatFailed: a single that was reserved, and whose settlement met a failing disk, is after the restart
+// TestSettlementFailure: a single that was reserved, and whose settlement met a failing disk, is after the restart
 // either charged with its answer kept, or released without: never one without the other.
-func TestSettlementThatFailed(t *testing.T) {
+func TestSettlementFailure(t *testing.T) {
 	seen := map[bool]bool{}
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
 		for _, percent := range []int{0, 100} {
-			disk := &failing{disk: vfs.NewCrashableMem(), kind: kind}
+			disk := &failingFS{disk: vfs.NewCrashableMem(), kind: kind}
 			e := openOn(t, disk.fs())
-			account := someone(t, e, "ann@example.com", 10)
+			account := newCustomer(t, e, "ann@example.com", 10)
 			require.NoError(t, e.ReserveSingle(account, "r1", 1, noon))
 			disk.armed.Store(true)
 			r := store.Request{Account: account, Endpoint: "single", Key: "k"}
-			err := attempt(e, func(e *embedded) error {
+			err := runStep(e, func(e *storeAdapter) error {
 				return e.SettleAndKeep(account, "r1", 1, r, store.Answer{Status: 200}, noon)
 			})
 			require.Error(t, err)
@@ -166,9 +166,9 @@ func TestSettlementThatFailed(t *testing.T) {
 			_, kept, err := after.BeginRequest(r, noon)
 			require.NoError(t, err)
 			if kept {
-				stands(t, after, account, 9, 0)
+				requireCredits(t, after, account, 9, 0)
 			} else {
-				stands(t, after, account, 10, 0)
+				requireCredits(t, after, account, 10, 0)
 			}
 			seen[kept] = true
 		}
@@ -176,48 +176,48 @@ func TestSettlementThatFailed(t *testing.T) {
 	require.Len(t, seen, 2, "failed, and failed but persisted")
 }
 
-// TestFoldThatFailed: settlements of several accounts are told before a failing disk is met; the first look at a ledger meets it
+// TestMergeFailure: settlements of several accounts are told before a failing disk is met; the first look at a ledger meets it
 // and panics, as does every later settlement. After the restart all are charged when only the process ended, and none when the
 // power was cut before anything was synced; done again, each is charged once.
-func TestFoldThatFailed(t *testing.T) {
+func TestMergeFailure(t *testing.T) {
 	const calls = 20
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
 		for _, percent := range []int{0, 100} {
-			disk := &failing{disk: vfs.NewCrashableMem(), kind: kind}
+			disk := &failingFS{disk: vfs.NewCrashableMem(), kind: kind}
 			e := openOn(t, disk.fs())
-			store.FoldLater(e.Store)
-			people := []string{someone(t, e, "ann@example.com", calls), someone(t, e, "bob@example.com", calls)}
-			names := make([]string, calls+1) // half of them may share a sheet
+			store.DelayMerge(e.Store)
+			customers := []string{newCustomer(t, e, "ann@example.com", calls), newCustomer(t, e, "bob@example.com", calls)}
+			names := make([]string, calls+1) // half of them may share a ledger page
 			for i := range names {
 				if names[i] = fmt.Sprint("r", i); i%4 < 2 {
 					names[i] = e.NewRequest()
 				}
-				require.NoError(t, e.ReserveSingle(people[i%2], names[i], 1, noon))
+				require.NoError(t, e.ReserveSingle(customers[i%2], names[i], 1, noon))
 			}
 			disk.armed.Store(true)
 			for i := range calls {
-				require.NoError(t, e.Settle(people[i%2], names[i], 1, noon))
+				require.NoError(t, e.Settle(customers[i%2], names[i], 1, noon))
 			}
-			require.Error(t, attempt(e, func(e *embedded) error { _, err := e.Credits(people[0]); return err }))
-			require.Error(t, attempt(e, func(e *embedded) error { return e.Settle(people[0], names[calls], 1, noon) }))
+			require.Error(t, runStep(e, func(e *storeAdapter) error { _, err := e.Credits(customers[0]); return err }))
+			require.Error(t, runStep(e, func(e *storeAdapter) error { return e.Settle(customers[0], names[calls], 1, noon) }))
 
 			after := openMem(t, disk.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 2))}))
-			for _, who := range people {
-				stands(t, after, who, map[int]int64{0: calls, 100: calls / 2}[percent], 0)
+			for _, customer := range customers {
+				requireCredits(t, after, customer, map[int]int64{0: calls, 100: calls / 2}[percent], 0)
 			}
 			for i := range calls { // done again from the start
-				who, ref := people[i%2], names[i]
-				require.NoError(t, after.ReserveSingle(who, ref, 1, noon))
-				require.NoError(t, after.Settle(who, ref, 1, noon))
+				customer, ref := customers[i%2], names[i]
+				require.NoError(t, after.ReserveSingle(customer, ref, 1, noon))
+				require.NoError(t, after.Settle(customer, ref, 1, noon))
 			}
-			stands(t, after, people[0], calls/2, 0)
-			stands(t, after, people[1], calls/2, 0)
+			requireCredits(t, after, customers[0], calls/2, 0)
+			requireCredits(t, after, customers[1], calls/2, 0)
 		}
 	}
 }
 
-// TestJournalThatFailed: a settlement that cannot be written down is not told as one, and costs nothing.
-func TestJournalThatFailed(t *testing.T) {
+// TestJournalWriteFailure: a settlement that cannot be written down is not told as one, and costs nothing.
+func TestJournalWriteFailure(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	broken := atomic.Bool{}
 	e := openOn(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -226,12 +226,12 @@ func TestJournalThatFailed(t *testing.T) {
 		}
 		return nil
 	})))
-	ann := someone(t, e, "ann@example.com", 10)
+	ann := newCustomer(t, e, "ann@example.com", 10)
 	require.NoError(t, e.ReserveSingle(ann, "r1", 1, noon))
 	broken.Store(true)
 	for range 2 {
-		require.Error(t, attempt(e, func(e *embedded) error { return e.Settle(ann, "r1", 1, noon) }))
+		require.Error(t, runStep(e, func(e *storeAdapter) error { return e.Settle(ann, "r1", 1, noon) }))
 	}
 	after := openMem(t, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))}))
-	stands(t, after, ann, 10, 0)
+	requireCredits(t, after, ann, 10, 0)
 }

@@ -8,121 +8,121 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// purses are the accounts that have used single verifications, one entry each: as many as an admin made accounts.
-type purses struct {
-	byAccount sync.Map  // account to *purse
-	spare     sync.Pool // of singles that have been settled (BenchmarkHandle: two allocations less)
+// balances are the accounts that have used single verifications, one entry each: as many as an admin made accounts.
+type balances struct {
+	byAccount sync.Map  // account to *balance
+	pool      sync.Pool // of singles that have been settled (BenchmarkHandle: two allocations less)
 }
 
-// purse is what one account may still spend, and the holds of its singles under way: credits that are promised in
+// balance is what one account may still spend, and the holds of its singles under way: credits that are promised in
 // memory and not yet in the ledger. A hold does not outlive the process, and nothing was charged then.
-type purse struct {
+type balance struct {
 	account string
 	stripe  uint64
-	all     *purses
+	parent  *balances
 
 	// Guarded by the account's stripe: where its ledger stands, as of the last record that was put in the log.
-	ledger Credits
-	last   uint64
-	known  bool
-	draft  draft
+	ledger      Credits
+	last        uint64
+	ledgerKnown bool
+	staged      stagedBalance
 
-	mu    sync.Mutex
-	due   int64              // guarded by mu: comes back with the next fold
-	free  int64              // guarded by mu: what singles may hold: the durable balance less all holds, less what commits under way take; never negative
-	ready bool               // guarded by mu: free is known
-	holds map[string]*single // guarded by mu: by request; as many as singles are under way
+	mu             sync.Mutex
+	pendingRelease int64              // guarded by mu: comes back with the next merge
+	free           int64              // guarded by mu: what singles may hold: the durable balance less all holds, less what commits under way take; never negative
+	freeKnown      bool               // guarded by mu: free is known
+	holds          map[string]*single // guarded by mu: by request; as many as singles are under way
 }
 
-// draft is where a purse's ledger stands once a group of settlements is in the log.
-type draft struct {
-	ledger Credits
-	last   uint64
-	told   uint64 // the last entry that the balance written so far counts
-	sheet  sheet  // ends that are not in the batch yet
-	open   bool
+// stagedBalance is where a balance's ledger stands once a group of settlements is in the log.
+type stagedBalance struct {
+	ledger  Credits
+	last    uint64
+	written uint64     // the last entry that the balance written so far counts
+	page    ledgerPage // ends that are not in the batch yet
+	active  bool
 }
 
-// single is one verification under way: a hold on its account's purse, and later its settlement.
+// single is one verification under way: a hold on its account's balance, and later its settlement.
 type single struct {
-	purse    *purse
+	balance  *balance
 	request  string
 	held     int64
-	settling bool // guarded by the purse's mu: a call settles it
-	settled  bool // guarded by the purse's mu: it is settled, and holds what it does until the ledger has it
+	settling bool // guarded by the balance's mu: a call settles it
+	settled  bool // guarded by the balance's mu: it is settled, and holds what it does until the ledger has it
 
-	record record // of the settlement: belongs to the call, and then to the fold
+	record record // of the settlement: belongs to the call, and then to the merge
 }
 
-func (ps *purses) find(account string) *purse {
+func (ps *balances) find(account string) *balance {
 	if p, ok := ps.byAccount.Load(account); ok {
-		return p.(*purse)
+		return p.(*balance)
 	}
 	return nil
 }
 
-func (ps *purses) of(account string, stripe uint64) *purse {
+func (ps *balances) getOrCreate(account string, stripe uint64) *balance {
 	if p := ps.find(account); p != nil {
 		return p
 	}
-	p, _ := ps.byAccount.LoadOrStore(account, &purse{account: account, stripe: stripe, all: ps, holds: make(map[string]*single)})
-	return p.(*purse)
+	p, _ := ps.byAccount.LoadOrStore(account, &balance{account: account, stripe: stripe, parent: ps, holds: make(map[string]*single)})
+	return p.(*balance)
 }
 
 var (
-	// errUnread tells that a purse does not know yet what the ledger says.
-	errUnread = errors.New("the balance has not been read")
-	// errUnfolded tells that a single is settled, and the ledger does not know yet.
-	errUnfolded = errors.New("the settlement is not in the ledger yet")
+	// errNotLoaded tells that a balance does not know yet what the ledger says.
+	errNotLoaded = errors.New("the balance has not been read")
+	// errNotMerged tells that a single is settled, and the ledger does not know yet.
+	errNotMerged = errors.New("the settlement is not in the ledger yet")
 )
 
 // hold sets n of the free credits aside for a request. Doing it again is harmless.
-func (p *purse) hold(request string, n int64) error {
+func (p *balance) hold(request string, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.ready {
-		return errUnread
+	if !p.freeKnown {
+		return errNotLoaded
 	}
 	if old, ok := p.holds[request]; ok {
 		if old.settled {
-			return errUnfolded
+			return errNotMerged
 		}
 		if old.held != n {
 			return fmt.Errorf("single %s: %w", request, ErrLedgerConflict)
 		}
 		return nil
 	}
-	if n > p.free && n <= p.free+p.due {
-		return errUnfolded
+	if n > p.free && n <= p.free+p.pendingRelease {
+		return errNotMerged
 	}
 	if n > p.free {
 		return &ErrInsufficientCredits{Balance: p.free, Needed: n}
 	}
 	p.free -= n
-	one := p.all.newSingle()
-	one.purse, one.request, one.held = p, request, n
+	one := p.parent.newSingle()
+	one.balance, one.request, one.held = p, request, n
 	p.holds[request] = one
 	return nil
 }
 
 // newSingle is one of those that have been settled, or another.
-func (ps *purses) newSingle() *single {
-	if one, ok := ps.spare.Get().(*single); ok {
+func (ps *balances) newSingle() *single {
+	if one, ok := ps.pool.Get().(*single); ok {
 		return one
 	}
 	return new(single)
 }
 
-// forget gives a single up, once the ledger has it. Nothing refers to it then: it is out of its purse's holds, and the sheet that
+// recycle gives a single up, once the ledger has it. Nothing refers to it then: it is out of its balance's holds, and the ledger page that
 // bore its record was written and emptied.
-func (one *single) forget() {
-	spare := &one.purse.all.spare
+func (one *single) recycle() {
+	pool := &one.balance.parent.pool
 	*one = single{}
-	spare.Put(one)
+	pool.Put(one)
 }
 
 // claim finds the hold of a request, to be settled by the caller alone until keep or end.
-func (p *purse) claim(request string, used int64) (*single, error) {
+func (p *balance) claim(request string, used int64) (*single, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one, ok := p.holds[request]
@@ -130,7 +130,7 @@ func (p *purse) claim(request string, used int64) (*single, error) {
 	case !ok:
 		return nil, ErrNotFound
 	case one.settled:
-		return nil, errUnfolded
+		return nil, errNotMerged
 	case one.settling:
 		return nil, fmt.Errorf("single %s is being settled: %w", request, ErrLedgerConflict)
 	case used < 0 || used > one.held:
@@ -140,8 +140,8 @@ func (p *purse) claim(request string, used int64) (*single, error) {
 	return one, nil
 }
 
-// keep undoes a claim.
-func (p *purse) keep(one *single) {
+// unclaim undoes a claim.
+func (p *balance) unclaim(one *single) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one.settling = false
@@ -149,52 +149,52 @@ func (p *purse) keep(one *single) {
 
 // settle ends a claim. What is left of a charge is free at once. What is released is so with the ledger: it tells the hold and
 // its release as two entries, and the balance must cover the first.
-func (p *purse) settle(one *single, used int64) {
+func (p *balance) settle(one *single, used int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one.settled = true
 	if used == 0 {
-		p.due += one.held
+		p.pendingRelease += one.held
 		return
 	}
 	p.free += one.held - used
 	one.held = used
 }
 
-// book ends a single that the ledger has, on the disk.
-func (p *purse) book(one *single) {
+// finishMerged ends a single that the ledger has, on the disk.
+func (p *balance) finishMerged(one *single) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.holds, one.request)
 	if one.record.Kind == Release {
-		p.due -= one.held
+		p.pendingRelease -= one.held
 		p.free += one.held
 	}
 }
 
-// expects tells whether credits come back with the next fold.
-func (p *purse) expects() bool {
+// hasPendingRelease tells whether credits come back with the next merge.
+func (p *balance) hasPendingRelease() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.due > 0
+	return p.pendingRelease > 0
 }
 
-// end forgets a hold; back of its credits are free again.
-func (p *purse) end(one *single, back int64) {
+// dropHold forgets a hold; back of its credits are free again.
+func (p *balance) dropHold(one *single, back int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.holds, one.request)
 	p.free += back
 }
 
-// give adds to the free credits.
-func (p *purse) give(n int64) {
+// addFree adds to the free credits.
+func (p *balance) addFree(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free += n
 }
 
-func (p *purse) held() (n int64) {
+func (p *balance) held() (n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, one := range p.holds {
@@ -205,12 +205,12 @@ func (p *purse) held() (n int64) {
 	return n
 }
 
-// read learns what the ledger says, and the disk has. The caller holds the account's stripe.
-func (p *purse) read(db *pebble.DB) error {
-	if p.known {
+// loadFrom learns what the ledger says, and the disk has. The caller holds the account's stripe.
+func (p *balance) loadFrom(db *pebble.DB) error {
+	if p.ledgerKnown {
 		return nil
 	}
-	defer lostOnPanic()
+	defer panicAsLost()
 	if err := db.LogData(nil, pebble.Sync); err != nil {
 		panic(Lost(err.Error()))
 	}
@@ -218,17 +218,17 @@ func (p *purse) read(db *pebble.DB) error {
 	if err != nil {
 		return err
 	}
-	p.ledger, p.last, p.known = c, last, true
+	p.ledger, p.last, p.ledgerKnown = c, last, true
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.free, p.ready = c.Balance, true
+	p.free, p.freeKnown = c.Balance, true
 	return nil
 }
 
-// agree holds a commit that moves the ledger to now, and that ends a hold of claimed credits, to what is free. What it
+// takeForCommit holds a commit that moves the ledger to now, and that ends a hold of claimed credits, to what is free. What it
 // takes is taken at once, so that no hold comes in between; back is what it gives back when it has happened. The caller
 // holds the account's stripe.
-func (p *purse) agree(now Credits, claimed int64) (back int64, err error) {
+func (p *balance) takeForCommit(now Credits, claimed int64) (back int64, err error) {
 	back = now.Balance - p.ledger.Balance + claimed
 	if back >= 0 {
 		return back, nil
@@ -242,8 +242,8 @@ func (p *purse) agree(now Credits, claimed int64) (back int64, err error) {
 	return 0, nil
 }
 
-// short corrects what the ledger says of too few credits: it does not know of holds.
-func (p *purse) short(err error) error {
+// correctShortfall corrects what the ledger says of too few credits: it does not know of holds.
+func (p *balance) correctShortfall(err error) error {
 	var e *ErrInsufficientCredits
 	if !errors.As(err, &e) {
 		return err
@@ -255,7 +255,7 @@ func (p *purse) short(err error) error {
 
 // Held is what the account's singles under way hold of its balance.
 func (s *Store) Held(account string) int64 {
-	if p := s.purses.find(account); p != nil {
+	if p := s.balances.find(account); p != nil {
 		return p.held()
 	}
 	return 0

@@ -18,52 +18,52 @@ import (
 
 // journal has the ends of singles until they are in the ledger. Each is written to a file before its call returns, so that it
 // survives the process, whatever ends that; it is not synced there, as a sync is worth dozens of verifications: within
-// foldAfter it is in the ledger, whose commit is synced. So what a power cut can lose is the charges of the last moment, in
+// mergeDelay it is in the ledger, whose commit is synced. So what a power cut can lose is the charges of the last moment, in
 // the customer's favour, and never one before another that it keeps.
 //
 // The file is made once at its full size and written round and round, in two halves: a half is written again when all that it
-// has is synced in the ledger, whose number of the last end it has (keyFolded) is written with them. So each end is entered
-// once, whatever was the process's last act.
+// has is synced in the ledger, whose number of the last end it has (keyMerged) is written with them. So each end is entered
+// once, whatever was the process's last action.
 type journal struct {
 	file    vfs.File
 	mapped  []byte // the file as memory, where that can be had
 	process [processBytes]byte
 
-	mu      sync.Mutex
-	waiting []*single // guarded by mu: in the journal and not yet in the ledger, in order; as many as the file has room for
-	taken   []*single // guarded by mu: the slice that was taken last
-	last    uint64    // guarded by mu: the number of the last end
-	half    int       // guarded by mu: that is being written
-	at      int       // guarded by mu: where in it
-	ends    [2]uint64 // guarded by mu: the last number in each half
-	folded  uint64    // guarded by mu: the last number that is synced in the ledger
-	timed   bool      // guarded by mu: a fold will come
-	broken  bool      // guarded by mu: it is not known what the ledger has; the process must end
-	buf     []byte    // guarded by mu
+	mu         sync.Mutex
+	waiting    []*single // guarded by mu: in the journal and not yet in the ledger, in order; as many as the file has room for
+	spareSlice []*single // guarded by mu: the slice that was taken last
+	last       uint64    // guarded by mu: the number of the last end
+	activeHalf int       // guarded by mu: that is being written
+	offset     int       // guarded by mu: where in it
+	lastInHalf [2]uint64 // guarded by mu: the last number in each half
+	merged     uint64    // guarded by mu: the last number that is synced in the ledger
+	timerSet   bool      // guarded by mu: a merge will come
+	broken     bool      // guarded by mu: it is not known what the ledger has; the process must end
+	buf        []byte    // guarded by mu
 
-	folding sync.Mutex // one at a time; taken before mu and before the stripes
-	booked  uint64     // guarded by folding: the number of the last end in the ledger, synced or not
-	scribe  scribe     // guarded by folding
+	mergeMu sync.Mutex   // one at a time; taken before mu and before the stripes
+	applied uint64       // guarded by folding: the number of the last end in the ledger, synced or not
+	writer  ledgerWriter // guarded by folding
 	delay   time.Duration
 }
 
 const (
 	journalName = "singles.journal"
-	// journalHead is where the halves begin: before them stands the process whose they are.
-	journalHead = 512
-	// journalHalf has the ends of some 5,000 singles: a tenth of a second of the busiest account.
-	journalHalf = 512 << 10
-	journalSize = journalHead + 2*journalHalf
+	// journalHeaderSize is where the halves begin: before them stands the process whose they are.
+	journalHeaderSize = 512
+	// journalHalfSize has the ends of some 5,000 singles: a tenth of a second of the busiest account.
+	journalHalfSize = 512 << 10
+	journalSize     = journalHeaderSize + 2*journalHalfSize
 
-	// foldAfter is how long an end waits in the journal for others to share its commit. A sync is worth dozens of
+	// mergeDelay is how long an end waits in the journal for others to share its commit. A sync is worth dozens of
 	// verifications; of 5,000 a second a hundred share it.
-	foldAfter = 20 * time.Millisecond
+	mergeDelay = 20 * time.Millisecond
 )
 
 const journalLost = Lost("a settlement was lost")
 
-// end is what the journal tells of one single. Of a release, credits are what was held.
-type end struct {
+// journalEntry is what the journal tells of one single. Of a release, credits are what was held.
+type journalEntry struct {
 	number  uint64
 	account string
 	record  record
@@ -74,15 +74,15 @@ type end struct {
 //
 //	length of what follows the sum uint16, sum uint32, number uint64, first letter of the kind, credits uvarint,
 //	unix nanoseconds uint64, length of the account uvarint, account, request
-const journalSum = 2
+const journalSumOffset = 2
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func sumOf(process [processBytes]byte, body []byte) uint32 {
+func checksum(process [processBytes]byte, body []byte) uint32 {
 	return crc32.Update(crc32.Checksum(process[:], castagnoli), castagnoli, body)
 }
 
-func (e *end) appendTo(dst []byte, process [processBytes]byte) []byte {
+func (e *journalEntry) appendTo(dst []byte, process [processBytes]byte) []byte {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0, 0, 0)
 	body := len(dst)
@@ -91,19 +91,19 @@ func (e *end) appendTo(dst []byte, process [processBytes]byte) []byte {
 	dst = append(binary.AppendUvarint(dst, uint64(len(e.account))), e.account...)
 	dst = append(dst, e.record.Cause[len(singleCause):]...)
 	binary.BigEndian.PutUint16(dst[start:], uint16(len(dst)-body))
-	binary.BigEndian.PutUint32(dst[start+journalSum:], sumOf(process, dst[body:]))
+	binary.BigEndian.PutUint32(dst[start+journalSumOffset:], checksum(process, dst[body:]))
 	return dst
 }
 
-// readEnds reads a half as far as it goes: what comes after is of an earlier time, or was being written when the process ended.
-func readEnds(half []byte, process [processBytes]byte) (ends []end) {
+// readJournalEntries reads a half as far as it goes: what comes after is of an earlier time, or was being written when the process ended.
+func readJournalEntries(half []byte, process [processBytes]byte) (ends []journalEntry) {
 	for len(half) > 6 {
 		size := int(binary.BigEndian.Uint16(half))
-		sum, rest := binary.BigEndian.Uint32(half[journalSum:]), half[6:]
-		if size > len(rest) || sumOf(process, rest[:size]) != sum {
+		sum, rest := binary.BigEndian.Uint32(half[journalSumOffset:]), half[6:]
+		if size > len(rest) || checksum(process, rest[:size]) != sum {
 			break
 		}
-		e, err := readEnd(rest[:size])
+		e, err := readJournalEntry(rest[:size])
 		if err != nil || (len(ends) > 0 && e.number != ends[len(ends)-1].number+1) {
 			break
 		}
@@ -112,23 +112,23 @@ func readEnds(half []byte, process [processBytes]byte) (ends []end) {
 	return ends
 }
 
-func readEnd(body []byte) (end, error) {
+func readJournalEntry(body []byte) (journalEntry, error) {
 	r := &reader{v: body}
 	number, kind := r.bytes(8), r.bytes(1)
 	credits := int64(r.uvarint(uint64(MaxCredits)))
 	at := r.bytes(8)
 	account := string(r.bytes(int(r.uvarint(MaxName))))
 	if r.failed || credits == 0 || len(r.v) == 0 || len(r.v) > MaxName {
-		return end{}, errRecordForm
+		return journalEntry{}, errBadRecord
 	}
 	used := credits
 	if kind[0] == Release[0] {
 		used = 0
 	}
-	e := end{number: binary.BigEndian.Uint64(number), account: account}
-	e.record = endOfSingle(string(r.v), used, credits, time.Unix(0, int64(binary.BigEndian.Uint64(at))))
+	e := journalEntry{number: binary.BigEndian.Uint64(number), account: account}
+	e.record = settlementRecord(string(r.v), used, credits, time.Unix(0, int64(binary.BigEndian.Uint64(at))))
 	if e.record.Kind[0] != kind[0] {
-		return end{}, errRecordForm
+		return journalEntry{}, errBadRecord
 	}
 	return e, nil
 }
@@ -140,19 +140,19 @@ func (s *Store) openJournal(fs vfs.FS, dir string) error {
 		return err
 	}
 	j := &s.journal
-	j.file, j.process, j.delay = f, s.requests.process, foldAfter
+	j.file, j.process, j.delay = f, s.requests.process, mergeDelay
 	left, err := j.read()
 	if err != nil {
 		return err
 	}
-	if err := s.enterLeft(left); err != nil {
+	if err := s.replayJournal(left); err != nil {
 		return fmt.Errorf("%s: %w; without that file the store opens, and the charges of its last moment are lost", journalName, err)
 	}
 	return j.open(fs, dir)
 }
 
 // read is what the file has, in order.
-func (j *journal) read() ([]end, error) {
+func (j *journal) read() ([]journalEntry, error) {
 	b := make([]byte, journalSize)
 	n, err := j.file.ReadAt(b, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -162,15 +162,15 @@ func (j *journal) read() ([]end, error) {
 		return nil, nil // it was being made
 	}
 	process := [processBytes]byte(b)
-	first := readEnds(b[journalHead:journalHead+journalHalf], process)
-	second := readEnds(b[journalHead+journalHalf:], process)
+	first := readJournalEntries(b[journalHeaderSize:journalHeaderSize+journalHalfSize], process)
+	second := readJournalEntries(b[journalHeaderSize+journalHalfSize:], process)
 	all := append(first, second...)
-	slices.SortFunc(all, func(a, b end) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(all, func(a, b journalEntry) int { return cmp.Compare(a.number, b.number) })
 	return all, nil
 }
 
-// begin makes the file this process's.
-func (j *journal) begin(fs vfs.FS, dir string) error {
+// initFile makes the file this process's.
+func (j *journal) initFile(fs vfs.FS, dir string) error {
 	head := make([]byte, journalSize)
 	copy(head, j.process[:])
 	if info, err := j.file.Stat(); err == nil && info.Size() == journalSize {
@@ -190,7 +190,7 @@ func (j *journal) begin(fs vfs.FS, dir string) error {
 
 // open makes the file this process's, and maps it.
 func (j *journal) open(fs vfs.FS, dir string) (err error) {
-	if err := j.begin(fs, dir); err != nil {
+	if err := j.initFile(fs, dir); err != nil {
 		return err
 	}
 	j.mapped, err = mapFile(j.file, journalSize)
@@ -213,62 +213,62 @@ func (j *journal) write(p []byte, at int) error {
 	return err
 }
 
-// enter writes an end, unless both halves are full of what is not yet synced in the ledger. first tells that no other call has
-// set a time for the next fold.
-func (j *journal) enter(one *single) (entered, first bool) {
+// appendSingle writes an end, unless both halves are full of what is not yet synced in the ledger. first tells that no other call has
+// set a time for the next merge.
+func (j *journal) appendSingle(one *single) (entered, first bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.broken {
 		panic(journalLost)
 	}
-	e := end{number: j.last + 1, account: one.purse.account, record: one.record}
+	e := journalEntry{number: j.last + 1, account: one.balance.account, record: one.record}
 	j.buf = e.appendTo(j.buf[:0], j.process)
-	if j.at+len(j.buf) > journalHalf {
-		if j.ends[1-j.half] > j.folded {
+	if j.offset+len(j.buf) > journalHalfSize {
+		if j.lastInHalf[1-j.activeHalf] > j.merged {
 			return false, false
 		}
-		j.half, j.at = 1-j.half, 0
+		j.activeHalf, j.offset = 1-j.activeHalf, 0
 	}
-	if err := j.write(j.buf, journalHead+j.half*journalHalf+j.at); err != nil {
+	if err := j.write(j.buf, journalHeaderSize+j.activeHalf*journalHalfSize+j.offset); err != nil {
 		j.broken = true
 		panic(Lost(err.Error()))
 	}
 	j.last++
-	j.ends[j.half] = j.last
-	j.at += len(j.buf)
+	j.lastInHalf[j.activeHalf] = j.last
+	j.offset += len(j.buf)
 	j.waiting = append(j.waiting, one)
-	first, j.timed = !j.timed, true
+	first, j.timerSet = !j.timerSet, true
 	return true, first
 }
 
-// take is all that wait, in order. The slice is the caller's until the next call.
-func (j *journal) take() []*single {
+// takeWaiting is all that wait, in order. The slice is the caller's until the next call.
+func (j *journal) takeWaiting() []*single {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.broken {
 		panic(journalLost)
 	}
 	all := j.waiting
-	j.waiting, j.taken = j.taken[:0], all
+	j.waiting, j.spareSlice = j.spareSlice[:0], all
 	return all
 }
 
-// timeCame is told before the fold that enter set a time for.
-func (j *journal) timeCame() {
+// timerFired is told before the merge that enter set a time for.
+func (j *journal) timerFired() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.timed = false
+	j.timerSet = false
 }
 
-// synced is told when the ledger has all up to a number on the disk.
-func (j *journal) synced(last uint64) {
+// markMerged is told when the ledger has all up to a number on the disk.
+func (j *journal) markMerged(last uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.folded = last
+	j.merged = last
 }
 
-// breaks is told when a fold has failed.
-func (j *journal) breaks() {
+// markBroken is told when a merge has failed.
+func (j *journal) markBroken() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.broken = true
@@ -278,5 +278,5 @@ func (j *journal) breaks() {
 func (j *journal) empty() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.last == j.folded
+	return j.last == j.merged
 }

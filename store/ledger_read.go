@@ -23,7 +23,7 @@ func pageSize(limit int) int {
 
 // Credits is where the account stands; an account without a ledger stands at nothing.
 func (s *Store) Credits(account string) (Credits, error) {
-	s.shown()
+	s.mergePending()
 	c, _, err := readBalance(s.db, account)
 	return c, err
 }
@@ -31,19 +31,19 @@ func (s *Store) Credits(account string) (Credits, error) {
 // Ledger lists the account's entries with numbers below before (0: from the last), newest first, at most limit and
 // MaxPage of them.
 func (s *Store) Ledger(account string, before uint64, limit int) ([]Entry, error) {
-	s.shown()
-	prefix := keyUnder(tableLedger, account)
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	s.mergePending()
+	prefix := keyPrefix(tableLedger, account)
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
 	if err != nil {
 		return nil, err
 	}
 	defer it.Close()
-	var entries, some []Entry
-	for ok := newest(it, account, before); ok && len(entries) < pageSize(limit); ok = it.Prev() {
-		if some, err = readEntries(some[:0], it.Value()); err != nil {
+	var entries, decoded []Entry
+	for ok := seekNewest(it, account, before); ok && len(entries) < pageSize(limit); ok = it.Prev() {
+		if decoded, err = readEntries(decoded[:0], it.Value()); err != nil {
 			return nil, fmt.Errorf("ledger of %s: %w", account, err)
 		}
-		for _, e := range slices.Backward(some) {
+		for _, e := range slices.Backward(decoded) {
 			if (before == 0 || e.Number < before) && len(entries) < pageSize(limit) {
 				entries = append(entries, e)
 			}
@@ -52,36 +52,36 @@ func (s *Store) Ledger(account string, before uint64, limit int) ([]Entry, error
 	return entries, it.Error()
 }
 
-// newest moves to the key that tells of the entry before a number: the first that has its number or a greater one, as each
+// seekNewest moves to the key that tells of the entry before a number: the first that has its number or a greater one, as each
 // tells of the entries since the key before. Zero is after the last.
-func newest(it *pebble.Iterator, account string, before uint64) bool {
-	if before > 0 && it.SeekGE(keyNumber(tableLedger, account, before-1)) {
+func seekNewest(it *pebble.Iterator, account string, before uint64) bool {
+	if before > 0 && it.SeekGE(numberedKey(tableLedger, account, before-1)) {
 		return true
 	}
 	return it.Last()
 }
 
-// Gift is credits that somebody gives an account, or takes back when they are negative, as far as the balance covers it.
-type Gift struct {
-	ID       string // makes the act single: the same again does nothing; empty is a new act
+// CreditGrant is credits that an admin gives an account, or takes back when they are negative, as far as the balance covers it.
+type CreditGrant struct {
+	ID       string // makes the grant single: the same again does nothing; empty is a new grant
 	Credits  int64
 	By, Note string // who did it, and why
 }
 
 // GrantCredits adds a gift to the account's balance, and writes it down.
-func (s *Store) GrantCredits(account string, g Gift, now time.Time) (Credits, error) {
+func (s *Store) GrantCredits(account string, g CreditGrant, now time.Time) (Credits, error) {
 	if g.ID == "" {
 		g.ID = newID("g_")
 	}
-	act := Act{At: now, By: g.By, Act: "grant", Target: account, Note: fmt.Sprintf("%+d %s", g.Credits, g.Note)}
-	err := s.Commit(account, grant(account, g.ID, g.Credits, g.Note, now), act.write)
+	event := AuditEvent{At: now, By: g.By, Action: "grant", Target: account, Note: fmt.Sprintf("%+d %s", g.Credits, g.Note)}
+	err := s.Commit(account, grantPart(account, g.ID, g.Credits, g.Note, now), event.write)
 	if err != nil {
 		return Credits{}, err
 	}
 	return s.Credits(account)
 }
 
-func grant(account, id string, credits int64, note string, now time.Time) Part {
+func grantPart(account, id string, credits int64, note string, now time.Time) Part {
 	return func(b *pebble.Batch) error {
 		if err := checkName("grant id", id); err != nil {
 			return err
@@ -89,7 +89,7 @@ func grant(account, id string, credits int64, note string, now time.Time) Part {
 		if _, err := readUser(b, account); err != nil {
 			return fmt.Errorf("account %s: %w", account, err)
 		}
-		_, err := post(b, account, Entry{ID: "grant " + id, Kind: Grant, Credits: credits, Cause: note, At: now})
+		_, err := appendEntry(b, account, Entry{ID: "grant " + id, Kind: Grant, Credits: credits, Cause: note, At: now})
 		return err
 	}
 }
@@ -97,18 +97,18 @@ func grant(account, id string, credits int64, note string, now time.Time) Part {
 // CheckLedger counts the account's entries again and says what is wrong, if anything: the balance must be the sum of
 // the entries, never below zero after any of them, and reserved must be the sum of the open reservations.
 func (s *Store) CheckLedger(account string) error {
-	s.shown()
+	s.mergePending()
 	view := s.db.NewSnapshot()
 	defer view.Close()
 	var sum Credits
 	var count uint64
-	var some []Entry
-	err := scan(view, keyUnder(tableLedger, account), nil, func(_, v []byte) error {
+	var decoded []Entry
+	err := scan(view, keyPrefix(tableLedger, account), nil, func(_, v []byte) error {
 		var err error
-		if some, err = readEntries(some[:0], v); err != nil {
+		if decoded, err = readEntries(decoded[:0], v); err != nil {
 			return err
 		}
-		for _, e := range some {
+		for _, e := range decoded {
 			count++
 			if sum, err = sum.checked(e, count); err != nil {
 				return err
@@ -124,7 +124,7 @@ func (s *Store) CheckLedger(account string) error {
 
 // checked is where an account stands after its entry number count, which must say so itself.
 func (c Credits) checked(e Entry, count uint64) (Credits, error) {
-	now, amount := c.after(e.Kind, e.Credits)
+	now, amount := c.apply(e.Kind, e.Credits)
 	if e.Number != count || e.Amount != amount || e.Balance != now.Balance || e.Reserved != now.Reserved {
 		return now, fmt.Errorf("entry %d does not add up: %+v, want %+v", count, e, now)
 	}
@@ -143,7 +143,7 @@ func checkTotals(r pebble.Reader, account string, sum Credits, count uint64) err
 		return fmt.Errorf("ledger of %s: the balance says %+v after %d entries, they sum to %+v after %d", account, have, last, sum, count)
 	}
 	var open int64
-	err = scan(r, keyUnder(tableReserve, account), nil, func(_, v []byte) error {
+	err = scan(r, keyPrefix(tableReserve, account), nil, func(_, v []byte) error {
 		n, err := decodeReserved(v)
 		open += n
 		return err
@@ -154,8 +154,8 @@ func checkTotals(r pebble.Reader, account string, sum Credits, count uint64) err
 	return err
 }
 
-// cutName splits a key into the name that keyUnder put after the table, and what follows its zero byte.
-func cutName(k []byte) (name string, rest []byte, ok bool) {
+// splitKeyName splits a key into the name that keyPrefix put after the table, and what follows its zero byte.
+func splitKeyName(k []byte) (name string, rest []byte, ok bool) {
 	head, rest, ok := bytes.Cut(k[1:], []byte{0})
 	return string(head), rest, ok
 }

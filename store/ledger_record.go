@@ -17,26 +17,26 @@ type record struct {
 	Pair bool // the entry before is the reservation of the same credits
 }
 
-// endOfSingle is how a single ends: it charges what was used, or releases what was held when nothing was.
-func endOfSingle(request string, used, held int64, now time.Time) record {
+// settlementRecord is how a single ends: it charges what was used, or releases what was held when nothing was.
+func settlementRecord(request string, used, held int64, now time.Time) record {
 	kind, n := Charge, used
 	if used == 0 {
 		kind, n = Release, held
 	}
-	id := work{kind: forSingle, ref: request}.id(kind)
+	id := paidWork{kind: workSingle, ref: request}.id(kind)
 	cause := id[:len(id)-len(kind)-1]
 	return record{Pair: true, Entry: Entry{ID: id, Kind: kind, Credits: n, Cause: cause, At: now.UTC()}}
 }
 
-// comeAfter sets where an account stands after the record, that stood at c after entry number last.
-func (r *record) comeAfter(c Credits, last uint64) {
-	reserved, _ := c.after(Reserve, r.Credits)
-	now, amount := reserved.after(r.Kind, r.Credits)
+// applyAfter sets where an account stands after the record, that stood at c after entry number last.
+func (r *record) applyAfter(c Credits, last uint64) {
+	reserved, _ := c.apply(Reserve, r.Credits)
+	now, amount := reserved.apply(r.Kind, r.Credits)
 	r.Number, r.Amount, r.Balance, r.Reserved = last+2, amount, now.Balance, now.Reserved
 }
 
-// before is the reservation in a pair.
-func (r *record) before() Entry {
+// reservation is the reservation in a pair.
+func (r *record) reservation() Entry {
 	e := r.Entry
 	e.Number--
 	e.Kind, e.ID = Reserve, e.Cause+" "+string(Reserve)
@@ -44,8 +44,8 @@ func (r *record) before() Entry {
 	return e
 }
 
-// cause is the id that the record is found by.
-func (r *record) cause() string {
+// lookupID is the id that the record is found by.
+func (r *record) lookupID() string {
 	if r.Pair {
 		return r.Cause
 	}
@@ -55,7 +55,7 @@ func (r *record) cause() string {
 // entries are what the record tells, oldest first, appended to dst.
 func (r *record) entries(dst []Entry) []Entry {
 	if r.Pair {
-		dst = append(dst, r.before())
+		dst = append(dst, r.reservation())
 	}
 	return append(dst, r.Entry)
 }
@@ -66,7 +66,7 @@ func (r *record) entries(dst []Entry) []Entry {
 //	form, first letter of the kind, number, credits, balance, reserved (uvarint each), unix nanoseconds uint64, request
 const pairForm = 1
 
-var errRecordForm = errors.New("a record of the ledger is damaged")
+var errBadRecord = errors.New("a record of the ledger is damaged")
 
 func (r *record) appendTo(dst []byte) ([]byte, error) {
 	if !r.Pair {
@@ -98,21 +98,21 @@ func readPair(v []byte) (record, error) {
 	for i := range n {
 		size := 0
 		if n[i], size = binary.Uvarint(v); size <= 0 || (i > 0 && n[i] > uint64(MaxCredits)) {
-			return record{}, errRecordForm
+			return record{}, errBadRecord
 		}
 		v = v[size:]
 	}
 	if len(v) < 8 {
-		return record{}, errRecordForm
+		return record{}, errBadRecord
 	}
 	at := time.Unix(0, int64(binary.BigEndian.Uint64(v))).UTC()
 	used, held := int64(n[1]), int64(0)
 	if kind == Release[0] {
 		used, held = 0, used
 	}
-	r := endOfSingle(string(v[8:]), used, held, at)
+	r := settlementRecord(string(v[8:]), used, held, at)
 	if r.Kind[0] != kind {
-		return record{}, errRecordForm
+		return record{}, errBadRecord
 	}
 	r.Number, r.Balance, r.Reserved = n[0], int64(n[2]), int64(n[3])
 	if r.Kind == Release {
@@ -129,7 +129,7 @@ func cutByte(v []byte) (byte, []byte) {
 	return v[0], v[1:]
 }
 
-// appendKeyNumber is keyNumber into dst.
+// appendKeyNumber is numberedKey into dst.
 func appendKeyNumber(dst []byte, table byte, name string, n uint64) []byte {
 	dst = append(append(append(dst, table), name...), 0)
 	return appendUint64(dst, n)
@@ -139,11 +139,11 @@ func appendCauseKey(dst []byte, account, id string) []byte {
 	return append(append(append(append(dst, tableCause), account...), 0), id...)
 }
 
-// scribe writes records into a batch, and keeps the buffers for it. Not for concurrent use.
-type scribe struct{ k, v []byte }
+// ledgerWriter writes records into a batch, and keeps the buffers for it. Not for concurrent use.
+type ledgerWriter struct{ k, v []byte }
 
 // write adds a record of the account and its id to the batch; the balance is the caller's to write.
-func (s *scribe) write(b *pebble.Batch, account string, r *record) error {
+func (s *ledgerWriter) write(b *pebble.Batch, account string, r *record) error {
 	s.k = appendKeyNumber(s.k[:0], tableLedger, account, r.Number)
 	var err error
 	if s.v, err = r.appendTo(s.v[:0]); err != nil {
@@ -152,12 +152,12 @@ func (s *scribe) write(b *pebble.Batch, account string, r *record) error {
 	if err := b.Set(s.k, s.v, nil); err != nil {
 		return err
 	}
-	s.k = appendCauseKey(s.k[:0], account, r.cause())
+	s.k = appendCauseKey(s.k[:0], account, r.lookupID())
 	s.v = appendUint64(s.v[:0], r.Number)
 	return b.Set(s.k, s.v, nil)
 }
 
-func (s *scribe) writeBalance(b *pebble.Batch, account string, c Credits, last uint64) error {
+func (s *ledgerWriter) writeBalance(b *pebble.Batch, account string, c Credits, last uint64) error {
 	s.k = append(append(s.k[:0], tableBalance), account...)
 	s.v = appendBalance(s.v[:0], c, last)
 	return b.Set(s.k, s.v, nil)

@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRecordIsReadAsWritten(t *testing.T) {
+func TestRecordRoundTrip(t *testing.T) {
 	at := time.Date(2026, 3, 4, 12, 0, 0, 123456789, time.UTC)
-	charge, release := endOfSingle("r\xff 1", 3, 5, at), endOfSingle("r2", 0, 5, at)
-	charge.comeAfter(Credits{Balance: 100, Reserved: 7}, 40)
-	release.comeAfter(Credits{Balance: 100, Reserved: 7}, 1<<40)
+	charge, release := settlementRecord("r\xff 1", 3, 5, at), settlementRecord("r2", 0, 5, at)
+	charge.applyAfter(Credits{Balance: 100, Reserved: 7}, 40)
+	release.applyAfter(Credits{Balance: 100, Reserved: 7}, 1<<40)
 	grant := record{Entry: Entry{Number: 1, ID: "grant g", Kind: Grant, Credits: -5, Amount: -5, Cause: "a <note>", At: at, Balance: 2}}
 	for _, want := range []record{charge, release, grant} {
 		v, err := want.appendTo(nil)
@@ -31,7 +31,7 @@ func TestRecordIsReadAsWritten(t *testing.T) {
 
 // FuzzReadRecord: whatever stands in a database is read or refused, and what is read of a pair is written the same way.
 func FuzzReadRecord(f *testing.F) {
-	r := endOfSingle("r1", 1, 1, time.Unix(1, 2))
+	r := settlementRecord("r1", 1, 1, time.Unix(1, 2))
 	v, _ := r.appendTo(nil)
 	f.Add(v)
 	f.Add([]byte(`{"number":1}`))

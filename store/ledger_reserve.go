@@ -11,53 +11,53 @@ import (
 
 // What a reservation is for. A job's is stored and lives until the job is settled; a single's is a hold in memory.
 const (
-	forSingle = 's'
-	forJob    = 'j'
+	workSingle = 's'
+	workJob    = 'j'
 )
 
-// work names one piece of paid work: every ledger id and key of its reservation derives from it.
-type work struct {
+// paidWork names one piece of paid work: every ledger id and key of its reservation derives from it.
+type paidWork struct {
 	account string
 	kind    byte
 	ref     string
 }
 
-func (w work) key() []byte {
-	return append(append(keyUnder(tableReserve, w.account), w.kind), w.ref...)
+func (w paidWork) key() []byte {
+	return append(append(keyPrefix(tableReserve, w.account), w.kind), w.ref...)
 }
 
-func (w work) cause() string {
-	if w.kind == forJob {
+func (w paidWork) cause() string {
+	if w.kind == workJob {
 		return "job " + w.ref
 	}
 	return singleCause + w.ref
 }
 
 // id is the cause and the kind.
-func (w work) id(kind Kind) string {
-	if w.kind == forJob {
+func (w paidWork) id(kind Kind) string {
+	if w.kind == workJob {
 		return "job " + w.ref + " " + string(kind)
 	}
 	return singleCause + w.ref + " " + string(kind)
 }
 
-func (w work) entry(kind Kind, credits int64, now time.Time) Entry {
+func (w paidWork) entry(kind Kind, credits int64, now time.Time) Entry {
 	return Entry{ID: w.id(kind), Kind: kind, Credits: credits, Cause: w.cause(), At: now}
 }
 
 // ReserveJob is the part of a job's acceptance that sets credits aside for its distinct addresses. The commit that it
 // is part of must be the account's. Nothing is written for zero credits (a test key's job).
 func ReserveJob(account, job string, credits int64, now time.Time) Part {
-	return work{account, forJob, job}.reserve(credits, now)
+	return paidWork{account, workJob, job}.reserve(credits, now)
 }
 
 // SettleJob is the part of a job's completion that charges used and releases the rest of its reservation. Settling
 // again with the same number does nothing; so does settling a job that reserved nothing and used nothing.
 func SettleJob(account, job string, used int64, now time.Time) Part {
-	return work{account, forJob, job}.settle(used, now)
+	return paidWork{account, workJob, job}.settle(used, now)
 }
 
-func (w work) reserve(credits int64, now time.Time) Part {
+func (w paidWork) reserve(credits int64, now time.Time) Part {
 	return func(b *pebble.Batch) error {
 		if err := checkName("reference", w.ref); err != nil {
 			return err
@@ -68,7 +68,7 @@ func (w work) reserve(credits int64, now time.Time) Part {
 		if credits == 0 {
 			return nil
 		}
-		fresh, err := post(b, w.account, w.entry(Reserve, credits, now))
+		fresh, err := appendEntry(b, w.account, w.entry(Reserve, credits, now))
 		if err != nil || !fresh {
 			return err
 		}
@@ -76,11 +76,11 @@ func (w work) reserve(credits int64, now time.Time) Part {
 	}
 }
 
-func (w work) settle(used int64, now time.Time) Part {
+func (w paidWork) settle(used int64, now time.Time) Part {
 	return func(b *pebble.Batch) error {
 		reserved, err := readReserved(b, w.key())
 		if errors.Is(err, ErrNotFound) {
-			return w.settled(b, used)
+			return w.checkSettled(b, used)
 		}
 		if err != nil {
 			return err
@@ -89,12 +89,12 @@ func (w work) settle(used int64, now time.Time) Part {
 			return fmt.Errorf("%s: %d used of %d: %w", w.cause(), used, reserved, ErrOverspent)
 		}
 		if used > 0 {
-			if _, err := post(b, w.account, w.entry(Charge, used, now)); err != nil {
+			if _, err := appendEntry(b, w.account, w.entry(Charge, used, now)); err != nil {
 				return err
 			}
 		}
 		if rest := reserved - used; rest > 0 {
-			if _, err := post(b, w.account, w.entry(Release, rest, now)); err != nil {
+			if _, err := appendEntry(b, w.account, w.entry(Release, rest, now)); err != nil {
 				return err
 			}
 		}
@@ -102,10 +102,10 @@ func (w work) settle(used int64, now time.Time) Part {
 	}
 }
 
-// settled judges a settlement without a reservation: it is harmless if it repeats the one that was made.
-func (w work) settled(b *pebble.Batch, used int64) error {
+// checkSettled judges a settlement without a reservation: it is harmless if it repeats the one that was made.
+func (w paidWork) checkSettled(b *pebble.Batch, used int64) error {
 	id := w.cause() // of a single's end, whatever it was
-	if w.kind == forJob {
+	if w.kind == workJob {
 		id = w.id(Charge)
 	}
 	var was int64

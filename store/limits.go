@@ -28,7 +28,7 @@ func DefaultPublicLimits() PublicLimits {
 }
 
 // singleWindows are the minute windows of accounts. They live in memory: a restart forgets a minute. One window an
-// account at most, of at most exactMarks+1 marks.
+// account at most, of at most maxExactMarks+1 marks.
 type singleWindows struct {
 	mu        sync.Mutex
 	byAccount map[string]*window // guarded by mu, windows included
@@ -36,8 +36,8 @@ type singleWindows struct {
 
 // AllowSingle judges and counts one request of the account to the single endpoint.
 func (s *Store) AllowSingle(account string, now time.Time) Decision {
-	u, _ := s.live.user(account)
-	sw := &s.live.singles
+	u, _ := s.accountCache.user(account)
+	sw := &s.accountCache.singles
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
 	w := sw.byAccount[account]
@@ -56,7 +56,7 @@ const bulkWindow = "bulk/"
 
 // AllowBulk judges and counts one request of the account to the bulk endpoint; the window survives a restart.
 func (s *Store) AllowBulk(account string, now time.Time) (d Decision, err error) {
-	u, _ := s.live.user(account)
+	u, _ := s.accountCache.user(account)
 	limits := []namedLimit{{bulkWindow + account, Limit{u.BulkPerHour(), time.Hour}}}
 	err = s.Commit(account, func(b *pebble.Batch) error {
 		d, err = allowAll(b, limits, now)
@@ -75,7 +75,7 @@ func (s *Store) AllowPublic(client netip.Addr, l PublicLimits, now time.Time) (d
 	if err != nil {
 		return Decision{}, err
 	}
-	limits := append(l.of(client, secret), namedLimit{"public/all", Limit{l.GlobalPerDay, day}})
+	limits := append(l.windowsOf(client, secret), namedLimit{"public/all", Limit{l.GlobalPerDay, day}})
 	err = s.Commit(publicLock, func(b *pebble.Batch) error {
 		d, err = allowAll(b, limits, now)
 		return err
@@ -83,21 +83,21 @@ func (s *Store) AllowPublic(client netip.Addr, l PublicLimits, now time.Time) (d
 	return d, err
 }
 
-// of is the windows that count a client's address.
-func (l PublicLimits) of(client netip.Addr, secret []byte) []namedLimit {
+// windowsOf is the windows that count a client's address.
+func (l PublicLimits) windowsOf(client netip.Addr, secret []byte) []namedLimit {
 	client = client.Unmap().WithZone("")
 	own, wide := client.BitLen(), 0
 	if client.Is6() {
 		own, wide = 64, 48
 	}
-	limits := l.ofPrefix(client, own, 1, secret)
+	limits := l.windowsOfPrefix(client, own, 1, secret)
 	if wide > 0 {
-		limits = append(limits, l.ofPrefix(client, wide, l.NetworkTimes, secret)...)
+		limits = append(limits, l.windowsOfPrefix(client, wide, l.NetworkTimes, secret)...)
 	}
 	return limits
 }
 
-func (l PublicLimits) ofPrefix(client netip.Addr, bits, times int, secret []byte) []namedLimit {
+func (l PublicLimits) windowsOfPrefix(client netip.Addr, bits, times int, secret []byte) []namedLimit {
 	p, _ := client.Prefix(bits) // an invalid address has the zero prefix: all such clients share one window
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(p.String()))
@@ -111,16 +111,16 @@ type namedLimit struct {
 	Limit
 }
 
-// allowAll judges one act under all limits, and counts it under each if all of them allow it.
+// allowAll judges one event under all limits, and counts it under each if all of them allow it.
 func allowAll(b *pebble.Batch, limits []namedLimit, now time.Time) (Decision, error) {
 	windows := make([]window, len(limits))
 	var d Decision
 	for i, l := range limits {
-		w, err := storedWindow(b, l.name)
+		w, err := readStoredWindow(b, l.name)
 		if err != nil {
 			return Decision{}, err
 		}
-		one := w.look(l.Limit, now)
+		one := w.peek(l.Limit, now)
 		if d = stricter(d, one); i == 0 {
 			d = one
 		}
@@ -139,14 +139,14 @@ func allowAll(b *pebble.Batch, limits []namedLimit, now time.Time) (Decision, er
 	return d, nil
 }
 
-// storedWindow reads a window: eight bytes of when its last mark will be out of it, then the marks.
-func storedWindow(r pebble.Reader, name string) (window, error) {
+// readStoredWindow reads a window: eight bytes of when its last mark will be out of it, then the marks.
+func readStoredWindow(r pebble.Reader, name string) (window, error) {
 	v, err := get(r, key(tableWindow, name))
 	if errors.Is(err, ErrNotFound) {
 		return window{}, nil
 	}
 	if err == nil && len(v) < 8 {
-		err = errWindowForm
+		err = errBadWindow
 	}
 	if err != nil {
 		return window{}, err
@@ -161,10 +161,10 @@ func storedWindow(r pebble.Reader, name string) (window, error) {
 // SweepWindows deletes the stored windows that count nothing any more, and tells how many. The process that runs the store
 // calls it about once an hour.
 func (s *Store) SweepWindows(now time.Time) (int, error) {
-	return s.sweep([]byte{tableWindow}, now, func(k, _ []byte) stale {
+	return s.sweep([]byte{tableWindow}, now, func(k, _ []byte) expiredRecord {
 		if account, ok := strings.CutPrefix(string(k[1:]), bulkWindow); ok {
-			return stale{lock: account}
+			return expiredRecord{lock: account}
 		}
-		return stale{lock: publicLock}
+		return expiredRecord{lock: publicLock}
 	})
 }

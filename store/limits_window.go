@@ -6,45 +6,45 @@ import (
 	"time"
 )
 
-// Limit allows N acts in any span of Per: a sliding window, not a calendar one.
+// Limit allows N events in any span of Per: a sliding window, not a calendar one.
 type Limit struct {
 	N   int
 	Per time.Duration
 }
 
-// Decision is the answer to "may this act happen now".
+// Decision is the answer to "may this event happen now".
 type Decision struct {
 	OK         bool
-	Limit      int           // acts allowed in the window that is nearest to its end
-	Remaining  int           // acts still allowed now, this one taken off
-	Reset      time.Duration // until the oldest act that counts is out of the window, and there is room for one more
-	RetryAfter time.Duration // when not OK: until the act would be allowed, at least a second; else 0
+	Limit      int           // events allowed in the window that is nearest to its end
+	Remaining  int           // events still allowed now, this one taken off
+	Reset      time.Duration // until the oldest event that counts is out of the window, and there is room for one more
+	RetryAfter time.Duration // when not OK: until the event would be allowed, at least a second; else 0
 }
 
-// exactMarks bounds the marks of a window. Up to this limit each act has its own time and the window is exact; above
-// it, acts are grouped by 1/exactMarks of the span and count until the youngest of the group is out: a window never
+// maxExactMarks bounds the marks of a window. Up to this limit each event has its own time and the window is exact; above
+// it, events are grouped by 1/maxExactMarks of the span and count until the youngest of the group is out: a window never
 // lets too many through, and may hold one back for up to that fraction of the span.
-const exactMarks = 1024
+const maxExactMarks = 1024
 
-// mark is n acts, the youngest of them at the time at (unix nanoseconds).
+// mark is n events, the youngest of them at the time at (unix nanoseconds).
 type mark struct {
 	at int64
 	n  uint32
 }
 
-// window is the acts that some limit counts, oldest first. The zero value has seen nothing. It is not safe for
+// window is the events that some limit counts, oldest first. The zero value has seen nothing. It is not safe for
 // concurrent use.
 type window struct {
 	marks []mark
-	acts  int // of all marks
+	total int // of all marks
 }
 
-// grain is how far apart marks are kept for a limit: 0 while every act has its own.
-func (l Limit) grain() int64 {
-	if l.N <= exactMarks {
+// granularity is how far apart marks are kept for a limit: 0 while every event has its own.
+func (l Limit) granularity() int64 {
+	if l.N <= maxExactMarks {
 		return 0
 	}
-	return int64(l.Per) / exactMarks
+	return int64(l.Per) / maxExactMarks
 }
 
 // prune drops what is out of the window at now, and pulls marks from the future (the clock was set back) to now, so
@@ -55,7 +55,7 @@ func (w *window) prune(l Limit, now int64) {
 	}
 	out := 0
 	for out < len(w.marks) && w.marks[out].at+int64(l.Per) <= now {
-		w.acts -= int(w.marks[out].n)
+		w.total -= int(w.marks[out].n)
 		out++
 	}
 	if out > 0 {
@@ -63,11 +63,11 @@ func (w *window) prune(l Limit, now int64) {
 	}
 }
 
-// count is the acts in the window as last pruned.
-func (w *window) count() int { return w.acts }
+// count is the events in the window as last pruned.
+func (w *window) count() int { return w.total }
 
-// look judges one act at now without counting it.
-func (w *window) look(l Limit, now time.Time) Decision {
+// peek judges one event at now without counting it.
+func (w *window) peek(l Limit, now time.Time) Decision {
 	at := now.UnixNano()
 	w.prune(l, at)
 	used := w.count()
@@ -84,7 +84,7 @@ func (w *window) look(l Limit, now time.Time) Decision {
 	return d
 }
 
-// freeAfter is how long until the n oldest acts are out of the window; a limit of 0 is never freed: its whole span.
+// freeAfter is how long until the n oldest events are out of the window; a limit of 0 is never freed: its whole span.
 func (w *window) freeAfter(l Limit, now int64, n int) time.Duration {
 	for _, m := range w.marks {
 		if n -= int(m.n); n <= 0 {
@@ -94,13 +94,13 @@ func (w *window) freeAfter(l Limit, now int64, n int) time.Duration {
 	return l.Per
 }
 
-// add counts one act at now.
+// add counts one event at now.
 func (w *window) add(l Limit, now time.Time) {
 	at := now.UnixNano()
-	w.acts++
+	w.total++
 	if last := len(w.marks) - 1; last >= 0 {
 		m := &w.marks[last]
-		if grain := l.grain(); at-m.at <= 0 || (grain > 0 && at/grain == m.at/grain) {
+		if granularity := l.granularity(); at-m.at <= 0 || (granularity > 0 && at/granularity == m.at/granularity) {
 			m.n++
 			m.at = max(m.at, at)
 			return
@@ -109,9 +109,9 @@ func (w *window) add(l Limit, now time.Time) {
 	w.marks = append(w.marks, mark{at, 1})
 }
 
-// allow judges one act and counts it if it is allowed.
+// allow judges one event and counts it if it is allowed.
 func (w *window) allow(l Limit, now time.Time) Decision {
-	d := w.look(l, now)
+	d := w.peek(l, now)
 	if d.OK {
 		w.add(l, now)
 	}
@@ -136,7 +136,7 @@ func stricter(a, b Decision) Decision {
 // markSize is a mark as it is stored: time and number, big-endian.
 const markSize = 12
 
-var errWindowForm = errors.New("a stored window is damaged")
+var errBadWindow = errors.New("a stored window is damaged")
 
 func (w *window) appendTo(dst []byte) []byte {
 	for _, m := range w.marks {
@@ -148,17 +148,17 @@ func (w *window) appendTo(dst []byte) []byte {
 
 // readWindow reads what appendTo wrote.
 func readWindow(v []byte) (window, error) {
-	if len(v)%markSize != 0 || len(v)/markSize > 2*exactMarks {
-		return window{}, errWindowForm
+	if len(v)%markSize != 0 || len(v)/markSize > 2*maxExactMarks {
+		return window{}, errBadWindow
 	}
 	w := window{marks: make([]mark, 0, len(v)/markSize+1)}
 	for ; len(v) > 0; v = v[markSize:] {
 		m := mark{int64(binary.BigEndian.Uint64(v)), binary.BigEndian.Uint32(v[8:])}
 		if m.n == 0 || (len(w.marks) > 0 && m.at < w.marks[len(w.marks)-1].at) {
-			return window{}, errWindowForm
+			return window{}, errBadWindow
 		}
 		w.marks = append(w.marks, m)
-		w.acts += int(m.n)
+		w.total += int(m.n)
 	}
 	return w, nil
 }

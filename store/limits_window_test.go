@@ -24,7 +24,7 @@ func TestWindowByExample(t *testing.T) {
 	require.False(t, at(61).OK)
 }
 
-func TestWindowSaysTheWholeTruthAboutRetry(t *testing.T) {
+func TestWindowRetryAfterIsExact(t *testing.T) {
 	var w window
 	wide := Limit{N: 5, Per: time.Minute}
 	for i := range 5 {
@@ -40,7 +40,7 @@ func TestWindowSaysTheWholeTruthAboutRetry(t *testing.T) {
 	require.GreaterOrEqual(t, w.allow(wide, start.Add(time.Minute-1)).RetryAfter, time.Second, "never 0")
 }
 
-func TestWindowSurvivesAClockThatIsSetBack(t *testing.T) {
+func TestWindowSurvivesClockSetBack(t *testing.T) {
 	l := Limit{N: 2, Per: time.Minute}
 	var w window
 	w.allow(l, start.Add(365*24*time.Hour))
@@ -49,7 +49,7 @@ func TestWindowSurvivesAClockThatIsSetBack(t *testing.T) {
 	require.True(t, w.allow(l, start.Add(time.Minute)).OK, "no longer than a span")
 }
 
-// TestWindowIsExact holds the window against the list of all acts.
+// TestWindowIsExact holds the window against the list of all events.
 func TestWindowIsExact(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := Limit{N: rapid.IntRange(1, 12).Draw(rt, "limit"), Per: time.Minute}
@@ -77,8 +77,8 @@ func TestWindowIsExact(t *testing.T) {
 	})
 }
 
-// TestWideWindowNeverLetsTooManyThrough and stays small.
-func TestWideWindowNeverLetsTooManyThrough(t *testing.T) {
+// TestGroupedWindowNeverExceedsItsLimit and stays small.
+func TestGroupedWindowNeverExceedsItsLimit(t *testing.T) {
 	l := Limit{N: 1500, Per: 10 * time.Second}
 	var w window
 	var counted []time.Time
@@ -91,12 +91,12 @@ func TestWideWindowNeverLetsTooManyThrough(t *testing.T) {
 		} else {
 			refused++
 		}
-		if len(counted) > l.N || len(w.marks) > exactMarks+1 {
+		if len(counted) > l.N || len(w.marks) > maxExactMarks+1 {
 			t.Fatalf("%d acts in %d marks", len(counted), len(w.marks))
 		}
 	}
 	require.NotZero(t, refused)
-	require.True(t, w.allow(l, now.Add(l.Per+l.Per/exactMarks)).OK)
+	require.True(t, w.allow(l, now.Add(l.Per+l.Per/maxExactMarks)).OK)
 }
 
 func FuzzReadWindow(f *testing.F) {

@@ -13,19 +13,19 @@ const (
 	nameBytes    = processBytes + 5
 )
 
-// freshWindow is how many of the last names are remembered as used or not, one bit each.
-const freshWindow = 1 << 20
+// rememberedNames is how many of the last names are remembered as used or not, one bit each.
+const rememberedNames = 1 << 20
 
 // requests names requests. No two processes use the same names, and those of one come in order: new entries of a ledger
 // lie next to each other. And it knows of a name whether the ledger can have it: that spares a single its look-up.
 type requests struct {
 	process [processBytes]byte
 	last    atomic.Uint64
-	used    [freshWindow / 64]atomic.Uint64 // a ring of bits by number
+	used    [rememberedNames / 64]atomic.Uint64 // a ring of bits by number
 }
 
-// begin takes a process of its own.
-func (r *requests) begin() { rand.Read(r.process[:]) }
+// newProcess takes a process of its own.
+func (r *requests) newProcess() { rand.Read(r.process[:]) }
 
 // next is a name that was never given before.
 func (r *requests) next() string {
@@ -41,12 +41,12 @@ func (r *requests) next() string {
 }
 
 func (r *requests) bitOf(n uint64) (word *atomic.Uint64, bit uint64) {
-	return &r.used[n%freshWindow/64], 1 << (n % 64)
+	return &r.used[n%rememberedNames/64], 1 << (n % 64)
 }
 
-// use marks a name as one that the ledger may have, and tells whether it surely had it not until now. It is not sure of
+// markUsed marks a name as one that the ledger may have, and tells whether it surely had it not until now. It is not sure of
 // names that others made, or that are long ago.
-func (r *requests) use(name string) (fresh bool) {
+func (r *requests) markUsed(name string) (fresh bool) {
 	n, ours := r.numberOf(name)
 	if !ours || n == 0 || n > r.last.Load() {
 		return false
@@ -54,18 +54,18 @@ func (r *requests) use(name string) (fresh bool) {
 	word, bit := r.bitOf(n)
 	was := word.Or(bit)
 	// The bit may have been given away in between; the number after which it was is read after it.
-	return was&bit == 0 && r.last.Load()-n < freshWindow
+	return was&bit == 0 && r.last.Load()-n < rememberedNames
 }
 
 func (r *requests) numberOf(name string) (n uint64, ours bool) {
-	process, n, ok := splitName(name)
+	process, n, ok := parseName(name)
 	return n, ok && process == r.process
 }
 
-// splitName is the process and the number of a name that some process made, with or without a key.
-func splitName(name string) (process [processBytes]byte, n uint64, ok bool) {
+// parseName is the process and the number of a name that some process made, with or without a key.
+func parseName(name string) (process [processBytes]byte, n uint64, ok bool) {
 	var b [nameBytes]byte
-	if len(name) > 2*nameBytes && name[2*nameBytes] == keyMark {
+	if len(name) > 2*nameBytes && name[2*nameBytes] == keySeparator {
 		name = name[:2*nameBytes]
 	}
 	if len(name) != 2*nameBytes {

@@ -30,15 +30,15 @@ type Session struct {
 	Expires time.Time `json:"expires"`
 }
 
-// sessionRandom is the length of a token: 256 bits in base62.
-const sessionRandom = 43
+// tokenLength is the length of a token: 256 bits in base62.
+const tokenLength = 43
 
 // CreateSession logs the account in for ttl and returns the token of its cookie.
 func (s *Store) CreateSession(account, agent string, ttl time.Duration, now time.Time) (token string, one Session, err error) {
-	token = randomBase62(sessionRandom)
+	token = randomBase62(tokenLength)
 	hash := hashSecret(token)
 	one = Session{ID: sessionID(hash), Account: account, Agent: agent[:min(len(agent), 200)], Created: now.UTC(), Expires: now.Add(ttl).UTC()}
-	err = s.Commit(account, makeRoom(account, now), func(b *pebble.Batch) error {
+	err = s.Commit(account, evictSessions(account, now), func(b *pebble.Batch) error {
 		rec, err := readUser(b, account)
 		if err != nil {
 			return err
@@ -58,8 +58,8 @@ func sessionID(hash KeyHash) string { return hex.EncodeToString(hash[:8]) }
 
 func sessionKey(hash []byte) []byte { return key(tableSession, string(hash)) }
 
-func loggedKey(account string, hash []byte) []byte {
-	return append(keyUnder(tableLogged, account), hash...)
+func accountSessionKey(account string, hash []byte) []byte {
+	return append(keyPrefix(tableAccountSession, account), hash...)
 }
 
 func (one Session) write(b *pebble.Batch, hash KeyHash) error {
@@ -70,7 +70,7 @@ func (one Session) write(b *pebble.Batch, hash KeyHash) error {
 	if err := b.Set(sessionKey(hash[:]), append(appendExpiry(nil, one.Expires), body...), nil); err != nil {
 		return err
 	}
-	return b.Set(loggedKey(one.Account, hash[:]), nil, nil)
+	return b.Set(accountSessionKey(one.Account, hash[:]), nil, nil)
 }
 
 func readSession(r pebble.Reader, hash []byte) (Session, error) {
@@ -88,7 +88,7 @@ func readSession(r pebble.Reader, hash []byte) (Session, error) {
 
 // Session is the session that a token proves, and its account.
 func (s *Store) Session(token string, now time.Time) (Session, User, error) {
-	if len(token) != sessionRandom {
+	if len(token) != tokenLength {
 		return Session{}, User{}, ErrNoSession
 	}
 	hash := hashSecret(token)
@@ -99,7 +99,7 @@ func (s *Store) Session(token string, now time.Time) (Session, User, error) {
 	if err != nil {
 		return Session{}, User{}, fmt.Errorf("session: %w", err)
 	}
-	u, ok := s.live.user(one.Account)
+	u, ok := s.accountCache.user(one.Account)
 	if !ok || u.Disabled {
 		return Session{}, User{}, ErrNoSession
 	}
@@ -120,8 +120,8 @@ func (s *Store) Sessions(account string, now time.Time) ([]Session, error) {
 }
 
 func eachSession(r pebble.Reader, account string, visit func(hash []byte, one Session) error) error {
-	return scan(r, keyUnder(tableLogged, account), nil, func(k, _ []byte) error {
-		_, hash, _ := cutName(k)
+	return scan(r, keyPrefix(tableAccountSession, account), nil, func(k, _ []byte) error {
+		_, hash, _ := splitKeyName(k)
 		one, err := readSession(r, hash)
 		if err != nil {
 			return fmt.Errorf("session of %s: %w", account, err)
@@ -166,7 +166,7 @@ func dropSessionsIf(account string, end func(Session) bool) Part {
 			return err
 		}
 		for _, hash := range hashes {
-			if err := errors.Join(b.Delete(sessionKey(hash), nil), b.Delete(loggedKey(account, hash), nil)); err != nil {
+			if err := errors.Join(b.Delete(sessionKey(hash), nil), b.Delete(accountSessionKey(account, hash), nil)); err != nil {
 				return err
 			}
 		}
@@ -174,8 +174,8 @@ func dropSessionsIf(account string, end func(Session) bool) Part {
 	}
 }
 
-// makeRoom ends the account's expired sessions, and the oldest ones beyond what leaves room for one more.
-func makeRoom(account string, now time.Time) Part {
+// evictSessions ends the account's expired sessions, and the oldest ones beyond what leaves room for one more.
+func evictSessions(account string, now time.Time) Part {
 	return func(b *pebble.Batch) error {
 		var starts []time.Time
 		err := eachSession(b, account, func(_ []byte, one Session) error {
@@ -198,12 +198,12 @@ func makeRoom(account string, now time.Time) Part {
 // SweepSessions deletes the sessions that have expired, and tells how many. The process that runs the store calls it about once
 // an hour.
 func (s *Store) SweepSessions(now time.Time) (int, error) {
-	return s.sweep([]byte{tableSession}, now, func(k, v []byte) stale {
+	return s.sweep([]byte{tableSession}, now, func(k, v []byte) expiredRecord {
 		var one Session
 		if len(v) < expirySize || json.Unmarshal(v[expirySize:], &one) != nil {
-			return stale{}
+			return expiredRecord{}
 		}
-		return stale{lock: one.Account, also: loggedKey(one.Account, k[1:])}
+		return expiredRecord{lock: one.Account, secondKey: accountSessionKey(one.Account, k[1:])}
 	})
 }
 

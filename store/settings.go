@@ -55,11 +55,11 @@ func (s *Store) NewCallbackSecret(account, by string, now time.Time) (string, er
 
 // SetCallbackSecret gives the account a signing secret of its own choice; an empty one ends the signing.
 func (s *Store) SetCallbackSecret(account, secret, by string, now time.Time) error {
-	k := append(keyUnder(tableAccount, account), callbackSecret...)
-	act := Act{At: now, By: by, Act: "callback secret", Target: account, Note: "set"}
+	k := append(keyPrefix(tableAccount, account), callbackSecret...)
+	event := AuditEvent{At: now, By: by, Action: "callback secret", Target: account, Note: "set"}
 	change := func(b *pebble.Batch) error { return b.Set(k, []byte(secret), nil) }
 	if secret == "" {
-		act.Note = "removed"
+		event.Note = "removed"
 		change = func(b *pebble.Batch) error { return b.Delete(k, nil) }
 	} else if err := checkCallbackSecret(secret); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (s *Store) SetCallbackSecret(account, secret, by string, now time.Time) err
 		_, err := readUser(b, account)
 		return err
 	}
-	if err := s.Commit(account, exists, change, act.write); err != nil {
+	if err := s.Commit(account, exists, change, event.write); err != nil {
 		return fmt.Errorf("callback secret of %s: %w", account, err)
 	}
 	return nil
@@ -85,7 +85,7 @@ func checkCallbackSecret(secret string) error {
 
 // CallbackSecret is the account's signing secret, empty when its callbacks are not signed.
 func (s *Store) CallbackSecret(account string) (string, error) {
-	v, err := get(s.db, append(keyUnder(tableAccount, account), callbackSecret...))
+	v, err := get(s.db, append(keyPrefix(tableAccount, account), callbackSecret...))
 	if errors.Is(err, ErrNotFound) {
 		return "", nil
 	}

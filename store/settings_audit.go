@@ -14,26 +14,26 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Act is one line of the audit log: what somebody did to an account, a key, a list. It is written in the commit of the
-// act itself, so that neither can exist without the other.
-type Act struct {
+// AuditEvent is one line of the audit log: what was done to an account, a key, a list. It is written in the commit of the
+// action itself, so that neither can exist without the other.
+type AuditEvent struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by"`             // account, or a word for the command line and the first start; see Actor
 	From   string    `json:"from,omitempty"` // client address, or who ran the command line
-	Act    string    `json:"act"`
+	Action string    `json:"act"`
 	Target string    `json:"target"`
 	Note   string    `json:"note,omitempty"`
-	Cursor string    `json:"-"` // set when listed: continue below this act
+	Cursor string    `json:"-"` // set when listed: continue below this event
 }
 
-// ActNames are the acts that this program writes, here and in the rooms that call Audit. A log may hold others, of other builds.
-func ActNames() []string {
+// AuditActions are the actions that this program writes, here and in the packages that call Audit. A log may hold others, of other builds.
+func AuditActions() []string {
 	return []string{"sign in", "user add", "user disable", "user enable", "user limits", "user password", "reset link", "totp on", "totp off", "recovery code", "key create", "key revoke", "grant",
-		"callback secret", "suppress", "unsuppress", "erase", "release", "backup", ActDownload}
+		"callback secret", "suppress", "unsuppress", "erase", "release", "backup", ActionDownload}
 }
 
-// ActDownload is the act of those who fetch results. There may be many, so that these, alone of all acts, go when history does.
-const ActDownload = "download"
+// ActionDownload is the action of those who fetch results. There may be many, so that these, alone of all events, go when history does.
+const ActionDownload = "download"
 
 // SweepDownloads deletes the records of downloads from before a time, and tells how many. One that cannot be decoded stays, and is an
 // error once all others are done.
@@ -46,10 +46,10 @@ func (s *Store) SweepDownloads(before time.Time) (n int, err error) {
 			if bytes.Compare(k, upper) >= 0 || len(found) == sweepBatch {
 				return errStop
 			}
-			var a Act
+			var a AuditEvent
 			if err := json.Unmarshal(v, &a); err != nil {
 				undecoded = fmt.Errorf("audit log, record %x: %w", k[1:], err)
-			} else if a.Act == ActDownload {
+			} else if a.Action == ActionDownload {
 				found = append(found, bytes.Clone(k))
 			}
 			return nil
@@ -69,54 +69,54 @@ func (s *Store) SweepDownloads(before time.Time) (n int, err error) {
 	}
 }
 
-// actorFrom stands between the two parts of an actor.
-const actorFrom = " from "
+// actorSeparator stands between the two parts of an actor.
+const actorSeparator = " from "
 
-// Actor is who acts, and from where, as one word for the verbs that ask by whom.
-func Actor(who, from string) string {
+// AuditActor is who acts, and from where, as one word for the verbs that ask by whom.
+func AuditActor(customer, from string) string {
 	if from == "" {
-		return who
+		return customer
 	}
-	return who + actorFrom + from
+	return customer + actorSeparator + from
 }
 
-// who is an actor without the place.
-func who(actor string) string {
-	name, _, _ := strings.Cut(actor, actorFrom)
+// actorName is an actor without the place.
+func actorName(actor string) string {
+	name, _, _ := strings.Cut(actor, actorSeparator)
 	return name
 }
 
-// maxNote bounds the free text that people leave, maxActNote that of an act: the longest terms of a key fit.
-const maxNote, maxActNote = 1000, 2000
+// maxNote bounds the free text that people leave, maxEventNote that of an event: the longest terms of a key fit.
+const maxNote, maxEventNote = 1000, 2000
 
-// write is the part of a commit that records the act.
-func (a Act) write(b *pebble.Batch) error {
-	if len(a.Note) > maxActNote {
-		a.Note = a.Note[:maxActNote]
+// write is the part of a commit that records the event.
+func (a AuditEvent) write(b *pebble.Batch) error {
+	if len(a.Note) > maxEventNote {
+		a.Note = a.Note[:maxEventNote]
 	}
 	if a.From == "" {
-		a.By, a.From, _ = strings.Cut(a.By, actorFrom)
+		a.By, a.From, _ = strings.Cut(a.By, actorSeparator)
 	}
 	a.At = a.At.UTC()
 	k := binary.BigEndian.AppendUint64([]byte{tableAudit}, uint64(a.At.UnixNano()))
 	return setJSON(b, append(k, newID("")...), a)
 }
 
-// Audit records an act that has no verb of its own here, such as an erasure.
-func (s *Store) Audit(a Act) error { return s.Commit("", a.write) }
+// Audit records an event that has no method of its own here, such as an erasure.
+func (s *Store) Audit(a AuditEvent) error { return s.Commit("", a.write) }
 
 // lastBackup is the name of a setting: when a backup was taken last, Unix time.
 const lastBackup = "last backup"
 
-// AuditBackup records that a copy of the store was taken.
-func (s *Store) AuditBackup(by string, at time.Time) error {
-	stamp := func(b *pebble.Batch) error {
+// RecordBackup records that a copy of the store was taken.
+func (s *Store) RecordBackup(by string, at time.Time) error {
+	setBackupTime := func(b *pebble.Batch) error {
 		return b.Set(key(tableSetting, lastBackup), binary.BigEndian.AppendUint64(nil, uint64(at.Unix())), nil)
 	}
-	return s.Commit("", stamp, Act{At: at, By: by, Act: "backup", Target: "the state store"}.write)
+	return s.Commit("", setBackupTime, AuditEvent{At: at, By: by, Action: "backup", Target: "the state store"}.write)
 }
 
-// LastBackup is when AuditBackup was called last; zero for never. A restored store knows the backups before its own.
+// LastBackup is when RecordBackup was called last; zero for never. A restored store knows the backups before its own.
 func (s *Store) LastBackup() (time.Time, error) {
 	v, err := get(s.db, key(tableSetting, lastBackup))
 	if errors.Is(err, ErrNotFound) {
@@ -131,10 +131,10 @@ func (s *Store) LastBackup() (time.Time, error) {
 // ErrBadCursor refuses a cursor that no list gave.
 var ErrBadCursor = errors.New("no such cursor")
 
-// Acts lists the audit log, newest first, from below cursor (empty: from the newest), at most limit and MaxPage.
-func (s *Store) Acts(cursor string, limit int) ([]Act, error) {
+// AuditEvents lists the audit log, newest first, from below cursor (empty: from the newest), at most limit and MaxPage.
+func (s *Store) AuditEvents(cursor string, limit int) ([]AuditEvent, error) {
 	prefix := []byte{tableAudit}
-	upper := after(prefix)
+	upper := prefixEnd(prefix)
 	if cursor != "" {
 		raw, err := hex.DecodeString(cursor)
 		if err != nil {
@@ -147,14 +147,14 @@ func (s *Store) Acts(cursor string, limit int) ([]Act, error) {
 		return nil, err
 	}
 	defer it.Close()
-	var acts []Act
-	for ok := it.Last(); ok && len(acts) < pageSize(limit); ok = it.Prev() {
-		var a Act
+	var events []AuditEvent
+	for ok := it.Last(); ok && len(events) < pageSize(limit); ok = it.Prev() {
+		var a AuditEvent
 		if err := json.Unmarshal(it.Value(), &a); err != nil {
 			return nil, fmt.Errorf("audit log: %w", err)
 		}
 		a.Cursor = hex.EncodeToString(it.Key()[1:])
-		acts = append(acts, a)
+		events = append(events, a)
 	}
-	return acts, it.Error()
+	return events, it.Error()
 }

@@ -23,29 +23,29 @@ func hasExpired(v []byte, now time.Time) bool {
 // sweepBatch bounds the deletions that one round of a sweep holds in memory.
 const sweepBatch = 1000
 
-// stale is an expired record: the lock its account commits under, and what to delete with it.
-type stale struct {
-	lock string
-	key  []byte
-	also []byte // a second key, or nil
+// expiredRecord is an expired record: the lock its account commits under, and what to delete with it.
+type expiredRecord struct {
+	lock      string
+	key       []byte
+	secondKey []byte // a second key, or nil
 }
 
 // sweep deletes the expired records under prefix and tells how many. It looks for them without a lock, and deletes each
 // under the lock of its account only if it has still expired then.
-func (s *Store) sweep(prefix []byte, now time.Time, judge func(k, v []byte) stale) (int, error) {
+func (s *Store) sweep(prefix []byte, now time.Time, inspect func(k, v []byte) expiredRecord) (int, error) {
 	var start []byte
 	for total := 0; ; {
-		found, err := s.findStale(prefix, start, now, judge)
+		found, err := s.findExpired(prefix, start, now, inspect)
 		if err != nil || len(found) == 0 {
 			return total, err
 		}
 		start = append(found[len(found)-1].key, 0)
-		byLock := make(map[string][]stale)
+		byLock := make(map[string][]expiredRecord)
 		for _, one := range found {
 			byLock[one.lock] = append(byLock[one.lock], one)
 		}
 		for lock, records := range byLock {
-			n, err := s.deleteStale(lock, records, now)
+			n, err := s.deleteExpired(lock, records, now)
 			if total += n; err != nil {
 				return total, err
 			}
@@ -53,13 +53,13 @@ func (s *Store) sweep(prefix []byte, now time.Time, judge func(k, v []byte) stal
 	}
 }
 
-func (s *Store) findStale(prefix, start []byte, now time.Time, judge func(k, v []byte) stale) ([]stale, error) {
-	var found []stale
+func (s *Store) findExpired(prefix, start []byte, now time.Time, inspect func(k, v []byte) expiredRecord) ([]expiredRecord, error) {
+	var found []expiredRecord
 	err := scan(s.db, prefix, start, func(k, v []byte) error {
 		if !hasExpired(v, now) {
 			return nil
 		}
-		one := judge(k, v)
+		one := inspect(k, v)
 		one.key = append([]byte(nil), k...)
 		if found = append(found, one); len(found) == sweepBatch {
 			return errStop
@@ -69,7 +69,7 @@ func (s *Store) findStale(prefix, start []byte, now time.Time, judge func(k, v [
 	return found, err
 }
 
-func (s *Store) deleteStale(lock string, records []stale, now time.Time) (n int, err error) {
+func (s *Store) deleteExpired(lock string, records []expiredRecord, now time.Time) (n int, err error) {
 	err = s.Commit(lock, func(b *pebble.Batch) error {
 		for _, one := range records {
 			v, err := get(b, one.key)
@@ -83,10 +83,10 @@ func (s *Store) deleteStale(lock string, records []stale, now time.Time) (n int,
 			if err := b.Delete(one.key, nil); err != nil {
 				return err
 			}
-			if one.also == nil {
+			if one.secondKey == nil {
 				continue
 			}
-			if err := b.Delete(one.also, nil); err != nil {
+			if err := b.Delete(one.secondKey, nil); err != nil {
 				return err
 			}
 		}

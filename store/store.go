@@ -18,23 +18,23 @@ import (
 var ErrNotFound = errors.New("not found")
 
 const (
-	cacheBytes = 16 << 20 // blocks of the state database kept in memory
-	memBytes   = 4 << 20  // one memtable
-	stripes    = 64       // locks over all accounts
+	cacheBytes    = 16 << 20 // blocks of the state database kept in memory
+	memtableBytes = 4 << 20  // one memtable
+	stripes       = 64       // locks over all accounts
 )
 
 // Store is an open state database. Its methods may be called from any goroutine.
 type Store struct {
-	db   *pebble.DB
-	live *live // accounts, as requests see them
+	db           *pebble.DB
+	accountCache *accountCache // accounts, as requests see them
 	// Singles under way, and their way into the ledger.
-	purses   purses
+	balances balances
 	journal  journal
 	requests requests
 	seed     maphash.Seed
 	// Each guards the read-decide-write of the accounts that hash to it, until their batch is in the log:
 	// that is what makes a commit serial within its account.
-	serial [stripes]sync.Mutex
+	stripeLocks [stripes]sync.Mutex
 }
 
 // Open opens the state database in dir, and makes it if there is none.
@@ -45,8 +45,8 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state store %s: %w", dir, err)
 	}
-	s := &Store{db: db, live: newLive(), seed: maphash.MakeSeed()}
-	if err := s.begin(fs, dir); err != nil {
+	s := &Store{db: db, accountCache: newAccountCache(), seed: maphash.MakeSeed()}
+	if err := s.prepare(fs, dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("state store %s: %w", dir, err), s.journal.close(), db.Close())
 	}
 	return s, nil
@@ -56,11 +56,11 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 // id is there already.
 func options(fs vfs.FS, cache *pebble.Cache) *pebble.Options {
 	o := &pebble.Options{
-		FS:                 roomy{fs},
+		FS:                 preallocFS{fs},
 		Cache:              cache,
-		MemTableSize:       memBytes,
+		MemTableSize:       memtableBytes,
 		FormatMajorVersion: pebble.FormatNewest,
-		Logger:             quiet{},
+		Logger:             discardLogger{},
 	}
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
@@ -68,27 +68,27 @@ func options(fs vfs.FS, cache *pebble.Cache) *pebble.Options {
 	return o
 }
 
-// begin makes an opened database ready: it checks the format and reads what lives in memory.
-func (s *Store) begin(fs vfs.FS, dir string) error {
+// prepare makes an opened database ready: it checks the format and reads what lives in memory.
+func (s *Store) prepare(fs vfs.FS, dir string) error {
 	if err := s.checkFormat(); err != nil {
 		return err
 	}
-	s.requests.begin()
+	s.requests.newProcess()
 	if err := s.openJournal(fs, dir); err != nil {
 		return err
 	}
-	return s.live.load(s)
+	return s.accountCache.load(s)
 }
 
 // Close ends the use of the database. Nothing may be under way.
 func (s *Store) Close() error {
-	s.shown()
+	s.mergePending()
 	return errors.Join(s.journal.close(), s.db.Close())
 }
 
 // Checkpoint writes a consistent copy of the database to dir, which must not exist.
 func (s *Store) Checkpoint(dir string) error {
-	s.shown()
+	s.mergePending()
 	return s.db.Checkpoint(dir, pebble.WithFlushedWAL())
 }
 
@@ -104,8 +104,8 @@ func (s *Store) Commit(account string, parts ...Part) error {
 
 // commit is Commit. Claimed are the credits of the account that were held for it, and are not any more once it is made.
 func (s *Store) commit(account string, claimed int64, parts []Part) error {
-	if p := s.purses.find(account); p != nil && p.expects() {
-		s.fold()
+	if p := s.balances.find(account); p != nil && p.hasPendingRelease() {
+		s.mergeJournal()
 	}
 	b := s.db.NewIndexedBatch()
 	defer b.Close()
@@ -119,7 +119,7 @@ func (s *Store) commit(account string, claimed int64, parts []Part) error {
 		}
 	}
 	if back > 0 { // a single may spend it at once, and tell before the next sync
-		s.purses.find(account).give(back)
+		s.balances.find(account).addFree(back)
 	}
 	return nil
 }
@@ -132,33 +132,33 @@ func (s *Store) apply(account string, claimed int64, b *pebble.Batch, parts []Pa
 	mu := s.stripe(account)
 	mu.Lock()
 	defer mu.Unlock()
-	p := s.purses.find(account)
+	p := s.balances.find(account)
 	for _, part := range parts {
 		if err := part(b); err != nil {
-			if p != nil && p.known {
-				err = p.short(err)
+			if p != nil && p.ledgerKnown {
+				err = p.correctShortfall(err)
 			}
 			return 0, err
 		}
 	}
-	if p != nil && p.known {
+	if p != nil && p.ledgerKnown {
 		return s.applyKnown(p, claimed, b)
 	}
 	return 0, s.put(b)
 }
 
-// applyKnown puts a batch in the log that concerns an account with a purse: what singles under way hold stays covered.
-func (s *Store) applyKnown(p *purse, claimed int64, b *pebble.Batch) (back int64, err error) {
+// applyKnown puts a batch in the log that concerns an account with a balance in memory: what singles under way hold stays covered.
+func (s *Store) applyKnown(p *balance, claimed int64, b *pebble.Batch) (back int64, err error) {
 	now, last, err := readBalance(b, p.account)
 	if err != nil {
 		return 0, err
 	}
-	if back, err = p.agree(now, claimed); err != nil {
+	if back, err = p.takeForCommit(now, claimed); err != nil {
 		return 0, err
 	}
 	if err := s.put(b); err != nil {
 		if back == 0 {
-			p.give(p.ledger.Balance - now.Balance - claimed)
+			p.addFree(p.ledger.Balance - now.Balance - claimed)
 		}
 		return 0, err
 	}
@@ -170,13 +170,13 @@ func (s *Store) put(b *pebble.Batch) error {
 	if b.Empty() {
 		return nil
 	}
-	defer lostOnPanic()
-	return broken(s.db.ApplyNoSyncWait(b, pebble.Sync))
+	defer panicAsLost()
+	return wrapBroken(s.db.ApplyNoSyncWait(b, pebble.Sync))
 }
 
-// lostOnPanic gives our name to the panic of a database that met a failing disk outside of a sync, such as when it could not
+// panicAsLost gives our name to the panic of a database that met a failing disk outside of a sync, such as when it could not
 // begin another log. It holds its locks from then on: a caller that went on would wait for ever.
-func lostOnPanic() {
+func panicAsLost() {
 	if p := recover(); p != nil {
 		panic(Lost(fmt.Sprint(p)))
 	}
@@ -185,7 +185,7 @@ func lostOnPanic() {
 // stripeOf is the lock over an account.
 func (s *Store) stripeOf(account string) uint64 { return maphash.String(s.seed, account) % stripes }
 
-func (s *Store) stripe(account string) *sync.Mutex { return &s.serial[s.stripeOf(account)] }
+func (s *Store) stripe(account string) *sync.Mutex { return &s.stripeLocks[s.stripeOf(account)] }
 
 // get is a copy of the value under a key, or ErrNotFound.
 func get(r pebble.Reader, k []byte) ([]byte, error) {
@@ -194,7 +194,7 @@ func get(r pebble.Reader, k []byte) ([]byte, error) {
 		return nil, ErrNotFound
 	}
 	if err != nil {
-		return nil, broken(err)
+		return nil, wrapBroken(err)
 	}
 	defer closer.Close()
 	return append([]byte(nil), v...), nil
@@ -209,13 +209,13 @@ func scan(r pebble.Reader, prefix, start []byte, visit func(k, v []byte) error) 
 	if start == nil {
 		start = prefix
 	}
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: after(prefix)})
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: prefixEnd(prefix)})
 	if err != nil {
-		return broken(err)
+		return wrapBroken(err)
 	}
 	for ok := it.First(); ok; ok = it.Next() {
 		v, err := it.ValueAndErr()
-		if err = broken(err); err == nil {
+		if err = wrapBroken(err); err == nil {
 			err = visit(it.Key(), v)
 		}
 		if errors.Is(err, errStop) {
@@ -225,13 +225,13 @@ func scan(r pebble.Reader, prefix, start []byte, visit func(k, v []byte) error) 
 			return errors.Join(err, it.Close())
 		}
 	}
-	return broken(it.Close())
+	return wrapBroken(it.Close())
 }
 
 // ErrBroken is wrapped by the errors of a database that cannot be read or written, as opposed to those of what was asked of it.
 var ErrBroken = errors.New("the state store fails")
 
-func broken(err error) error {
+func wrapBroken(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -269,11 +269,11 @@ type Lost string
 
 func (l Lost) Error() string { return "state store cannot go on: " + string(l) }
 
-// quiet keeps the database from writing to the terminal: its errors come back from the calls that met them.
-type quiet struct{}
+// discardLogger keeps the database from writing to the terminal: its errors come back from the calls that met them.
+type discardLogger struct{}
 
-func (quiet) Infof(string, ...any)  {}
-func (quiet) Errorf(string, ...any) {}
-func (quiet) Fatalf(format string, args ...any) {
+func (discardLogger) Infof(string, ...any)  {}
+func (discardLogger) Errorf(string, ...any) {}
+func (discardLogger) Fatalf(format string, args ...any) {
 	panic(Lost(fmt.Sprintf(format, args...)))
 }

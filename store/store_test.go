@@ -48,11 +48,11 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "newer program")
 }
 
-func TestAfter(t *testing.T) {
+func TestPrefixEnd(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"a", "b"}, {"a\xff", "b"}, {"ab", "ac"}, {"\xff\xff", ""},
 	} {
-		require.Equal(t, c.want, string(after([]byte(c.in))))
+		require.Equal(t, c.want, string(prefixEnd([]byte(c.in))))
 	}
 }
 

@@ -68,14 +68,14 @@ func (f *secondFactor) renewRecovery() []string {
 	return codes
 }
 
-// plainCode is a code without what people and apps put between its parts.
-func plainCode(code string) string {
+// normalizeCode is a code without what people and apps put between its parts.
+func normalizeCode(code string) string {
 	return strings.ToLower(strings.NewReplacer(" ", "", "-", "").Replace(code))
 }
 
-// use takes a code of the app that is newer than the last one, or a recovery code, and tells whether it was good.
-func (f *secondFactor) use(code string, now time.Time) bool {
-	code = plainCode(code)
+// useCode takes a code of the app that is newer than the last one, or a recovery code, and tells whether it was good.
+func (f *secondFactor) useCode(code string, now time.Time) bool {
+	code = normalizeCode(code)
 	if len(code) == totpDigits {
 		return f.useStep(code, now.Unix()/totpStep)
 	}

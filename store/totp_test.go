@@ -21,26 +21,26 @@ func TestTOTPOfRFC6238(t *testing.T) {
 	}
 }
 
-func TestACodeIsGoodForOneStepEitherWayAndOnce(t *testing.T) {
+func TestCodeIsAcceptedOnceWithinOneStep(t *testing.T) {
 	now := time.Unix(3_000_000_000, 0)
 	step := now.Unix() / totpStep
 	for off := int64(-3); off <= 3; off++ {
 		f := newSecondFactor()
 		code := totpCode(f.Secret, step+off, totpDigits)
-		require.Equal(t, off >= -1 && off <= 1, f.use(code, now), off)
-		require.False(t, f.use(code, now), "not twice")
+		require.Equal(t, off >= -1 && off <= 1, f.useCode(code, now), off)
+		require.False(t, f.useCode(code, now), "not twice")
 	}
 	f := newSecondFactor()
-	require.True(t, f.use(totpCode(f.Secret, step, totpDigits), now))
-	require.False(t, f.use(totpCode(f.Secret, step-1, totpDigits), now), "nor an older one after it")
-	require.True(t, f.use(" "+totpCode(f.Secret, step+1, totpDigits)[:3]+" "+totpCode(f.Secret, step+1, totpDigits)[3:], now), "apps show it in two halves")
+	require.True(t, f.useCode(totpCode(f.Secret, step, totpDigits), now))
+	require.False(t, f.useCode(totpCode(f.Secret, step-1, totpDigits), now), "nor an older one after it")
+	require.True(t, f.useCode(" "+totpCode(f.Secret, step+1, totpDigits)[:3]+" "+totpCode(f.Secret, step+1, totpDigits)[3:], now), "apps show it in two halves")
 	for _, bad := range []string{"", "000", "0000000", strings.Repeat("9", 1000), "-", "------"} {
-		require.False(t, f.use(bad, now), bad)
+		require.False(t, f.useCode(bad, now), bad)
 	}
 }
 
-// totpWorld is a store with an account that has TOTP on.
-type totpWorld struct {
+// totpFixture is a store with an account that has TOTP on.
+type totpFixture struct {
 	*testing.T
 	fs       *vfs.MemFS
 	s        *Store
@@ -52,8 +52,8 @@ type totpWorld struct {
 
 var totpFrom = netip.MustParseAddr("198.51.100.1")
 
-func newTOTPWorld(t *testing.T) *totpWorld {
-	w := &totpWorld{T: t, fs: vfs.NewCrashableMem(), now: time.Unix(3_000_000_000, 0)}
+func newTOTPFixture(t *testing.T) *totpFixture {
+	w := &totpFixture{T: t, fs: vfs.NewCrashableMem(), now: time.Unix(3_000_000_000, 0)}
 	w.s = open(t, w.fs)
 	t.Cleanup(func() { require.NoError(t, w.s.Close()) })
 	HashCheaply(w.s)
@@ -70,12 +70,12 @@ func newTOTPWorld(t *testing.T) *totpWorld {
 	return w
 }
 
-func (w *totpWorld) code() string {
+func (w *totpFixture) code() string {
 	return totpCode(w.secret, w.now.Unix()/totpStep, totpDigits)
 }
 
-// wrong is a code that is none of those which are good now.
-func (w *totpWorld) wrong() string {
+// wrongCode is a code that is none of those which are good now.
+func (w *totpFixture) wrongCode() string {
 	digits := []byte(w.code())
 	for i := range digits {
 		digits[i] = '0' + (digits[i]-'0'+5)%10
@@ -83,13 +83,13 @@ func (w *totpWorld) wrong() string {
 	return string(digits)
 }
 
-func (w *totpWorld) logIn(code string, from netip.Addr) error {
+func (w *totpFixture) logIn(code string, from netip.Addr) error {
 	_, err := w.s.LogIn(w.Context(), Login{Email: "ann@example.com", Password: "long enough", Code: code, From: from}, w.now)
 	return err
 }
 
-func TestACodeIsAskedForAfterTheRightPasswordOnly(t *testing.T) {
-	w := newTOTPWorld(t)
+func TestCodeIsRequestedOnlyAfterTheRightPassword(t *testing.T) {
+	w := newTOTPFixture(t)
 	_, err := w.s.LogIn(t.Context(), Login{Email: "ann@example.com", Password: "a wrong password", Code: w.code()}, w.now)
 	require.ErrorIs(t, err, ErrBadCredentials)
 	require.ErrorIs(t, w.logIn("", totpFrom), ErrCodeNeeded)
@@ -97,8 +97,8 @@ func TestACodeIsAskedForAfterTheRightPasswordOnly(t *testing.T) {
 	require.ErrorIs(t, w.logIn(w.code(), totpFrom), ErrBadCode)
 }
 
-func TestAUsedCodeStaysUsedWhenThePowerFails(t *testing.T) {
-	w := newTOTPWorld(t)
+func TestUsedCodeStaysUsedAfterPowerCut(t *testing.T) {
+	w := newTOTPFixture(t)
 	require.NoError(t, w.logIn(w.code(), totpFrom))
 	require.NoError(t, w.logIn(w.recovery[0], totpFrom))
 	after := open(t, w.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0}))
@@ -110,8 +110,8 @@ func TestAUsedCodeStaysUsedWhenThePowerFails(t *testing.T) {
 	}
 }
 
-func TestRecoveryCodesAreGoodOnceAndStoredHashed(t *testing.T) {
-	w := newTOTPWorld(t)
+func TestRecoveryCodesWorkOnceAndAreStoredHashed(t *testing.T) {
+	w := newTOTPFixture(t)
 	require.Len(t, w.recovery, 10)
 	rec, err := readUser(w.s.db, w.account)
 	require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestRecoveryCodesAreGoodOnceAndStoredHashed(t *testing.T) {
 	require.NoError(t, err)
 	for i, code := range w.recovery {
 		require.Regexp(t, `^([a-z2-7]{4}-){3}[a-z2-7]{4}$`, code)
-		require.NotContains(t, string(stored), plainCode(code))
+		require.NotContains(t, string(stored), normalizeCode(code))
 		require.NotContains(t, w.recovery[:i], code)
 		w.now = w.now.Add(time.Second)
 		typed := strings.ToUpper(strings.ReplaceAll(code, "-", " "))
@@ -129,18 +129,18 @@ func TestRecoveryCodesAreGoodOnceAndStoredHashed(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 9-i, left)
 	}
-	acts, err := w.s.Acts("", 1)
+	events, err := w.s.AuditEvents("", 1)
 	require.NoError(t, err)
-	require.Equal(t, []string{"recovery code", "0 left", w.account, totpFrom.String()}, []string{acts[0].Act, acts[0].Note, acts[0].By, acts[0].From})
+	require.Equal(t, []string{"recovery code", "0 left", w.account, totpFrom.String()}, []string{events[0].Action, events[0].Note, events[0].By, events[0].From})
 	require.NoError(t, w.logIn(w.code(), totpFrom), "the app still works")
 }
 
-// TestWrongCodesLockOutFromEverywhere: who sends one knows the password, and has as many networks as a botnet.
-func TestWrongCodesLockOutFromEverywhere(t *testing.T) {
-	w := newTOTPWorld(t)
+// TestWrongCodesLockOutAllNetworks: who sends one knows the password, and has as many networks as a botnet.
+func TestWrongCodesLockOutAllNetworks(t *testing.T) {
+	w := newTOTPFixture(t)
 	var locked *ErrLockedOut
 	for i := range byte(5) {
-		require.ErrorIs(t, w.logIn(w.wrong(), netip.AddrFrom4([4]byte{203, 0, i, 1})), ErrBadCode)
+		require.ErrorIs(t, w.logIn(w.wrongCode(), netip.AddrFrom4([4]byte{203, 0, i, 1})), ErrBadCode)
 	}
 	require.ErrorAs(t, w.logIn(w.code(), totpFrom), &locked)
 	_, err := w.s.LogIn(t.Context(), Login{Email: "ann@example.com", Password: "a wrong password", From: netip.AddrFrom4([4]byte{192, 0, 2, 1})}, w.now)
@@ -149,7 +149,7 @@ func TestWrongCodesLockOutFromEverywhere(t *testing.T) {
 	require.NoError(t, w.logIn(w.code(), totpFrom))
 
 	for range 4 {
-		require.ErrorIs(t, w.logIn(w.wrong(), totpFrom), ErrBadCode, "a right code forgets the wrong ones")
+		require.ErrorIs(t, w.logIn(w.wrongCode(), totpFrom), ErrBadCode, "a right code forgets the wrong ones")
 	}
 	require.ErrorIs(t, w.logIn("", totpFrom), ErrCodeNeeded)
 	require.ErrorAs(t, w.logIn(w.code(), totpFrom), &locked, "an attempt without a code forgives none")
@@ -158,8 +158,8 @@ func TestWrongCodesLockOutFromEverywhere(t *testing.T) {
 	require.NoError(t, w.logIn(w.code(), totpFrom), "a new password lifts the lock-out")
 }
 
-func TestTOTPIsOnAfterARightCodeAndOffWhole(t *testing.T) {
-	w := newTOTPWorld(t)
+func TestTOTPTurnsOnAndOff(t *testing.T) {
+	w := newTOTPFixture(t)
 	_, err := w.s.NewTOTP(w.account)
 	require.ErrorIs(t, err, ErrTOTPOn, "no session can put another app in the place of the one that is used")
 	_, err = w.s.TOTPOn(w.account, w.code(), "", "test", w.now)
@@ -180,7 +180,7 @@ func TestTOTPIsOnAfterARightCodeAndOffWhole(t *testing.T) {
 	require.NotEqual(t, old, secret)
 	w.secret, err = base32Text.DecodeString(secret)
 	require.NoError(t, err)
-	_, err = w.s.TOTPOn(w.account, w.wrong(), "", "test", w.now)
+	_, err = w.s.TOTPOn(w.account, w.wrongCode(), "", "test", w.now)
 	require.ErrorIs(t, err, ErrBadCode)
 	require.NoError(t, w.logIn("", totpFrom), "a secret that was never confirmed locks no account")
 	recovery, err := w.s.TOTPOn(w.account, w.code(), "", "test", w.now)
@@ -191,8 +191,8 @@ func TestTOTPIsOnAfterARightCodeAndOffWhole(t *testing.T) {
 	require.ErrorIs(t, w.logIn("", totpFrom), ErrCodeNeeded)
 }
 
-func TestACodeThatIsSentTwiceAtOnceIsTakenOnce(t *testing.T) {
-	w := newTOTPWorld(t)
+func TestConcurrentCodeIsAcceptedOnce(t *testing.T) {
+	w := newTOTPFixture(t)
 	code, taken := w.code(), make(chan error, 4)
 	for range cap(taken) {
 		go func() { taken <- w.logIn(code, totpFrom) }()

@@ -107,14 +107,14 @@ func (s *Store) addUser(ctx context.Context, n NewUser, by string, now time.Time
 		return User{}, "", err
 	}
 	parts := []Part{first, rec.insert,
-		Act{At: now, By: by, Act: "user add", Target: rec.ID, Note: string(rec.Role) + " " + rec.Email}.write}
+		AuditEvent{At: now, By: by, Action: "user add", Target: rec.ID, Note: string(rec.Role) + " " + rec.Email}.write}
 	if n.Credits != 0 {
-		parts = append(parts, grant(rec.ID, "initial", n.Credits, "initial credits", now))
+		parts = append(parts, grantPart(rec.ID, "initial", n.Credits, "initial credits", now))
 	}
 	if err := s.Commit(usersLock, parts...); err != nil {
 		return User{}, "", err
 	}
-	return rec.User, password, s.live.refresh(s, rec.ID)
+	return rec.User, password, s.accountCache.refresh(s, rec.ID)
 }
 
 // newRecord checks what was asked for and hashes the password, before any lock is taken.
@@ -125,7 +125,7 @@ func (s *Store) newRecord(ctx context.Context, n NewUser, now time.Time) (userRe
 	if err := errors.Join(checkEmail(email), n.Role.check(), n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
 		return userRecord{}, "", err
 	}
-	hash, err := s.live.passwords.hash(ctx, n.Password)
+	hash, err := s.accountCache.passwords.hash(ctx, n.Password)
 	if err != nil {
 		return userRecord{}, "", err
 	}
@@ -169,21 +169,21 @@ func (s *Store) commitUser(account string, parts ...Part) error {
 	if err := s.Commit(account, parts...); err != nil {
 		return err
 	}
-	return s.live.refresh(s, account)
+	return s.accountCache.refresh(s, account)
 }
 
 // DisableUser refuses the account's keys and ends its sessions from now on. Its jobs finish.
 func (s *Store) DisableUser(account, by string, now time.Time) error {
 	return s.commitUser(account,
 		changeUser(account, func(rec *userRecord) { rec.Disabled = true }), dropSessions(account, ""),
-		Act{At: now, By: by, Act: "user disable", Target: account}.write)
+		AuditEvent{At: now, By: by, Action: "user disable", Target: account}.write)
 }
 
 // EnableUser undoes DisableUser; its sessions stay ended.
 func (s *Store) EnableUser(account, by string, now time.Time) error {
 	return s.commitUser(account,
 		changeUser(account, func(rec *userRecord) { rec.Disabled = false }),
-		Act{At: now, By: by, Act: "user enable", Target: account}.write)
+		AuditEvent{At: now, By: by, Action: "user enable", Target: account}.write)
 }
 
 // SetLimits gives the account limits of its own.
@@ -193,12 +193,12 @@ func (s *Store) SetLimits(account string, l Limits, by string, now time.Time) er
 	}
 	return s.commitUser(account,
 		changeUser(account, func(rec *userRecord) { rec.Limits = l }),
-		Act{At: now, By: by, Act: "user limits", Target: account, Note: fmt.Sprintf("%d/min %d/h", l.SinglePerMinute, l.BulkPerHour)}.write)
+		AuditEvent{At: now, By: by, Action: "user limits", Target: account, Note: fmt.Sprintf("%d/min %d/h", l.SinglePerMinute, l.BulkPerHour)}.write)
 }
 
 // User is the account of an id, or ErrNotFound.
 func (s *Store) User(account string) (User, error) {
-	if u, ok := s.live.user(account); ok {
+	if u, ok := s.accountCache.user(account); ok {
 		return u, nil
 	}
 	return User{}, fmt.Errorf("account %s: %w", account, ErrNotFound)
@@ -215,7 +215,7 @@ func (s *Store) UserByEmail(email string) (User, error) {
 
 // Users lists all accounts by e-mail address.
 func (s *Store) Users() []User {
-	users := s.live.list()
+	users := s.accountCache.allUsers()
 	slices.SortFunc(users, func(a, b User) int {
 		return cmp.Or(strings.Compare(foldEmail(a.Email), foldEmail(b.Email)), strings.Compare(a.ID, b.ID))
 	})

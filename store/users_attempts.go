@@ -28,9 +28,9 @@ func networkOf(a netip.Addr) netip.Prefix {
 	return p
 }
 
-// attempts counts logins by the network that they come from, and failures by address and network. It lives in memory: what
+// loginAttempts counts logins by the network that they come from, and failures by address and network. It lives in memory: what
 // strangers do must not write to the disk.
-type attempts struct {
+type loginAttempts struct {
 	mu      sync.Mutex
 	windows *simplelru.LRU // netip.Prefix to *window; guarded by mu, windows included
 	logins  *simplelru.LRU // loginKey to login; guarded by mu
@@ -47,13 +47,13 @@ type loginKey struct {
 // passwords, from a thousand networks, and gains freeAttempts.
 const maxLogins = 1 << 15
 
-func newAttempts() *attempts {
+func newLoginAttempts() *loginAttempts {
 	windows, err := simplelru.NewLRU(maxNetworks, nil)
 	logins, err2 := simplelru.NewLRU(maxLogins, nil)
 	if err := errors.Join(err, err2); err != nil {
 		panic("BUG: " + err.Error())
 	}
-	return &attempts{windows: windows, logins: logins}
+	return &loginAttempts{windows: windows, logins: logins}
 }
 
 func (l Login) key() loginKey {
@@ -64,45 +64,45 @@ func (l Login) codeKey() loginKey {
 	return loginKey{email: hashSecret(foldEmail(l.Email)), codes: true}
 }
 
-// locked refuses an attempt that would be refused in its turn.
-func (a *attempts) locked(k loginKey, now time.Time) error {
+// checkLocked refuses an attempt that would be refused in its turn.
+func (a *loginAttempts) checkLocked(k loginKey, now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if known, ok := a.logins.Get(k); ok && now.Before(known.(login).Until) {
-		return &ErrLockedOut{Until: known.(login).Until, Codes: k.codes}
+	if known, ok := a.logins.Get(k); ok && now.Before(known.(loginFailures).Until) {
+		return &ErrLockedOut{Until: known.(loginFailures).Until, Codes: k.codes}
 	}
 	return nil
 }
 
-// count takes an attempt for a failure until succeed is called.
-func (a *attempts) count(k loginKey, now time.Time) error {
+// countAttempt takes an attempt for a failure until succeed is called.
+func (a *loginAttempts) countAttempt(k loginKey, now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var one login
+	var one loginFailures
 	if known, ok := a.logins.Get(k); ok {
-		one = known.(login)
+		one = known.(loginFailures)
 	}
 	if now.Before(one.Until) {
 		return &ErrLockedOut{Until: one.Until, Codes: k.codes}
 	}
-	a.logins.Add(k, one.next(now))
+	a.logins.Add(k, one.afterFailure(now))
 	return nil
 }
 
 // succeed forgets the failures that a key counts.
-func (a *attempts) succeed(k loginKey) {
+func (a *loginAttempts) succeed(k loginKey) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.logins.Remove(k)
 }
 
-// forgive forgets the failures of an address from everywhere.
-func (a *attempts) forgive(email string) {
+// forgetAddress forgets the failures of an address from everywhere.
+func (a *loginAttempts) forgetAddress(email string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	of := hashSecret(foldEmail(email))
+	emailHash := hashSecret(foldEmail(email))
 	for _, k := range a.logins.Keys() {
-		if k.(loginKey).email == of {
+		if k.(loginKey).email == emailHash {
 			a.logins.Remove(k)
 		}
 	}
@@ -110,7 +110,7 @@ func (a *attempts) forgive(email string) {
 
 // AllowLogin judges and counts one attempt to log in from a client's address.
 func (s *Store) AllowLogin(from netip.Addr, now time.Time) Decision {
-	a, network := s.live.attempts, networkOf(from)
+	a, network := s.accountCache.attempts, networkOf(from)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	w := new(window)

@@ -35,25 +35,25 @@ func (e *ErrLockedOut) Error() string {
 	return "too many failed logins: try again after " + e.Until.UTC().Format(time.RFC3339)
 }
 
-// login is what is remembered of the attempts since the last success.
-type login struct {
+// loginFailures is what is remembered of the attempts since the last success.
+type loginFailures struct {
 	Failures int
 	Last     time.Time
 	Until    time.Time // locked until then
 }
 
-// next is the state after one more attempt at now, which counts as failed until it has succeeded.
-func (l login) next(now time.Time) login {
+// afterFailure is the state after one more attempt at now, which counts as failed until it has succeeded.
+func (l loginFailures) afterFailure(now time.Time) loginFailures {
 	if now.Sub(l.Last) > forgetFailure {
-		l = login{}
+		l = loginFailures{}
 	}
 	l.Failures++
 	l.Last = now.UTC()
-	l.Until = l.Last.Add(lockout(l.Failures))
+	l.Until = l.Last.Add(lockoutTime(l.Failures))
 	return l
 }
 
-func lockout(failures int) time.Duration {
+func lockoutTime(failures int) time.Duration {
 	if failures < freeAttempts {
 		return 0
 	}
@@ -76,12 +76,12 @@ func (s *Store) CheckPassword(ctx context.Context, l Login, now time.Time) (User
 	if err != nil {
 		return User{}, err
 	}
-	return s.loggedIn(l, rec)
+	return s.finishLogin(l, rec)
 }
 
-// loggedIn is the end of an attempt that proved all that was asked for.
-func (s *Store) loggedIn(l Login, rec userRecord) (User, error) {
-	s.live.attempts.succeed(l.key())
+// finishLogin is the end of an attempt that proved all that was asked for.
+func (s *Store) finishLogin(l Login, rec userRecord) (User, error) {
+	s.accountCache.attempts.succeed(l.key())
 	if rec.Disabled {
 		return User{}, ErrDisabled
 	}
@@ -93,27 +93,27 @@ func (s *Store) matchPassword(ctx context.Context, l Login, now time.Time) (user
 	if len(l.Password) > MaxPassword {
 		return userRecord{}, ErrBadCredentials
 	}
-	if err := s.live.attempts.locked(l.key(), now); err != nil {
+	if err := s.accountCache.attempts.checkLocked(l.key(), now); err != nil {
 		return userRecord{}, err
 	}
-	done, err := s.live.passwords.turn(ctx)
+	done, err := s.accountCache.passwords.acquire(ctx)
 	if err != nil {
 		return userRecord{}, err
 	}
 	defer done()
 	// It counts before the password is compared, so that a hundred at once count as a hundred, and not before it had its turn.
-	if err := s.live.attempts.count(l.key(), now); err != nil {
+	if err := s.accountCache.attempts.countAttempt(l.key(), now); err != nil {
 		return userRecord{}, err
 	}
-	rec, err := s.userOfLogin(l.Email)
+	rec, err := s.userByLogin(l.Email)
 	if errors.Is(err, ErrNotFound) {
-		s.live.passwords.waste(l.Password)
+		s.accountCache.passwords.constantTimeMiss(l.Password)
 		return userRecord{}, ErrBadCredentials
 	}
 	if err != nil {
 		return userRecord{}, err
 	}
-	ok, err := s.live.passwords.matches(rec.Password, l.Password)
+	ok, err := s.accountCache.passwords.matches(rec.Password, l.Password)
 	if err != nil {
 		return userRecord{}, fmt.Errorf("password of %s: %w", rec.ID, err)
 	}
@@ -123,7 +123,7 @@ func (s *Store) matchPassword(ctx context.Context, l Login, now time.Time) (user
 	return rec, nil
 }
 
-func (s *Store) userOfLogin(email string) (userRecord, error) {
+func (s *Store) userByLogin(email string) (userRecord, error) {
 	id, err := get(s.db, emailKey(email))
 	if err != nil {
 		return userRecord{}, err
@@ -149,7 +149,7 @@ func (s *Store) setPassword(ctx context.Context, account string, p NewPassword, 
 	if err := checkPasswordLength(p.Password); err != nil {
 		return err
 	}
-	hash, err := s.live.passwords.hash(ctx, p.Password)
+	hash, err := s.accountCache.passwords.hash(ctx, p.Password)
 	if err != nil {
 		return err
 	}
@@ -157,9 +157,9 @@ func (s *Store) setPassword(ctx context.Context, account string, p NewPassword, 
 	err = s.Commit(account, allowed,
 		changeUser(account, func(rec *userRecord) { rec.Password, rec.Reset, email = hash, nil, rec.Email }),
 		dropSessions(account, p.Keep),
-		Act{At: now, By: p.By, Act: "user password", Target: account}.write)
+		AuditEvent{At: now, By: p.By, Action: "user password", Target: account}.write)
 	if err == nil {
-		s.live.attempts.forgive(email)
+		s.accountCache.attempts.forgetAddress(email)
 	}
 	return err
 }

@@ -30,12 +30,12 @@ type hashCost struct {
 // defaultCost is about 20 ms and 19 MiB: RFC 9106 section 4 lets memory be traded for passes where it is scarce.
 var defaultCost = hashCost{time: 2, memoryKiB: 19 << 10, threads: 1}
 
-// hashesAtOnce bounds the memory and the processors that logins can take together, and hashesWaiting how many more may wait for
+// maxRunningHashes bounds the memory and the processors that logins can take together, and maxWaitingHashes how many more may wait for
 // their turn: a third of a second of work. Whatever comes beyond that is refused at once, so that no crowd of strangers makes
 // others wait.
 const (
-	hashesAtOnce  = 2
-	hashesWaiting = 32
+	maxRunningHashes = 2
+	maxWaitingHashes = 32
 )
 
 // ErrPasswordsBusy refuses a password because too many others are waiting to be compared.
@@ -44,34 +44,34 @@ var ErrPasswordsBusy = errors.New("too many passwords are being checked")
 // passwords hashes with bounded concurrency.
 type passwords struct {
 	cost  hashCost
-	room  chan struct{} // one for each computation that runs or waits
+	queue chan struct{} // one for each computation that runs or waits
 	slots chan struct{} // one for each that runs
 }
 
 func newPasswords(cost hashCost) *passwords {
-	return &passwords{cost: cost, room: make(chan struct{}, hashesAtOnce+hashesWaiting), slots: make(chan struct{}, hashesAtOnce)}
+	return &passwords{cost: cost, queue: make(chan struct{}, maxRunningHashes+maxWaitingHashes), slots: make(chan struct{}, maxRunningHashes)}
 }
 
-// turn waits until the caller may compute a hash, which it does before it calls done. It gives up with ctx, and at once where
+// acquire waits until the caller may compute a hash, which it does before it calls done. It gives up with ctx, and at once where
 // too many wait already.
-func (p *passwords) turn(ctx context.Context) (done func(), err error) {
+func (p *passwords) acquire(ctx context.Context) (done func(), err error) {
 	select {
-	case p.room <- struct{}{}:
+	case p.queue <- struct{}{}:
 	default:
 		return nil, ErrPasswordsBusy
 	}
 	select {
 	case p.slots <- struct{}{}:
-		return func() { <-p.slots; <-p.room }, nil
+		return func() { <-p.slots; <-p.queue }, nil
 	case <-ctx.Done():
-		<-p.room
+		<-p.queue
 		return nil, ctx.Err()
 	}
 }
 
 // hash is a new salted hash of a password, in the usual $argon2id$ notation.
 func (p *passwords) hash(ctx context.Context, password string) (string, error) {
-	done, err := p.turn(ctx)
+	done, err := p.acquire(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -94,8 +94,8 @@ func (p *passwords) matches(hash, password string) (bool, error) {
 	return subtle.ConstantTimeCompare(sum, h.sum) == 1, nil
 }
 
-// waste takes the time of a comparison, so that an unknown e-mail address answers no faster than a known one.
-func (p *passwords) waste(password string) { p.cost.derive(password, make([]byte, 16), 32) }
+// constantTimeMiss takes the time of a comparison, so that an unknown e-mail address answers no faster than a known one.
+func (p *passwords) constantTimeMiss(password string) { p.cost.derive(password, make([]byte, 16), 32) }
 
 func (c hashCost) derive(password string, salt []byte, size uint32) []byte {
 	return argon2.IDKey([]byte(password), salt, c.time, c.memoryKiB, c.threads, size)
@@ -106,7 +106,7 @@ type passwordHash struct {
 	salt, sum []byte
 }
 
-var errHashForm = errors.New("not an argon2id hash of ours")
+var errBadHash = errors.New("not an argon2id hash of ours")
 
 // maxCostKiB bounds the memory that a stored hash may ask for: a store from elsewhere must not exhaust this machine.
 const maxCostKiB = 1 << 20
@@ -114,18 +114,18 @@ const maxCostKiB = 1 << 20
 func parseHash(s string) (passwordHash, error) {
 	parts := strings.Split(s, "$")
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
-		return passwordHash{}, errHashForm
+		return passwordHash{}, errBadHash
 	}
 	var h passwordHash
 	_, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.cost.memoryKiB, &h.cost.time, &h.cost.threads)
 	if err != nil || h.cost.memoryKiB > maxCostKiB || h.cost.time < 1 || h.cost.time > 64 || h.cost.threads < 1 {
-		return passwordHash{}, errHashForm
+		return passwordHash{}, errBadHash
 	}
 	if h.salt, err = base64.RawStdEncoding.DecodeString(parts[4]); err != nil {
-		return passwordHash{}, errHashForm
+		return passwordHash{}, errBadHash
 	}
 	if h.sum, err = base64.RawStdEncoding.DecodeString(parts[5]); err != nil || len(h.sum) != 32 {
-		return passwordHash{}, errHashForm
+		return passwordHash{}, errBadHash
 	}
 	return h, nil
 }

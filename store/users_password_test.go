@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var cheap = hashCost{time: 1, memoryKiB: 64, threads: 1}
+var cheapCost = hashCost{time: 1, memoryKiB: 64, threads: 1}
 
 func TestPasswordHash(t *testing.T) {
-	ctx, p := t.Context(), newPasswords(cheap)
+	ctx, p := t.Context(), newPasswords(cheapCost)
 	hash, err := p.hash(ctx, "correct horse")
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(hash, "$argon2id$v=19$m=64,t=1,p=1$"), hash)
@@ -44,7 +44,7 @@ func TestParseHashRefuses(t *testing.T) {
 		"$argon2id$v=19$m=64,t=1,p=1$c2FsdA$" + strings.Repeat("A", 43) + "$" + "one more part", // too long
 	} {
 		_, err := parseHash(h)
-		require.ErrorIs(t, err, errHashForm, h)
+		require.ErrorIs(t, err, errBadHash, h)
 	}
 }
 
@@ -58,12 +58,12 @@ func FuzzParseHash(f *testing.F) {
 	})
 }
 
-func TestHashingWaitsForItsTurnAndGivesUpWithItsCaller(t *testing.T) {
+func TestHashingWaitsAndStopsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPasswords(cheap)
+		p := newPasswords(cheapCost)
 		var running []func()
-		for range hashesAtOnce {
-			done, err := p.turn(t.Context())
+		for range maxRunningHashes {
+			done, err := p.acquire(t.Context())
 			require.NoError(t, err)
 			running = append(running, done)
 		}
@@ -80,17 +80,17 @@ func TestHashingWaitsForItsTurnAndGivesUpWithItsCaller(t *testing.T) {
 	})
 }
 
-func TestBeyondTheQueueOfPasswordsIsRefusedAtOnce(t *testing.T) {
+func TestFullPasswordQueueRefusesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPasswords(cheap)
+		p := newPasswords(cheapCost)
 		var running []func()
-		for range hashesAtOnce {
-			done, err := p.turn(t.Context())
+		for range maxRunningHashes {
+			done, err := p.acquire(t.Context())
 			require.NoError(t, err)
 			running = append(running, done)
 		}
 		var wg sync.WaitGroup
-		for range hashesWaiting {
+		for range maxWaitingHashes {
 			wg.Go(func() {
 				_, err := p.hash(t.Context(), "waits")
 				require.NoError(t, err)
@@ -127,19 +127,19 @@ func TestLoginsAreCountedByNetwork(t *testing.T) {
 	for i := range maxNetworks + 10 {
 		allow(netip.AddrFrom4([4]byte{10, byte(i >> 14), byte(i >> 7 & 127), byte(i & 127)}).String())
 	}
-	require.LessOrEqual(t, s.live.attempts.windows.Len(), maxNetworks)
+	require.LessOrEqual(t, s.accountCache.attempts.windows.Len(), maxNetworks)
 	now = now.Add(time.Minute)
 	require.True(t, allow("192.0.2.1"))
 }
 
 func TestLockout(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var l login
+	var l loginFailures
 	for i, want := range []time.Duration{0, 0, 0, 0, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 15 * time.Minute, 15 * time.Minute} {
-		l = l.next(now)
+		l = l.afterFailure(now)
 		require.Equal(t, want, l.Until.Sub(now), "attempt %d", i+1)
 	}
-	l = l.next(now.Add(forgetFailure + time.Second))
+	l = l.afterFailure(now.Add(forgetFailure + time.Second))
 	require.Equal(t, 1, l.Failures, "a day later all is forgotten")
-	require.Equal(t, maxLockout, lockout(1<<30))
+	require.Equal(t, maxLockout, lockoutTime(1<<30))
 }

@@ -25,10 +25,10 @@ type reset struct {
 // NewReset makes a token that is good once and for an hour to give the account a new password. It is returned here and nowhere else;
 // the account's earlier token is not good any more.
 func (s *Store) NewReset(account, by string, now time.Time) (token string, expires time.Time, err error) {
-	secret := randomBase62(sessionRandom)
+	secret := randomBase62(tokenLength)
 	one := reset{hashSecret(secret), now.Add(resetTime).UTC()}
 	err = s.commitUser(account, changeUser(account, func(rec *userRecord) { rec.Reset = &one }),
-		Act{At: now, By: by, Act: "reset link", Target: account}.write)
+		AuditEvent{At: now, By: by, Action: "reset link", Target: account}.write)
 	if err != nil {
 		return "", time.Time{}, err
 	}
@@ -58,6 +58,6 @@ func (s *Store) ResetPassword(ctx context.Context, token, password, from string,
 	if err := good(s.db); err != nil {
 		return err // before anything is hashed
 	}
-	once := func(b *pebble.Batch) error { return good(b) }
-	return s.setPassword(ctx, account, NewPassword{Password: password, By: Actor(account, from)}, now, once)
+	stillValid := func(b *pebble.Batch) error { return good(b) }
+	return s.setPassword(ctx, account, NewPassword{Password: password, By: AuditActor(account, from)}, now, stillValid)
 }

@@ -30,15 +30,15 @@ func (s *Store) LogIn(ctx context.Context, l Login, now time.Time) (User, error)
 		if l.Code == "" {
 			return User{}, ErrCodeNeeded
 		}
-		if err := s.live.attempts.count(l.codeKey(), now); err != nil {
+		if err := s.accountCache.attempts.countAttempt(l.codeKey(), now); err != nil {
 			return User{}, err
 		}
 		if err := s.useCode(rec.ID, l, now); err != nil {
 			return User{}, err
 		}
-		s.live.attempts.succeed(l.codeKey())
+		s.accountCache.attempts.succeed(l.codeKey())
 	}
-	return s.loggedIn(l, rec)
+	return s.finishLogin(l, rec)
 }
 
 // useCode uses a code up. It is durable before the login goes on, so that no crash makes a code good again.
@@ -49,17 +49,17 @@ func (s *Store) useCode(account string, l Login, now time.Time) error {
 			return err // it was switched off meanwhile
 		}
 		had := len(rec.Second.Recovery)
-		if !rec.Second.use(l.Code, now) {
+		if !rec.Second.useCode(l.Code, now) {
 			return ErrBadCode
 		}
 		if err := setJSON(b, key(tableUser, account), rec); err != nil || len(rec.Second.Recovery) == had {
 			return err
 		}
-		act := Act{At: now, By: account, Act: "recovery code", Target: account, Note: fmt.Sprintf("%d left", len(rec.Second.Recovery))}
+		event := AuditEvent{At: now, By: account, Action: "recovery code", Target: account, Note: fmt.Sprintf("%d left", len(rec.Second.Recovery))}
 		if l.From.IsValid() {
-			act.From = l.From.String()
+			event.From = l.From.String()
 		}
-		return act.write(b)
+		return event.write(b)
 	})
 }
 
@@ -80,14 +80,14 @@ func (s *Store) NewTOTP(account string) (secret string, err error) {
 // TOTPOn switches TOTP on if the code is one of the last secret, ends the account's sessions except keep, and returns the recovery
 // codes, which are stored as hashes only.
 func (s *Store) TOTPOn(account, code, keep, by string, now time.Time) (recovery []string, err error) {
-	done := []Part{dropSessions(account, keep), Act{At: now, By: by, Act: "totp on", Target: account}.write}
+	done := []Part{dropSessions(account, keep), AuditEvent{At: now, By: by, Action: "totp on", Target: account}.write}
 	err = s.changeFactor(account, done, func(rec *userRecord) error {
 		switch {
 		case rec.TOTP:
 			return ErrTOTPOn
 		case rec.Second == nil:
 			return ErrNoTOTP
-		case !rec.Second.use(code, now):
+		case !rec.Second.useCode(code, now):
 			return ErrBadCode
 		}
 		rec.TOTP, recovery = true, rec.Second.renewRecovery()
@@ -99,7 +99,7 @@ func (s *Store) TOTPOn(account, code, keep, by string, now time.Time) (recovery 
 // TOTPOff switches TOTP off, forgets the secret and the recovery codes, and ends the account's sessions except keep. An account
 // whose TOTP is off keeps all as it is: ErrTOTPOff.
 func (s *Store) TOTPOff(account, keep, by string, now time.Time) error {
-	done := []Part{dropSessions(account, keep), Act{At: now, By: by, Act: "totp off", Target: account}.write}
+	done := []Part{dropSessions(account, keep), AuditEvent{At: now, By: by, Action: "totp off", Target: account}.write}
 	return s.changeFactor(account, done, func(rec *userRecord) error {
 		if !rec.TOTP {
 			return ErrTOTPOff
@@ -119,7 +119,7 @@ func (s *Store) RecoveryLeft(account string) (int, error) {
 }
 
 // changeFactor commits a change of an account's second factor, if it is not refused, and the parts that go with it.
-func (s *Store) changeFactor(account string, with []Part, change func(*userRecord) error) error {
+func (s *Store) changeFactor(account string, extra []Part, change func(*userRecord) error) error {
 	part := func(b *pebble.Batch) error {
 		rec, err := readUser(b, account)
 		if err != nil {
@@ -130,5 +130,5 @@ func (s *Store) changeFactor(account string, with []Part, change func(*userRecor
 		}
 		return setJSON(b, key(tableUser, account), rec)
 	}
-	return s.commitUser(account, append([]Part{part}, with...)...)
+	return s.commitUser(account, append([]Part{part}, extra...)...)
 }

@@ -36,7 +36,7 @@ func TestStatusesAreCountedOnceAnAddress(t *testing.T) {
 	}
 }
 
-func TestBars(t *testing.T) {
+func TestUnmetBarsFailTheReport(t *testing.T) {
 	ours := Count{Addresses: 1000, timed: 1000, Elapsed: time.Second, CPU: time.Second, Traffic: traffic{Connections: 10}}
 	rival := Count{Addresses: 1000, timed: 1000, Elapsed: 15 * time.Second, CPU: 8 * time.Second, Traffic: traffic{Connections: 2000}}
 	for latency, want := range map[string][]bool{noLatency: {true, false, true}, "50ms": {false}} {

@@ -8,7 +8,7 @@ import (
 // blocklists say which sources are refused, whatever they have done. Safe for concurrent use.
 type blocklists struct {
 	mu     sync.RWMutex                   // guards listed
-	listed map[netip.Addr]map[string]bool // source -> provider ids; "" stands for everybody
+	listed map[netip.Addr]map[string]bool // source -> provider ids; "" stands for every receiver
 }
 
 // Blocklist has a provider refuse a source in its own words, or every receiver in the words of a public blocklist where
@@ -26,8 +26,8 @@ func (s *Server) Blocklist(source netip.Addr, provider string) {
 	b.listed[source][provider] = true
 }
 
-// Pardon takes a source off all lists.
-func (s *Server) Pardon(source netip.Addr) {
+// Unblock takes a source off all lists.
+func (s *Server) Unblock(source netip.Addr) {
 	b := &s.smtp.blocklists
 	b.mu.Lock()
 	defer b.mu.Unlock()

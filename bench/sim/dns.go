@@ -18,22 +18,22 @@ const (
 	ttlNegative = 300
 )
 
-// dnsWait is how long the name server takes over an answer when latency is
+// dnsDelay is how long the name server takes over an answer when latency is
 // realistic and time runs at its own speed.
-const dnsWait = 15 * time.Millisecond
+const dnsDelay = 15 * time.Millisecond
 
 // nameServer answers for every name there is: those of the world, and NXDOMAIN
 // for the rest. It takes itself for a resolver, so that clients which ask for
 // recursion are content.
 type nameServer struct {
 	world *World
-	wait  time.Duration
+	delay time.Duration
 }
 
 func newNameServer(w *World) *nameServer {
 	n := &nameServer{world: w}
 	if c := w.config; c.Latency == "realistic" && c.Speedup > 0 {
-		n.wait = time.Duration(float64(dnsWait) / c.Speedup)
+		n.delay = time.Duration(float64(dnsDelay) / c.Speedup)
 	}
 	return n
 }
@@ -52,8 +52,8 @@ func (n *nameServer) serve(ctx context.Context, packets net.PacketConn, listener
 	case first = <-ended:
 		running--
 	}
-	end(udp, packets)
-	end(tcp, listener)
+	shutdown(udp, packets)
+	shutdown(tcp, listener)
 	for range running {
 		<-ended
 	}
@@ -63,9 +63,9 @@ func (n *nameServer) serve(ctx context.Context, packets net.PacketConn, listener
 	return fmt.Errorf("dns: %w", first)
 }
 
-// end stops a server and lets its handlers finish; idle TCP clients are not
+// shutdown stops a server and lets its handlers finish; idle TCP clients are not
 // waited for. One that has not begun to serve finds its socket closed.
-func end(s *dns.Server, socket io.Closer) {
+func shutdown(s *dns.Server, socket io.Closer) {
 	if s.Shutdown() != nil {
 		_ = socket.Close()
 	}
@@ -73,8 +73,8 @@ func end(s *dns.Server, socket io.Closer) {
 
 // ServeDNS answers one query.
 func (n *nameServer) ServeDNS(rw dns.ResponseWriter, query *dns.Msg) {
-	if n.wait > 0 {
-		time.Sleep(n.wait)
+	if n.delay > 0 {
+		time.Sleep(n.delay)
 	}
 	_, udp := rw.RemoteAddr().(*net.UDPAddr)
 	answer := n.answer(query, udp)
@@ -107,7 +107,7 @@ func (n *nameServer) answer(query *dns.Msg, udp bool) *dns.Msg {
 	return m
 }
 
-// forward follows aliases as far as RFC 1034 section 3.6.2 bids, and stops
+// forward follows aliases as far as RFC 1034 section 3.6.2 asks, and stops
 // where one leads back, as resolvers do, with SERVFAIL.
 func (n *nameServer) forward(m *dns.Msg, q dns.Question, udp bool) {
 	owner := q.Name
@@ -116,12 +116,12 @@ func (n *nameServer) forward(m *dns.Msg, q dns.Question, udp bool) {
 		r, known := n.world.names[name]
 		switch {
 		case !known:
-			m.Rcode = n.absent(name)
+			m.Rcode = n.absentCode(name)
 			return
-		case r.broken:
+		case r.servFail:
 			m.Rcode, m.Answer = dns.RcodeServerFailure, nil
 			return
-		case r.overTCP && udp:
+		case r.truncateUDP && udp:
 			m.Truncated = true
 			return
 		case r.alias == "" || q.Qtype == dns.TypeCNAME:
@@ -134,10 +134,10 @@ func (n *nameServer) forward(m *dns.Msg, q dns.Question, udp bool) {
 	m.Rcode, m.Answer = dns.RcodeServerFailure, nil
 }
 
-// absent tells a name without records that has names below it (RFC 8020) from
+// absentCode tells a name without records that has names below it (RFC 8020) from
 // one that does not exist.
-func (n *nameServer) absent(name string) int {
-	if _, above := n.world.above[name]; above || name == "" { // the root is above all
+func (n *nameServer) absentCode(name string) int {
+	if _, nonTerminal := n.world.nonTerminals[name]; nonTerminal || name == "" { // the root is above all
 		return dns.RcodeSuccess
 	}
 	return dns.RcodeNameError

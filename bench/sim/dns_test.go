@@ -30,8 +30,8 @@ func ask(w *World, name, kind string, udp bool) string {
 	return strings.Join(words, "; ")
 }
 
-// oddHome finds a domain with that oddity.
-func oddHome(t *testing.T, w *World, odd Oddity) Domain {
+// oddDomain finds a domain with that oddity.
+func oddDomain(t *testing.T, w *World, odd Oddity) Domain {
 	at := slices.IndexFunc(w.domains, func(d Domain) bool { return d.Persona.Oddity == odd && !d.typo })
 	require.GreaterOrEqual(t, at, 0, "no domain with oddity %d", odd)
 	return w.domains[at]
@@ -57,42 +57,42 @@ func reverseOf(w *World, host string) string {
 
 func TestDNSOfOddDomains(t *testing.T) {
 	w := NewWorld(Config{})
-	home := func(odd Oddity) string { return oddHome(t, w, odd).Name }
-	host := func(odd Oddity) string { return oddHome(t, w, odd).MX[0].Host }
+	mailDomain := func(odd Oddity) string { return oddDomain(t, w, odd).Name }
+	host := func(odd Oddity) string { return oddDomain(t, w, odd).MX[0].Host }
 	for _, tc := range []struct {
 		what, name, kind string
 		want             string // a beginning
 	}{
-		{"nxdomain", home(NXDomain), "MX", "NXDOMAIN"},
-		{"no records", home(NoRecords), "MX", "NOERROR"},
-		{"no records", home(NoRecords), "A", "NOERROR"},
-		{"null mx", home(NullMX), "MX", "NOERROR; MX 0 ."},
-		{"servfail", home(ServFail), "MX", "SERVFAIL"},
-		{"host servfail", home(HostServFail), "MX", "NOERROR; MX 10"},
+		{"nxdomain", mailDomain(NXDomain), "MX", "NXDOMAIN"},
+		{"no records", mailDomain(NoRecords), "MX", "NOERROR"},
+		{"no records", mailDomain(NoRecords), "A", "NOERROR"},
+		{"null mx", mailDomain(NullMX), "MX", "NOERROR; MX 0 ."},
+		{"servfail", mailDomain(ServFail), "MX", "SERVFAIL"},
+		{"host servfail", mailDomain(HostServFail), "MX", "NOERROR; MX 10"},
 		{"host servfail", host(HostServFail), "A", "SERVFAIL"},
-		{"loop", home(CNAMELoop), "MX", "SERVFAIL"},
+		{"loop", mailDomain(CNAMELoop), "MX", "SERVFAIL"},
 		{"unroutable", host(Unroutable), "A", "NOERROR; A 0.0.0.0; A 240.0.0.1"},
 		{"dangling", host(DanglingMX), "A", "NXDOMAIN"},
-		{"implicit", home(ImplicitMX), "MX", "NOERROR"},
-		{"implicit", home(ImplicitMX), "A", "NOERROR; A 127."},
-		{"alias", home(CNAMEDomain), "MX", "NOERROR; CNAME real-"},
+		{"implicit", mailDomain(ImplicitMX), "MX", "NOERROR"},
+		{"implicit", mailDomain(ImplicitMX), "A", "NOERROR; A 127."},
+		{"alias", mailDomain(CNAMEDomain), "MX", "NOERROR; CNAME real-"},
 		{"host alias", host(CNAMEHost), "A", "NOERROR; CNAME real-"},
 		{"ipv6", host(IPv6Only), "AAAA", "NOERROR; AAAA ::1"},
 		{"dead", host(DeadPrimary), "A", "NOERROR; A 127."},
 	} {
 		require.True(t, strings.HasPrefix(ask(w, tc.name, tc.kind, true), tc.want), "%s: %s %s", tc.what, tc.name, ask(w, tc.name, tc.kind, true))
 	}
-	require.Equal(t, "NOERROR", ask(w, home(ImplicitMX), "MX", true), "an implicit MX is no record")
-	require.Contains(t, ask(w, home(CNAMEDomain), "MX", true), "; MX 10")
+	require.Equal(t, "NOERROR", ask(w, mailDomain(ImplicitMX), "MX", true), "an implicit MX is no record")
+	require.Contains(t, ask(w, mailDomain(CNAMEDomain), "MX", true), "; MX 10")
 	require.Contains(t, ask(w, host(CNAMEHost), "A", true), "; A 127.")
-	require.Equal(t, "NOERROR; TC", ask(w, home(TruncatedUDP), "MX", true))
-	require.Contains(t, ask(w, home(TruncatedUDP), "MX", false), "NOERROR; MX 10")
+	require.Equal(t, "NOERROR; TC", ask(w, mailDomain(TruncatedUDP), "MX", true))
+	require.Contains(t, ask(w, mailDomain(TruncatedUDP), "MX", false), "NOERROR; MX 10")
 	dead, known := w.HostAt(w.names[host(DeadPrimary)].addrs[0])
 	require.True(t, known && dead.Role == Dead)
 }
 
-// RFC 2308: a negative answer bears the SOA that says how long it keeps.
-func TestDNSNegativeAnswersBearSOA(t *testing.T) {
+// RFC 2308: a negative answer has the SOA that says how long it keeps.
+func TestNegativeDNSAnswersHaveSOA(t *testing.T) {
 	w := NewWorld(Config{})
 	for _, name := range []string{"nowhere.example.", "gmail.com."} {
 		m := newNameServer(w).answer(new(dns.Msg).SetQuestion(name, dns.TypeTXT), true)
@@ -112,7 +112,7 @@ func TestDNSServesBothTransports(t *testing.T) {
 	go func() { ended <- newNameServer(w).serve(ctx, packets, listener) }()
 	for network, at := range map[string]net.Addr{"udp": packets.LocalAddr(), "tcp": listener.Addr()} {
 		client := dns.Client{Net: network}
-		m, _, err := client.Exchange(new(dns.Msg).SetQuestion(oddHome(t, w, TruncatedUDP).Name+".", dns.TypeMX), at.String())
+		m, _, err := client.Exchange(new(dns.Msg).SetQuestion(oddDomain(t, w, TruncatedUDP).Name+".", dns.TypeMX), at.String())
 		require.NoError(t, err)
 		require.Equal(t, network == "udp", m.Truncated)
 		require.Equal(t, network == "tcp", len(m.Answer) > 0)

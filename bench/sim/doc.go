@@ -1,7 +1,7 @@
-// Package sim is the pretend mail internet: an authoritative DNS server, a few
-// hundred SMTP hosts that behave as the great providers and the usual mail
+// Package sim is the simulated mail internet: an authoritative DNS server, a few
+// hundred SMTP hosts that behave as the major providers and the usual mail
 // software do, the truth about every address behind them, and a referee that
-// notes every impolite act of a client.
+// notes every excess of a client.
 //
 // # What it knows
 //
@@ -23,7 +23,7 @@
 // It imports nothing of the system that it judges, so as not to share a misreading.
 // It listens only where its Network lets it, which is loopback or memory. Its
 // ordinary domains end in .example (RFC 2606 section 3), so that a list which
-// strays to the real internet reaches only the great providers there,
+// strays to the real internet reaches only the major providers there,
 // whose names cannot be pretended.
 //
 // # Invariants
@@ -33,8 +33,8 @@
 //  2. Mailbox is a pure function of the seed and the folded address. A local
 //     part that the rule did not make is Absent, save with a chance of less than
 //     one in twenty thousand for those that end in exactly five digits.
-//  3. Truth never depends on what was asked before: a punished probe may end as
-//     UNKNOWN, but no punishment looks like a missing mailbox unless the real
+//  3. Truth never depends on what was asked before: a throttled probe may end as
+//     UNKNOWN, but no throttling looks like a missing mailbox unless the real
 //     provider's does.
 //  4. No address of a host lies outside Config.Network and [::1]; the unroutable
 //     ones are never dialled by a correct client and never listened on.

@@ -20,12 +20,12 @@ func TestHomesHaveHostsOfTheirOwn(t *testing.T) {
 	hosts, machines := map[string]bool{}, map[string]bool{}
 	for _, row := range rows[1:] {
 		_, domain, _ := strings.Cut(row[3], "@")
-		home := w.byName[domain]
-		require.NotNil(t, home, domain)
+		mailDomain := w.byName[domain]
+		require.NotNil(t, mailDomain, domain)
 		require.NotEmpty(t, w.Truth(row[3]))
-		require.False(t, hosts[home.MX[0].Host], "a host name for each domain")
-		hosts[home.MX[0].Host] = true
-		machines[w.names[home.MX[0].Host].addrs[0].String()] = true
+		require.False(t, hosts[mailDomain.MX[0].Host], "a host name for each domain")
+		hosts[mailDomain.MX[0].Host] = true
+		machines[w.names[mailDomain.MX[0].Host].addrs[0].String()] = true
 	}
 	require.Less(t, len(machines), 10)
 	require.Greater(t, len(machines), 5)

@@ -6,7 +6,7 @@ import "strings"
 // Cells that hold a comma or a quote are quoted as RFC 4180 asks.
 func appendJunk(b []byte, p person) []byte {
 	at, last := p.first+"@"+p.domain.Name, string(p.last[:])
-	switch p.draw >> 6 % 16 {
+	switch p.random >> 6 % 16 {
 	case 0:
 		return append(b, "n/a"...)
 	case 1:
@@ -43,8 +43,8 @@ func appendJunk(b []byte, p person) []byte {
 
 // appendCompany appends the company cell; some names need quotes.
 func appendCompany(b []byte, p person) []byte {
-	first, second := pick(companyFirst, p.draw>>5), pick(companySecond, p.draw>>11)
-	if p.draw>>3%20 == 0 {
+	first, second := pick(companyFirst, p.random>>5), pick(companySecond, p.random>>11)
+	if p.random>>3%20 == 0 {
 		b = append(b, '"')
 		b = append(appendTitle(b, first), ", "...)
 		return append(appendTitle(b, second), ` & Co"`...)
@@ -56,7 +56,7 @@ func appendCompany(b []byte, p person) []byte {
 // appendNote appends the notes cell: mostly empty, now and then what trips a
 // careless CSV reader.
 func appendNote(b []byte, p person) []byte {
-	switch p.draw >> 9 % 40 {
+	switch p.random >> 9 % 40 {
 	case 0, 1, 2, 3, 4:
 		return append(b, "met at the fair"...)
 	case 5:

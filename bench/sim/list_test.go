@@ -72,9 +72,9 @@ func TestListMix(t *testing.T) {
 }
 
 // The state that the generator asks for is the state that the world has.
-func TestListMailboxesAreAsWanted(t *testing.T) {
+func TestListMailboxesHaveTheirState(t *testing.T) {
 	w := NewWorld(Config{})
-	l := lister{World: w, seed: 1}
+	l := rowGenerator{World: w, seed: 1}
 	counts := [mailboxes]int{}
 	for i := range 20_000 {
 		p := l.personAt(i)
@@ -82,7 +82,7 @@ func TestListMailboxesAreAsWanted(t *testing.T) {
 		m := w.mailboxOf(p.domain, local)
 		counts[m]++
 		if !isRole(local) && !bytes.ContainsRune(local, '_') {
-			require.Equal(t, wanted(p.draw>>48), m, "%s@%s", local, p.domain.Name)
+			require.Equal(t, wantedState(p.random>>48), m, "%s@%s", local, p.domain.Name)
 		}
 	}
 	for m, n := range counts {

@@ -47,9 +47,9 @@ type Persona struct {
 	// meets such refusals on several routes must stop altogether.
 	OneRoute bool
 
-	hosts  func(domain string) []string
-	expect func(shown Mailbox) []Outcome
-	habit  habit
+	hosts     func(domain string) []string
+	expect    func(shown Mailbox) []Outcome
+	behaviour behaviour
 }
 
 // MXHosts lists the MX host names of one of the persona's domains, best first;
@@ -63,63 +63,63 @@ func (p *Persona) MXHosts(domain string) []string {
 
 // Expect lists every outcome that an honest verifier may give for a mailbox in
 // state m: usually one. Lists and role names are the world's business.
-func (p *Persona) Expect(m Mailbox) []Outcome { return p.expect(p.habit.shown(m)) }
+func (p *Persona) Expect(m Mailbox) []Outcome { return p.expect(p.behaviour.shown(m)) }
 
-// Personas makes the whole table of a world without punishers, in a fixed order.
+// Personas makes the whole table of a world without throttlers, in a fixed order.
 func Personas() []*Persona { return personas(false) }
 
-func personas(punishing bool) []*Persona {
+func personas(throttling bool) []*Persona {
 	var all []*Persona
 	for _, group := range [][]*Persona{
-		greatProviders(), gateways(), regionalProviders(),
-		mailServers(), policies(), refusers(), brokenServers(), routes(),
+		majorProviders(), gateways(), regionalProviders(),
+		mailServers(), policyServers(), refusingServers(), brokenServers(), oddRoutes(),
 	} {
 		all = append(all, group...)
 	}
-	if punishing {
-		all = append(all, punishers()...)
+	if throttling {
+		all = append(all, throttlers()...)
 	}
 	for _, p := range all {
-		p.habit.said = compileAll(p.habit.texts)
+		p.behaviour.replies = compileReplies(p.behaviour.texts)
 	}
 	return all
 }
 
-// habit is how a persona's hosts speak: data for the session to follow.
-type habit struct {
-	texts texts    // what it says; defaults fill the gaps
-	said  *phrases // the same, compiled
-	ext   extension
+// behaviour is how a persona's hosts speak: data for the session to follow.
+type behaviour struct {
+	texts   texts            // what it says; defaults fill the gaps
+	replies *compiledReplies // the same, compiled
+	ext     extension
 
-	bannerWait time.Duration // before the banner
-	rcptWait   time.Duration // before each RCPT reply
-	watchEarly bool          // refuse a client that talks during bannerWait
+	bannerWait      time.Duration // before the banner
+	rcptWait        time.Duration // before each RCPT reply
+	refuseEarlyTalk bool          // refuse a client that talks during bannerWait
 
-	takesAll bool            // accepts every recipient of its domains
-	picky    bool            // so does this one, save the disabled and the full
-	hides    [mailboxes]bool // states that it does not tell: see shown
-	becomes  Mailbox         // when not Absent: what a Present mailbox is here
+	acceptsAll  bool            // accepts every recipient of its domains
+	acceptsMost bool            // so does this one, save the disabled and the full
+	hides       [mailboxes]bool // states that it does not tell: see shown
+	becomes     Mailbox         // when not Absent: what a Present mailbox is here
 
 	grey     greyKind
 	greyWait time.Duration // from first contact until it accepts
 
-	maxRcpts  int  // recipients in one transaction before sayTooMany; no excess
-	oneDomain bool // recipients of one transaction must share their domain
+	maxRcpts      int  // recipients in one transaction before replyTooManyRcpts; no excess
+	oneDomainOnly bool // recipients of one transaction must share their domain
 
-	needTLS    bool // 530 before STARTTLS
-	brokenTLS  bool // offers STARTTLS, then fails the handshake
-	noNull     bool // refuses MAIL FROM:<>
-	busyFirst  bool // the first MX host turns everyone away with 421
-	refuseAt   stage
-	fault      fault
-	punishment punishment // past RefusalsPerHour
-	temper     temper
+	requireTLS       bool // 530 before STARTTLS
+	brokenTLS        bool // offers STARTTLS, then fails the handshake
+	refuseNullSender bool // refuses MAIL FROM:<>
+	primaryBusy      bool // the first MX host turns everyone away with 421
+	refuseAt         stage
+	fault            fault
+	throttleMode     throttleMode // past RefusalsPerHour
+	hiddenLimits     hiddenLimits
 }
 
 // shown is the state that the persona lets a client see: sites that do not
 // tell a full mailbox accept it, and sites that do not tell a disabled or moved
 // one call it unknown.
-func (h *habit) shown(m Mailbox) Mailbox {
+func (h *behaviour) shown(m Mailbox) Mailbox {
 	if m == Present && h.becomes != Absent {
 		m = h.becomes
 	}
@@ -133,11 +133,11 @@ func (h *habit) shown(m Mailbox) Mailbox {
 }
 
 type (
-	extension  uint8
-	greyKind   uint8
-	stage      uint8
-	fault      uint8
-	punishment uint8
+	extension    uint8
+	greyKind     uint8
+	stage        uint8
+	fault        uint8
+	throttleMode uint8
 )
 
 const (
@@ -165,17 +165,17 @@ const (
 )
 
 const (
-	faultNone      fault = iota
-	faultGarbage         // bytes that are no SMTP reply
-	faultEndless         // a banner whose continuation lines never end
-	faultOutOfStep       // one reply more than there were commands
-	faultMidClose        // closes in place of the third recipient's reply
-	faultReset           // resets the connection at RCPT
-	faultSilent          // banner and EHLO, then nothing
-	faultMute            // not even a banner
+	faultNone         fault = iota
+	faultGarbage            // bytes that are no SMTP reply
+	faultEndless            // a banner whose continuation lines never end
+	faultExtraReply         // one reply more than there were commands
+	faultMidClose           // closes in place of the third recipient's reply
+	faultReset              // resets the connection at RCPT
+	faultSilent             // banner and EHLO, then nothing
+	faultUnresponsive       // not even a banner
 )
 
 const (
-	punishBlock  punishment = iota // says that it is a block
-	punishAccept                   // says so five times, then accepts silently
+	throttleBlock     throttleMode = iota // says that it is a block
+	throttleAcceptAll                     // says so five times, then accepts silently
 )

@@ -10,21 +10,21 @@ func brokenServers() []*Persona {
 	return []*Persona{
 		broken("garbage", faultGarbage, always(protocol, failed)),
 		slow(broken("endless", faultEndless, always(protocol, timeout, failed))),
-		broken("out-of-step", faultOutOfStep, always(protocol)),
-		broken("mid-close", faultMidClose, or(candid, failed, protocol, temporary)),
+		broken("out-of-step", faultExtraReply, always(protocol)),
+		broken("mid-close", faultMidClose, alsoAllow(truthful, failed, protocol, temporary)),
 		broken("reset", faultReset, always(failed, protocol, temporary)),
 		slow(broken("silent", faultSilent, always(timeout, failed))),
-		slow(broken("mute", faultMute, always(timeout, failed))),
+		slow(broken("mute", faultUnresponsive, always(timeout, failed))),
 	}
 }
 
 func broken(name string, f fault, expect expectation) *Persona {
-	p := house(name, expect, habit{fault: f})
-	p.hosts = under("mx")
-	if f == faultOutOfStep {
+	p := selfHosted(name, expect, behaviour{fault: f})
+	p.hosts = hostsUnder("mx")
+	if f == faultExtraReply {
 		// Without PIPELINING a reply that comes before its command is there to
 		// be noticed; with it no client could tell.
-		p.habit.ext = ext8BitMIME
+		p.behaviour.ext = ext8BitMIME
 	}
 	return p
 }
@@ -34,37 +34,37 @@ func slow(p *Persona) *Persona {
 	return p
 }
 
-// routes are odd in the DNS or in which of their hosts are alive; the hosts
+// oddRoutes are odd in the DNS or in which of their hosts are alive; the hosts
 // that are speak as any Postfix does.
-func routes() []*Persona {
+func oddRoutes() []*Persona {
 	unroutable := always(Outcome{"INVALID", "unroutable_mx"})
 	dnsError := always(Outcome{"UNKNOWN", "dns_error"})
 	return []*Persona{
-		odd("ipv6-only", IPv6Only, or(candid, Outcome{"UNKNOWN", "connection_failed"}), under("mx")),
-		odd("dead-primary", DeadPrimary, candid, under("mx1", "mx2")),
-		takingAll(odd("dead-primary-accept-all", DeadPrimary, catchesAll(), under("mx1", "mx2"))),
-		odd("unroutable", Unroutable, unroutable, under("mx1", "mx2")),
-		odd("dangling-mx", DanglingMX, unroutable, under("mx1", "mx2")),
-		odd("cname-host", CNAMEHost, candid, under("mx1", "mx2")),
-		odd("cname-domain", CNAMEDomain, candid, under("mx1", "mx2")),
+		odd("ipv6-only", IPv6Only, alsoAllow(truthful, Outcome{"UNKNOWN", "connection_failed"}), hostsUnder("mx")),
+		odd("dead-primary", DeadPrimary, truthful, hostsUnder("mx1", "mx2")),
+		withAcceptAll(odd("dead-primary-accept-all", DeadPrimary, catchAllOutcomes(), hostsUnder("mx1", "mx2"))),
+		odd("unroutable", Unroutable, unroutable, hostsUnder("mx1", "mx2")),
+		odd("dangling-mx", DanglingMX, unroutable, hostsUnder("mx1", "mx2")),
+		odd("cname-host", CNAMEHost, truthful, hostsUnder("mx1", "mx2")),
+		odd("cname-domain", CNAMEDomain, truthful, hostsUnder("mx1", "mx2")),
 		odd("cname-loop", CNAMELoop, dnsError, nil),
 		odd("servfail", ServFail, dnsError, nil),
-		odd("servfail-host", HostServFail, dnsError, under("mx1", "mx2")),
-		odd("truncated-udp", TruncatedUDP, candid, under("mx1", "mx2")),
+		odd("servfail-host", HostServFail, dnsError, hostsUnder("mx1", "mx2")),
+		odd("truncated-udp", TruncatedUDP, truthful, hostsUnder("mx1", "mx2")),
 		odd("null-mx", NullMX, always(Outcome{"INVALID", "null_mx"}), nil),
-		odd("implicit-mx", ImplicitMX, candid, nil),
+		odd("implicit-mx", ImplicitMX, truthful, nil),
 		odd("nxdomain", NXDomain, always(Outcome{"INVALID", "domain_not_found"}), nil),
 		odd("no-mail-server", NoRecords, always(Outcome{"INVALID", "no_mail_server"}), nil),
 	}
 }
 
 func odd(name string, o Oddity, expect expectation, hosts func(string) []string) *Persona {
-	p := house(name, expect, habit{})
+	p := selfHosted(name, expect, behaviour{})
 	p.Oddity, p.hosts = o, hosts
 	return p
 }
 
-func takingAll(p *Persona) *Persona {
-	p.habit.takesAll = true
+func withAcceptAll(p *Persona) *Persona {
+	p.behaviour.acceptsAll = true
 	return p
 }

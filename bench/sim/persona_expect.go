@@ -3,8 +3,8 @@ package sim
 // expectation gives the honest outcomes for what a persona shows of a mailbox.
 type expectation func(shown Mailbox) []Outcome
 
-// candid is a server that accepts what exists and refuses the rest, for good.
-func candid(shown Mailbox) []Outcome {
+// truthful is a server that accepts what exists and refuses the rest, for good.
+func truthful(shown Mailbox) []Outcome {
 	switch shown {
 	case Present:
 		return []Outcome{{"VALID", ""}}
@@ -25,28 +25,28 @@ func always(outcomes ...Outcome) expectation {
 	return func(Mailbox) []Outcome { return outcomes }
 }
 
-// or allows more outcomes in addition to those of base.
-func or(base expectation, more ...Outcome) expectation {
+// alsoAllow allows more outcomes in addition to those of base.
+func alsoAllow(base expectation, more ...Outcome) expectation {
 	return func(shown Mailbox) []Outcome { return append(base(shown), more...) }
 }
 
-// undecided accepts what exists and puts the rest off as unknown users: that
+// deferAbsent accepts what exists and puts the rest off as unknown users: that
 // confirms an acceptance, and condemns no mailbox.
-func undecided(shown Mailbox) []Outcome {
+func deferAbsent(shown Mailbox) []Outcome {
 	if shown == Absent {
 		return []Outcome{{"UNKNOWN", "temporary_error"}}
 	}
-	return candid(shown)
+	return truthful(shown)
 }
 
-// picky accepts every name but those it has been told to refuse.
-func picky(shown Mailbox) []Outcome {
+// acceptMost accepts every name but those it has been told to refuse.
+func acceptMost(shown Mailbox) []Outcome {
 	switch shown {
 	case Absent, Present:
 		return []Outcome{{"RISKY", "catch_all"}}
 	case Disabled:
 		return []Outcome{{"INVALID", "mailbox_not_found"}}
 	default:
-		return candid(shown)
+		return truthful(shown)
 	}
 }

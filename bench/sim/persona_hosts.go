@@ -2,13 +2,13 @@ package sim
 
 import "strings"
 
-// fixed gives every domain the same hosts.
-func fixed(hosts ...string) func(string) []string {
+// fixedHosts gives every domain the same hosts.
+func fixedHosts(hosts ...string) func(string) []string {
 	return func(string) []string { return hosts }
 }
 
-// under makes host names below the domain itself.
-func under(labels ...string) func(string) []string {
+// hostsUnder makes host names below the domain itself.
+func hostsUnder(labels ...string) func(string) []string {
 	return func(domain string) []string {
 		hosts := make([]string, len(labels))
 		for i, label := range labels {
@@ -18,16 +18,16 @@ func under(labels ...string) func(string) []string {
 	}
 }
 
-// tenant makes one host per domain below a provider's suffix, the dots of the
+// tenantHost makes one host per domain below a provider's suffix, the dots of the
 // domain turned to dashes, as the hosted gateways do.
-func tenant(prefix, suffix string) func(string) []string {
+func tenantHost(prefix, suffix string) func(string) []string {
 	return func(domain string) []string {
 		return []string{prefix + strings.ReplaceAll(domain, ".", "-") + suffix}
 	}
 }
 
-// tenants is tenant with two hosts.
-func tenants(domain string, suffixes ...string) []string {
+// tenantHosts is tenant with two hosts.
+func tenantHosts(domain string, suffixes ...string) []string {
 	name := strings.ReplaceAll(domain, ".", "-")
 	hosts := make([]string, len(suffixes))
 	for i, suffix := range suffixes {

@@ -9,18 +9,18 @@ func gmx() *Persona {
 	return &Persona{
 		Name: "gmx", Provider: "gmx",
 		Limits: Limits{Connections: 4, TransactionsPerConnection: 20, RcptsPerTransaction: 100, RefusalsPerHour: 100},
-		hosts:  gmxHosts, expect: candid,
-		habit: habit{ext: ext8BitMIME | extSize | extStartTLS | extPipelining, hides: tellsOnly(Full), texts: texts{
-			sayBanner:  "220 gmx.net (mxgmx0{id}) Nemesis ESMTP Service ready",
-			sayEhlo:    "gmx.net Hello [{ip}]",
-			sayMail:    "250 Requested mail action okay, completed",
-			sayRcpt:    "250 OK",
-			sayAbsent:  "550-Requested action not taken: mailbox unavailable\n550 The mailbox <{to}> is not known here: https://postmaster.gmx.net/en/error-messages?c=rm",
-			sayFull:    "552-Requested mail action aborted: exceeded storage allocation\n552 Quota of the mailbox exceeded: https://postmaster.gmx.net/en/error-messages?c=mq",
-			sayCrowded: "421-gmx.net (mxgmx0{id}) Nemesis ESMTP Service not available\n421 Too many connections of {ip}: https://postmaster.gmx.net/en/error-messages?ip={ip}&c=mc",
-			saySpent:   "421-gmx.net (mxgmx0{id}) Nemesis ESMTP Service not available\n421 Too many mails in this session: https://postmaster.gmx.net/en/error-messages?ip={ip}&c=ms",
-			sayBlocked: "450-Requested mail action not taken: mailbox unavailable\n450 Too many unknown recipients from {ip} (policy): https://postmaster.gmx.net/en/error-messages?ip={ip}&c=tur",
-			sayRelay:   "550-Requested action not taken\n550 Relaying denied",
+		hosts:  gmxHosts, expect: truthful,
+		behaviour: behaviour{ext: ext8BitMIME | extSize | extStartTLS | extPipelining, hides: hideAllBut(Full), texts: texts{
+			replyBanner:         "220 gmx.net (mxgmx0{id}) Nemesis ESMTP Service ready",
+			replyEhlo:           "gmx.net Hello [{ip}]",
+			replyMail:           "250 Requested mail action okay, completed",
+			replyRcpt:           "250 OK",
+			replyAbsent:         "550-Requested action not taken: mailbox unavailable\n550 The mailbox <{to}> is not known here: https://postmaster.gmx.net/en/error-messages?c=rm",
+			replyFull:           "552-Requested mail action aborted: exceeded storage allocation\n552 Quota of the mailbox exceeded: https://postmaster.gmx.net/en/error-messages?c=mq",
+			replyTooManyConns:   "421-gmx.net (mxgmx0{id}) Nemesis ESMTP Service not available\n421 Too many connections of {ip}: https://postmaster.gmx.net/en/error-messages?ip={ip}&c=mc",
+			replyConnectionUsed: "421-gmx.net (mxgmx0{id}) Nemesis ESMTP Service not available\n421 Too many mails in this session: https://postmaster.gmx.net/en/error-messages?ip={ip}&c=ms",
+			replyBlocked:        "450-Requested mail action not taken: mailbox unavailable\n450 Too many unknown recipients from {ip} (policy): https://postmaster.gmx.net/en/error-messages?ip={ip}&c=tur",
+			replyRelayDenied:    "550-Requested action not taken\n550 Relaying denied",
 		}},
 	}
 }
@@ -40,16 +40,16 @@ func qq() *Persona {
 	return &Persona{
 		Name: "qq", Provider: "qq",
 		Limits: Limits{Connections: 5, RcptsPerTransaction: 100, RefusalsPerHour: 100},
-		hosts:  fixed("mx1.qq.com", "mx2.qq.com", "mx3.qq.com"), expect: candid,
-		habit: habit{ext: extPipelining | ext8BitMIME | extSize | extStartTLS, hides: tellsOnly(), texts: texts{
-			sayBanner:  "220 newxmmxszc{id}.qq.com MX QQ Mail Server.",
-			sayEhlo:    "newxmmxszc12.qq.com",
-			sayMail:    "250 OK.",
-			sayRcpt:    "250 OK",
-			sayAbsent:  "550 Mailbox not found. https://service.mail.qq.com/detail/122/169 [{id}]",
-			sayCrowded: "421 Connection frequency limited: {ip}. https://service.mail.qq.com/detail/122/72 [{id}]",
-			sayBlocked: "550 Mailbox unavailable or access denied [{id} IP: {ip}]. https://service.mail.qq.com/detail/122/166",
-			sayRelay:   "550 Relay not allowed [{id}]",
+		hosts:  fixedHosts("mx1.qq.com", "mx2.qq.com", "mx3.qq.com"), expect: truthful,
+		behaviour: behaviour{ext: extPipelining | ext8BitMIME | extSize | extStartTLS, hides: hideAllBut(), texts: texts{
+			replyBanner:       "220 newxmmxszc{id}.qq.com MX QQ Mail Server.",
+			replyEhlo:         "newxmmxszc12.qq.com",
+			replyMail:         "250 OK.",
+			replyRcpt:         "250 OK",
+			replyAbsent:       "550 Mailbox not found. https://service.mail.qq.com/detail/122/169 [{id}]",
+			replyTooManyConns: "421 Connection frequency limited: {ip}. https://service.mail.qq.com/detail/122/72 [{id}]",
+			replyBlocked:      "550 Mailbox unavailable or access denied [{id} IP: {ip}]. https://service.mail.qq.com/detail/122/166",
+			replyRelayDenied:  "550 Relay not allowed [{id}]",
 		}},
 	}
 }
@@ -58,16 +58,16 @@ func netease() *Persona {
 	return &Persona{
 		Name: "netease", Provider: "netease",
 		Limits: Limits{Connections: 5, RcptsPerTransaction: 100, RefusalsPerHour: 100},
-		hosts:  fixed("163mx01.mxmail.netease.com", "163mx02.mxmail.netease.com"), expect: candid,
-		habit: habit{ext: extPipelining | ext8BitMIME | extSize | extStartTLS, hides: tellsOnly(), texts: texts{
-			sayBanner:  "220 163.com Anti-spam GT for Coremail System (163com[20211028])",
-			sayEhlo:    "mail",
-			sayMail:    "250 Mail OK",
-			sayRcpt:    "250 Mail OK",
-			sayAbsent:  "550 User not found: {to}, RC:NE,,{id} https://mail.163.com/help/help_spam_16.htm?ip={ip}",
-			sayCrowded: "421 HL:ICC too many concurrent connections, {id} https://mail.163.com/help/help_spam_16.htm?ip={ip}",
-			sayBlocked: "421 HL:REP too many unknown users from {ip}, {id} https://mail.163.com/help/help_spam_16.htm?ip={ip}",
-			sayRelay:   "550 relaying is not allowed, {id}",
+		hosts:  fixedHosts("163mx01.mxmail.netease.com", "163mx02.mxmail.netease.com"), expect: truthful,
+		behaviour: behaviour{ext: extPipelining | ext8BitMIME | extSize | extStartTLS, hides: hideAllBut(), texts: texts{
+			replyBanner:       "220 163.com Anti-spam GT for Coremail System (163com[20211028])",
+			replyEhlo:         "mail",
+			replyMail:         "250 Mail OK",
+			replyRcpt:         "250 Mail OK",
+			replyAbsent:       "550 User not found: {to}, RC:NE,,{id} https://mail.163.com/help/help_spam_16.htm?ip={ip}",
+			replyTooManyConns: "421 HL:ICC too many concurrent connections, {id} https://mail.163.com/help/help_spam_16.htm?ip={ip}",
+			replyBlocked:      "421 HL:REP too many unknown users from {ip}, {id} https://mail.163.com/help/help_spam_16.htm?ip={ip}",
+			replyRelayDenied:  "550 relaying is not allowed, {id}",
 		}},
 	}
 }
@@ -76,17 +76,17 @@ func zoho() *Persona {
 	return &Persona{
 		Name: "zoho", Provider: "zoho",
 		Limits: Limits{Connections: 10, RcptsPerTransaction: 50},
-		hosts:  fixed("mx.zoho.com", "mx2.zoho.com", "mx3.zoho.com"), expect: candid,
-		habit: habit{ext: ext8BitMIME | extSize | extStartTLS | extEnhanced, hides: tellsOnly(Full), texts: texts{
-			sayBanner:  "220 mx.zohomail.com SMTP Server ready {id}",
-			sayEhlo:    "mx.zohomail.com Hello [{ip}]",
-			sayMail:    "250 Sender <{from}> OK",
-			sayRcpt:    "250 Recipient <{to}> OK",
-			sayAbsent:  "550 5.1.1 User does not exist - <{to}>",
-			sayFull:    "552 5.2.2 Mailbox of <{to}> has no room left",
-			sayCrowded: "421 4.7.0 {ip} Too many connections",
-			sayBlocked: "541 5.4.1 Mail from {ip} rejected by policy",
-			sayRelay:   "553 Relaying disallowed as <{to}>",
+		hosts:  fixedHosts("mx.zoho.com", "mx2.zoho.com", "mx3.zoho.com"), expect: truthful,
+		behaviour: behaviour{ext: ext8BitMIME | extSize | extStartTLS | extEnhanced, hides: hideAllBut(Full), texts: texts{
+			replyBanner:       "220 mx.zohomail.com SMTP Server ready {id}",
+			replyEhlo:         "mx.zohomail.com Hello [{ip}]",
+			replyMail:         "250 Sender <{from}> OK",
+			replyRcpt:         "250 Recipient <{to}> OK",
+			replyAbsent:       "550 5.1.1 User does not exist - <{to}>",
+			replyFull:         "552 5.2.2 Mailbox of <{to}> has no room left",
+			replyTooManyConns: "421 4.7.0 {ip} Too many connections",
+			replyBlocked:      "541 5.4.1 Mail from {ip} rejected by policy",
+			replyRelayDenied:  "553 Relaying disallowed as <{to}>",
 		}},
 	}
 }
@@ -95,13 +95,13 @@ func mailru() *Persona {
 	return &Persona{
 		Name: "mailru", Provider: "mailru",
 		Limits: Limits{Connections: 10, RcptsPerTransaction: 100},
-		hosts:  fixed("mxs.mail.ru"), expect: acceptsAll(),
-		habit: habit{ext: extPipelining | ext8BitMIME | extSize | extStartTLS, takesAll: true, texts: texts{
-			sayBanner: "220 Mail.Ru ESMTP ({id})",
-			sayEhlo:   "mx188.mail.ru ready to serve",
-			sayMail:   "250 OK",
-			sayRcpt:   "250 OK",
-			sayRelay:  "550 relay is not allowed",
+		hosts:  fixedHosts("mxs.mail.ru"), expect: acceptAllOutcomes(),
+		behaviour: behaviour{ext: extPipelining | ext8BitMIME | extSize | extStartTLS, acceptsAll: true, texts: texts{
+			replyBanner:      "220 Mail.Ru ESMTP ({id})",
+			replyEhlo:        "mx188.mail.ru ready to serve",
+			replyMail:        "250 OK",
+			replyRcpt:        "250 OK",
+			replyRelayDenied: "550 relay is not allowed",
 		}},
 	}
 }
@@ -110,18 +110,18 @@ func orange() *Persona {
 	return &Persona{
 		Name: "orange", Provider: "orange",
 		Limits: Limits{Connections: 2, RcptsPerTransaction: 100, RefusalsPerHour: 50},
-		hosts:  fixed("smtp-in.orange.fr"), expect: candid,
-		habit: habit{ext: extSecure, hides: tellsOnly(Full, Disabled), texts: texts{
-			sayBanner:   "220 mwinf5c{id} ME ESMTP server ready",
-			sayEhlo:     "mwinf5c21 hello [{ip}], pleased to meet you",
-			sayMail:     "250 2.1.0 <{from}> sender ok",
-			sayRcpt:     "250 2.1.5 <{to}> recipient ok",
-			sayAbsent:   "550 5.1.1 Adresse du destinataire inconnue. Invalid recipient. OFR_416 [416]",
-			sayFull:     "552 5.1.1 Boite aux lettres du destinataire pleine. Recipient overquota. OFR_417 [417]",
-			sayDisabled: "550 5.1.1 Boite aux lettres du destinataire suspendue. Recipient account is suspended. OFR_420 [420]",
-			sayCrowded:  "421 mwinf5c{id} ME Trop de connexions, veuillez reessayer plus tard. Too many connections. OFR004_104 [104]",
-			sayBlocked:  "550 5.7.1 Service refuse a {ip}: trop d'adresses inconnues. Too many unknown recipients. OFR006_102 [102]",
-			sayRelay:    "550 5.7.1 Relais refuse. Relaying denied. OFR_500 [500]",
+		hosts:  fixedHosts("smtp-in.orange.fr"), expect: truthful,
+		behaviour: behaviour{ext: extSecure, hides: hideAllBut(Full, Disabled), texts: texts{
+			replyBanner:       "220 mwinf5c{id} ME ESMTP server ready",
+			replyEhlo:         "mwinf5c21 hello [{ip}], pleased to meet you",
+			replyMail:         "250 2.1.0 <{from}> sender ok",
+			replyRcpt:         "250 2.1.5 <{to}> recipient ok",
+			replyAbsent:       "550 5.1.1 Adresse du destinataire inconnue. Invalid recipient. OFR_416 [416]",
+			replyFull:         "552 5.1.1 Boite aux lettres du destinataire pleine. Recipient overquota. OFR_417 [417]",
+			replyDisabled:     "550 5.1.1 Boite aux lettres du destinataire suspendue. Recipient account is suspended. OFR_420 [420]",
+			replyTooManyConns: "421 mwinf5c{id} ME Trop de connexions, veuillez reessayer plus tard. Too many connections. OFR004_104 [104]",
+			replyBlocked:      "550 5.7.1 Service refuse a {ip}: trop d'adresses inconnues. Too many unknown recipients. OFR006_102 [102]",
+			replyRelayDenied:  "550 5.7.1 Relais refuse. Relaying denied. OFR_500 [500]",
 		}},
 	}
 }
@@ -130,18 +130,18 @@ func laposte() *Persona {
 	return &Persona{
 		Name: "laposte", Provider: "laposte",
 		Limits: Limits{Connections: 2, RcptsPerTransaction: 100, RefusalsPerHour: 50},
-		hosts:  fixed("smtpz4.laposte.net"), expect: candid,
-		habit: habit{ext: extSecure, hides: tellsOnly(Full, Disabled), texts: texts{
-			sayBanner:   "220 mlpnf01{id}.laposte.net ESMTP server ready",
-			sayEhlo:     "mlpnf0114.laposte.net hello [{ip}]",
-			sayMail:     "250 2.1.0 <{from}> sender ok",
-			sayRcpt:     "250 2.1.5 <{to}> recipient ok",
-			sayAbsent:   "550 5.5.0 Adresse du destinataire inconnue chez nous. Invalid recipient. LPN007_416",
-			sayFull:     "552 5.1.1 Boite aux lettres pleine. Recipient overquota. LPN007_417",
-			sayDisabled: "550 5.5.0 Compte du destinataire suspendu. Recipient account is blocked. LPN007_426",
-			sayCrowded:  "421 4.7.0 Trop de connexions depuis {ip}. Too many connections. LPN004_104",
-			sayBlocked:  "550 5.7.1 Service refuse a {ip}. Service refused, too many unknown recipients. LPN006_103",
-			sayRelay:    "550 5.7.1 Relais refuse. Relaying denied. LPN_500",
+		hosts:  fixedHosts("smtpz4.laposte.net"), expect: truthful,
+		behaviour: behaviour{ext: extSecure, hides: hideAllBut(Full, Disabled), texts: texts{
+			replyBanner:       "220 mlpnf01{id}.laposte.net ESMTP server ready",
+			replyEhlo:         "mlpnf0114.laposte.net hello [{ip}]",
+			replyMail:         "250 2.1.0 <{from}> sender ok",
+			replyRcpt:         "250 2.1.5 <{to}> recipient ok",
+			replyAbsent:       "550 5.5.0 Adresse du destinataire inconnue chez nous. Invalid recipient. LPN007_416",
+			replyFull:         "552 5.1.1 Boite aux lettres pleine. Recipient overquota. LPN007_417",
+			replyDisabled:     "550 5.5.0 Compte du destinataire suspendu. Recipient account is blocked. LPN007_426",
+			replyTooManyConns: "421 4.7.0 Trop de connexions depuis {ip}. Too many connections. LPN004_104",
+			replyBlocked:      "550 5.7.1 Service refuse a {ip}. Service refused, too many unknown recipients. LPN006_103",
+			replyRelayDenied:  "550 5.7.1 Relais refuse. Relaying denied. LPN_500",
 		}},
 	}
 }
@@ -150,17 +150,17 @@ func tonline() *Persona {
 	return &Persona{
 		Name: "tonline", Provider: "tonline",
 		Limits: Limits{Connections: 5, RcptsPerTransaction: 100},
-		hosts:  fixed("mx00.t-online.de", "mx01.t-online.de"), expect: candid,
-		habit: habit{ext: ext8BitMIME | extSize | extStartTLS, hides: tellsOnly(Full), texts: texts{
-			sayBanner:  "220 mailin{id}.aul.t-online.de T-Online ESMTP receiver ready",
-			sayEhlo:    "mailin42.aul.t-online.de ready",
-			sayMail:    "250 sender ok",
-			sayRcpt:    "250 recipient ok",
-			sayAbsent:  "550 unknown user / Teilnehmer existiert nicht",
-			sayFull:    "552 mailbox of the recipient is full / Postfach ist voll",
-			sayCrowded: "421 too many connections from {ip} / zu viele Verbindungen",
-			sayBlocked: "554 IP={ip} - A problem occurred. Ask your postmaster for help or to contact tosa@rx.t-online.de (BL)",
-			sayRelay:   "550 relay not permitted",
+		hosts:  fixedHosts("mx00.t-online.de", "mx01.t-online.de"), expect: truthful,
+		behaviour: behaviour{ext: ext8BitMIME | extSize | extStartTLS, hides: hideAllBut(Full), texts: texts{
+			replyBanner:       "220 mailin{id}.aul.t-online.de T-Online ESMTP receiver ready",
+			replyEhlo:         "mailin42.aul.t-online.de ready",
+			replyMail:         "250 sender ok",
+			replyRcpt:         "250 recipient ok",
+			replyAbsent:       "550 unknown user / Teilnehmer existiert nicht",
+			replyFull:         "552 mailbox of the recipient is full / Postfach ist voll",
+			replyTooManyConns: "421 too many connections from {ip} / zu viele Verbindungen",
+			replyBlocked:      "554 IP={ip} - A problem occurred. Ask your postmaster for help or to contact tosa@rx.t-online.de (BL)",
+			replyRelayDenied:  "550 relay not permitted",
 		}},
 	}
 }
@@ -169,18 +169,18 @@ func godaddy() *Persona {
 	return &Persona{
 		Name: "godaddy", Provider: "godaddy",
 		Limits: Limits{Connections: 5, RcptsPerTransaction: 100, RefusalsPerHour: 50},
-		hosts:  fixed("smtp.secureserver.net", "mailstore1.secureserver.net"), expect: candid,
-		habit: habit{ext: extSecure, hides: tellsOnly(Full), texts: texts{
-			sayBanner:  "220 p3plibsmtp03-{id}.prod.phx3.secureserver.net bizsmtp ESMTP server ready",
-			sayEhlo:    "p3plibsmtp03-08.prod.phx3.secureserver.net hello [{ip}], secureserver.net",
-			sayMail:    "250 2.1.0 <{from}> sender ok",
-			sayRcpt:    "250 2.1.5 <{to}> recipient ok",
-			sayAbsent:  "550 5.1.1 <{to}> Recipient not found.  <http://x.co/irbounce>",
-			sayFull:    "552 5.2.2 <{to}> This recipient's mailbox has no room left. IB702",
-			sayCrowded: "421 Too many sessions open from {ip}. Try again later. IB007",
-			sayBlocked: "554 This IP has been temporarily blocked: too many invalid recipients from {ip}. IB112",
-			sayTooMany: "452 Too many recipients in one message. Send to fewer of them. IB605",
-			sayRelay:   "550 5.7.1 <{to}> relaying denied",
+		hosts:  fixedHosts("smtp.secureserver.net", "mailstore1.secureserver.net"), expect: truthful,
+		behaviour: behaviour{ext: extSecure, hides: hideAllBut(Full), texts: texts{
+			replyBanner:       "220 p3plibsmtp03-{id}.prod.phx3.secureserver.net bizsmtp ESMTP server ready",
+			replyEhlo:         "p3plibsmtp03-08.prod.phx3.secureserver.net hello [{ip}], secureserver.net",
+			replyMail:         "250 2.1.0 <{from}> sender ok",
+			replyRcpt:         "250 2.1.5 <{to}> recipient ok",
+			replyAbsent:       "550 5.1.1 <{to}> Recipient not found.  <http://x.co/irbounce>",
+			replyFull:         "552 5.2.2 <{to}> This recipient's mailbox has no room left. IB702",
+			replyTooManyConns: "421 Too many sessions open from {ip}. Try again later. IB007",
+			replyBlocked:      "554 This IP has been temporarily blocked: too many invalid recipients from {ip}. IB112",
+			replyTooManyRcpts: "452 Too many recipients in one message. Send to fewer of them. IB605",
+			replyRelayDenied:  "550 5.7.1 <{to}> relaying denied",
 		}},
 	}
 }
@@ -189,13 +189,13 @@ func docomo() *Persona {
 	return &Persona{
 		Name: "docomo", Provider: "docomo",
 		Limits: Limits{Connections: 5, RcptsPerTransaction: 100},
-		hosts:  fixed("mfsmax.docomo.ne.jp"), expect: acceptsAll(),
-		habit: habit{ext: ext8BitMIME | extSize, takesAll: true, texts: texts{
-			sayBanner: "220 mfsmax.docomo.ne.jp ESMTP server ready",
-			sayEhlo:   "mfsmax.docomo.ne.jp",
-			sayMail:   "250 Sender OK",
-			sayRcpt:   "250 Recipient OK",
-			sayRelay:  "550 Relay denied",
+		hosts:  fixedHosts("mfsmax.docomo.ne.jp"), expect: acceptAllOutcomes(),
+		behaviour: behaviour{ext: ext8BitMIME | extSize, acceptsAll: true, texts: texts{
+			replyBanner:      "220 mfsmax.docomo.ne.jp ESMTP server ready",
+			replyEhlo:        "mfsmax.docomo.ne.jp",
+			replyMail:        "250 Sender OK",
+			replyRcpt:        "250 Recipient OK",
+			replyRelayDenied: "550 Relay denied",
 		}},
 	}
 }
@@ -205,18 +205,18 @@ func comcast() *Persona {
 	return &Persona{
 		Name: "comcast", Provider: "comcast",
 		Limits: Limits{Connections: 25, RcptsPerTransaction: 100},
-		hosts:  fixed("mx1a1.comcast.net", "mx2c1.comcast.net"), expect: candid,
-		habit: habit{ext: extSecure, hides: tellsOnly(Full), needTLS: true, texts: texts{
-			sayBanner:  "220 resimta-c2p-{id}.sys.comcast.net ESMTP server ready",
-			sayEhlo:    "resimta-c2p-42.sys.comcast.net hello [{ip}], pleased to meet you",
-			sayMail:    "250 2.1.0 <{from}> sender ok",
-			sayRcpt:    "250 2.1.5 <{to}> recipient ok",
-			sayAbsent:  "550 5.1.1 Not our Customer",
-			sayFull:    "552 5.2.2 <{to}> mailbox has no room left",
-			sayCrowded: "421 4.7.0 resimta-c2p-{id} Comcast: too many sessions open. RL000001 https://postmaster.comcast.net/smtp-error-codes.php#RL000001",
-			sayBlocked: "421 4.7.0 resimta-c2p-{id} Comcast: too many unknown recipients from {ip}. RL000003",
-			sayNeedTLS: "530 5.7.0 Must issue a STARTTLS command first",
-			sayRelay:   "550 5.7.1 <{to}> relaying denied",
+		hosts:  fixedHosts("mx1a1.comcast.net", "mx2c1.comcast.net"), expect: truthful,
+		behaviour: behaviour{ext: extSecure, hides: hideAllBut(Full), requireTLS: true, texts: texts{
+			replyBanner:       "220 resimta-c2p-{id}.sys.comcast.net ESMTP server ready",
+			replyEhlo:         "resimta-c2p-42.sys.comcast.net hello [{ip}], pleased to meet you",
+			replyMail:         "250 2.1.0 <{from}> sender ok",
+			replyRcpt:         "250 2.1.5 <{to}> recipient ok",
+			replyAbsent:       "550 5.1.1 Not our Customer",
+			replyFull:         "552 5.2.2 <{to}> mailbox has no room left",
+			replyTooManyConns: "421 4.7.0 resimta-c2p-{id} Comcast: too many sessions open. RL000001 https://postmaster.comcast.net/smtp-error-codes.php#RL000001",
+			replyBlocked:      "421 4.7.0 resimta-c2p-{id} Comcast: too many unknown recipients from {ip}. RL000003",
+			replyNeedTLS:      "530 5.7.0 Must issue a STARTTLS command first",
+			replyRelayDenied:  "550 5.7.1 <{to}> relaying denied",
 		}},
 	}
 }

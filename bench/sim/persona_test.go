@@ -51,11 +51,11 @@ func TestPersonasExpectSomethingOfEveryMailbox(t *testing.T) {
 // (RFC 5321 section 4.2.1).
 func TestTextsAreReplies(t *testing.T) {
 	for _, p := range Personas() {
-		for s := range says {
-			if s == sayEhlo {
+		for s := range replyKinds {
+			if s == replyEhlo {
 				continue
 			}
-			text := string(appendReply(nil, &p.habit.said[s], &fillings{host: "mx.example"}))
+			text := string(appendReply(nil, &p.behaviour.replies[s], &replyValues{host: "mx.example"}))
 			checkReply(t, p.Name, text)
 		}
 	}
@@ -75,7 +75,7 @@ func checkReply(t *testing.T, name, text string) {
 	}
 }
 
-// No persona tolerates less than a careful stranger may dare.
+// No persona tolerates less than a careful client may ask.
 func TestLimitsAreNotBelowBudgets(t *testing.T) {
 	budgets := map[string]Limits{
 		"":             {Connections: 2, ConnectionsPerMinute: 10, RcptsPerMinute: 60, RcptsPerConnection: 20, RefusalsPerConnection: 5, RefusalsPerHour: 20},
@@ -90,7 +90,7 @@ func TestLimitsAreNotBelowBudgets(t *testing.T) {
 		if !own {
 			budget = budgets[""]
 		}
-		for kind := range kinds {
+		for kind := range limitKinds {
 			limit, least := p.Limits.limitOf(kind), budget.limitOf(kind)
 			if limit > 0 && limit < least {
 				t.Errorf("%s: %s %d, a prober dares %d", p.Name, kindName(kind), limit, least)
@@ -99,18 +99,18 @@ func TestLimitsAreNotBelowBudgets(t *testing.T) {
 	}
 }
 
-func TestShown(t *testing.T) {
+func TestShownMailboxState(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		h    habit
+		h    behaviour
 		m    Mailbox
 		want Mailbox
 	}{
-		{"told", habit{}, Full, Full},
-		{"a full mailbox that is not told accepts", habit{hides: tellsOnly()}, Full, Present},
-		{"a disabled one that is not told is unknown", habit{hides: tellsOnly()}, Disabled, Absent},
-		{"a site of full mailboxes", habit{becomes: Full}, Present, Full},
-		{"which still knows who is absent", habit{becomes: Full}, Absent, Absent},
+		{"told", behaviour{}, Full, Full},
+		{"a full mailbox that is not told accepts", behaviour{hides: hideAllBut()}, Full, Present},
+		{"a disabled one that is not told is unknown", behaviour{hides: hideAllBut()}, Disabled, Absent},
+		{"a site of full mailboxes", behaviour{becomes: Full}, Present, Full},
+		{"which still knows who is absent", behaviour{becomes: Full}, Absent, Absent},
 	} {
 		if got := tt.h.shown(tt.m); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)

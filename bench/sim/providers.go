@@ -15,10 +15,10 @@ type rates struct {
 }
 
 // Budgets per source address, as the shipped provider table has them.
-// usualRates hold for unknown routes.
+// defaultRates hold for unknown routes.
 var (
-	usualRates = rates{10, 60, 20}
-	ratesOf    = map[string]rates{
+	defaultRates  = rates{10, 60, 20}
+	providerRates = map[string]rates{
 		"google":       {30, 300, 200},
 		"microsoft365": {30, 300, 200},
 		"outlook":      {5, 10, 20},
@@ -42,8 +42,8 @@ var (
 	}
 )
 
-// budgetAtMost is the highest figure that a provider table takes.
-const budgetAtMost = 1_000_000
+// maxBudget is the highest figure that a provider table takes.
+const maxBudget = 1_000_000
 
 // retrySchedule is when a deferred address is asked again, each after the
 // attempt before.
@@ -97,18 +97,18 @@ func writeLimits(b *strings.Builder, id string, speedup float64) {
 		writeNoLimits(b, id)
 		return
 	}
-	r, known := ratesOf[id]
+	r, known := providerRates[id]
 	if !known {
-		r = usualRates
+		r = defaultRates
 	}
-	fmt.Fprintf(b, "connections_per_minute = %d\n", scale(r.connectionsPerMinute, speedup))
-	fmt.Fprintf(b, "recipients_per_minute = %d\n", scale(r.rcptsPerMinute, speedup))
-	fmt.Fprintf(b, "refusals_per_hour = %d\n", scale(r.refusalsPerHour, speedup))
+	fmt.Fprintf(b, "connections_per_minute = %d\n", scaleDown(r.connectionsPerMinute, speedup))
+	fmt.Fprintf(b, "recipients_per_minute = %d\n", scaleDown(r.rcptsPerMinute, speedup))
+	fmt.Fprintf(b, "refusals_per_hour = %d\n", scaleDown(r.refusalsPerHour, speedup))
 }
 
-// scale rounds down, so that a budget never passes what is tolerated.
-func scale(limit int, speedup float64) int {
-	return int(min(max(float64(limit)*speedup, 1), budgetAtMost))
+// scaleDown rounds down, so that a budget never passes what is tolerated.
+func scaleDown(limit int, speedup float64) int {
+	return int(min(max(float64(limit)*speedup, 1), maxBudget))
 }
 
 // writeNoLimits lifts every budget. Outlook.com answers a second recipient of a

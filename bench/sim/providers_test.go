@@ -57,20 +57,20 @@ func TestProvidersStayInRange(t *testing.T) {
 	for _, speedup := range []float64{0.001, 1, 3600, 1e9} {
 		for _, p := range readOverrides(t, speedup).Provider {
 			for key, limit := range p.Limits {
-				require.True(t, 1 <= limit && limit <= budgetAtMost, "%s %s %d", p.ID, key, limit)
+				require.True(t, 1 <= limit && limit <= maxBudget, "%s %s %d", p.ID, key, limit)
 			}
 		}
 	}
 }
 
-// Whoever keeps the budgets exceeds no persona's limit.
+// A client that keeps the budgets exceeds no persona's limit.
 func TestProvidersStayWithinPersonas(t *testing.T) {
 	within := func(budget, limit int) bool { return limit == 0 || budget <= limit }
 	for _, p := range Personas() {
-		r, known := ratesOf[p.Provider]
+		r, known := providerRates[p.Provider]
 		require.Equal(t, p.Provider != "", known, p.Name)
 		if !known {
-			r = usualRates
+			r = defaultRates
 		}
 		require.True(t, within(r.refusalsPerHour, p.Limits.RefusalsPerHour), p.Name)
 		require.True(t, within(r.rcptsPerMinute, p.Limits.RcptsPerMinute), p.Name)

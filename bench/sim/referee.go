@@ -17,12 +17,12 @@ const (
 	overTransactionsPerConnection
 	overRefusalsPerConnection
 	overRefusalsPerHour
-	kinds
+	limitKinds
 )
 
 // kindName is the name of a kind in the report.
 func kindName(kind int) string {
-	return [kinds]string{
+	return [limitKinds]string{
 		"connections", "connections_per_minute", "rcpts_per_transaction", "rcpts_per_connection",
 		"rcpts_per_minute", "transactions_per_connection", "refusals_per_connection", "refusals_per_hour",
 	}[kind]
@@ -72,14 +72,14 @@ func (l Limits) scaled(speedup float64) Limits {
 		}
 		return Limits{}
 	}
-	l.ConnectionsPerMinute = times(l.ConnectionsPerMinute, speedup)
-	l.RcptsPerMinute = times(l.RcptsPerMinute, speedup)
-	l.RefusalsPerHour = times(l.RefusalsPerHour, speedup)
+	l.ConnectionsPerMinute = scaleUp(l.ConnectionsPerMinute, speedup)
+	l.RcptsPerMinute = scaleUp(l.RcptsPerMinute, speedup)
+	l.RefusalsPerHour = scaleUp(l.RefusalsPerHour, speedup)
 	return l
 }
 
-// times multiplies a limit, rounding up: no persona tolerates less than it should.
-func times(limit int, speedup float64) int {
+// scaleUp multiplies a limit, rounding up: no persona tolerates less than it should.
+func scaleUp(limit int, speedup float64) int {
 	return int(min(math.Ceil(float64(limit)*speedup), math.MaxInt32))
 }
 
@@ -106,18 +106,18 @@ func (r *Referee) meterFor(source netip.Addr, host *Host) *meter {
 	return m
 }
 
-// arrive notes a new connection. If it finds the place crowded, wait a moment;
+// connect notes a new connection. If it finds the place crowded, wait a moment;
 // then settle it before serving it, and leave when it ends.
-func (r *Referee) arrive(now time.Time, source netip.Addr, host *Host) *visit {
+func (r *Referee) connect(now time.Time, source netip.Addr, host *Host) *connection {
 	m := r.meterFor(source, host)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.connections++
 	m.open++
-	return &visit{
-		meter:   m,
-		nth:     m.open,
-		crowded: over(m.open, m.limits.Connections),
-		hasty:   m.rate(&m.arrivals, overConnectionsPerMinute, m.limits.ConnectionsPerMinute, now),
+	return &connection{
+		meter:       m,
+		openAtStart: m.open,
+		overLimit:   exceeds(m.open, m.limits.Connections),
+		overRate:    m.recordRate(&m.arrivals, overConnectionsPerMinute, m.limits.ConnectionsPerMinute, now),
 	}
 }

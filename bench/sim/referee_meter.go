@@ -46,186 +46,186 @@ type tally struct{ count, seen int }
 type meter struct {
 	limits Limits // scaled
 
-	mu          sync.Mutex // guards what follows
-	open        int
-	connections int64
-	recipients  int64
-	refused     int64
-	denied      int64  // answered 5xx, for whatever reason
-	arrivals    window // connections in the minute
-	asked       window // recipients in the minute
-	refusals    window // in the hour
-	tallies     [kinds]tally
-	blocked     time.Time // until when the persona punishes, by RefusalsPerHour
-	punished    int       // recipients asked while blocked
-	blocks      int64     // times that it lost its patience
-	silences    int64     // times that it began to accept everybody without a word
-	mood        mood
+	mu             sync.Mutex // guards what follows
+	open           int
+	connections    int64
+	recipients     int64
+	refused        int64
+	denied         int64  // answered 5xx, for whatever reason
+	arrivals       window // connections in the minute
+	rcptsInMinute  window // recipients in the minute
+	refusalsInHour window // in the hour
+	tallies        [limitKinds]tally
+	blocked        time.Time // until when the persona throttles, by RefusalsPerHour
+	throttled      int       // recipients asked while blocked
+	blocks         int64     // times that it lost its patience
+	silences       int64     // times that it began to accept every recipient without a word
+	state          sourceState
 }
 
 func newMeter(l Limits) *meter {
 	return &meter{
-		limits:   l,
-		arrivals: window{part: time.Second},
-		asked:    window{part: time.Second},
-		refusals: window{part: time.Minute},
-		mood:     newMood(),
+		limits:         l,
+		arrivals:       window{part: time.Second},
+		rcptsInMinute:  window{part: time.Second},
+		refusalsInHour: window{part: time.Minute},
+		state:          newSourceState(),
 	}
 }
 
-// over tells whether seen exceeds limit; 0 is no limit.
-func over(seen, limit int) bool { return limit > 0 && seen > limit }
+// exceeds tells whether seen exceeds limit; 0 is no limit.
+func exceeds(seen, limit int) bool { return limit > 0 && seen > limit }
 
-// note records a value of one kind. Holds m.mu.
-func (m *meter) note(kind, seen, limit int) bool {
+// record records a value of one kind. Holds m.mu.
+func (m *meter) record(kind, seen, limit int) bool {
 	t := &m.tallies[kind]
 	t.seen = max(t.seen, seen)
-	if !over(seen, limit) {
+	if !exceeds(seen, limit) {
 		return false
 	}
 	t.count++
 	return true
 }
 
-// rate counts an event in a window and notes the window's total. Holds m.mu.
-func (m *meter) rate(w *window, kind, limit int, now time.Time) bool {
-	return m.note(kind, w.add(now), limit)
+// recordRate counts an event in a window and notes the window's total. Holds m.mu.
+func (m *meter) recordRate(w *window, kind, limit int, now time.Time) bool {
+	return m.record(kind, w.add(now), limit)
 }
 
 // limitOf is the limit of one kind.
 func (l *Limits) limitOf(kind int) int {
-	return [kinds]int{
+	return [limitKinds]int{
 		l.Connections, l.ConnectionsPerMinute, l.RcptsPerTransaction, l.RcptsPerConnection,
 		l.RcptsPerMinute, l.TransactionsPerConnection, l.RefusalsPerConnection, l.RefusalsPerHour,
 	}[kind]
 }
 
-// ruling is what the referee lets a persona know of a client's manners.
-type ruling uint8
+// replyRule is what the referee lets a persona know of how a client behaves.
+type replyRule uint8
 
 const (
-	fine        ruling = iota
-	tooMany            // recipients in the transaction
-	spent              // recipients or transactions on the connection
-	tooFast            // recipients in the minute
-	tooManyBad         // refused recipients on the connection
-	blockedHour        // refused recipients in the hour, now or lately
-	silent             // everybody is accepted
+	ruleNone            replyRule = iota
+	ruleTooManyRcpts              // recipients in the transaction
+	ruleConnectionUsed            // recipients or transactions on the connection
+	ruleTooFast                   // recipients in the minute
+	ruleTooManyRefusals           // refused recipients on the connection
+	ruleBlocked                   // refused recipients in the hour, now or lately
+	ruleAcceptAll                 // every recipient is accepted
 )
 
-// block begins a punishment. Holds m.mu.
+// block begins a block. Holds m.mu.
 func (m *meter) block(until time.Time) {
-	m.blocked, m.punished = until, 0
+	m.blocked, m.throttled = until, 0
 	m.blocks++
 }
 
-// visit is one connection in the referee's eyes. It belongs to the goroutine
+// connection is one connection in the referee's eyes. It belongs to the goroutine
 // that serves the connection.
-type visit struct {
+type connection struct {
 	meter        *meter
-	nth          int  // connections open at its arrival, itself among them
-	crowded      bool // these were too many
-	hasty        bool // it came when too many had come in the minute
-	left         bool
+	openAtStart  int  // connections open at its arrival, itself among them
+	overLimit    bool // these were too many
+	overRate     bool // it came when too many had come in the minute
+	closed       bool
 	transactions int
 	rcpts        int // of the connection
-	group        int // of the transaction
+	txRcpts      int // of the transaction
 	refusals     int
 
 	source netip.Addr    // who asks
-	home   *Domain       // of the last recipient
+	domain *Domain       // of the last recipient
 	route  *routeMeter   // of that; nil where it is wide
-	stays  []*routeMeter // those that it has asked
+	routes []*routeMeter // those that it has asked
 }
 
-// settle notes how many connections are open, and tells whether this one is
+// admit notes how many connections are open, and tells whether this one is
 // served. One that found the place crowded is counted again now, so that a
 // connection whose end was still on its way is not held against anyone.
-func (v *visit) settle() bool {
-	m := v.meter
+func (conn *connection) admit() bool {
+	m := conn.meter
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	seen := v.nth
-	if v.crowded {
+	seen := conn.openAtStart
+	if conn.overLimit {
 		seen = m.open
 	}
-	return !m.note(overConnections, seen, m.limits.Connections) && !v.hasty
+	return !m.record(overConnections, seen, m.limits.Connections) && !conn.overRate
 }
 
-// leave ends the visit. Further calls do nothing.
-func (v *visit) leave() {
-	if v.left {
+// close ends the connection. Further calls do nothing.
+func (conn *connection) close() {
+	if conn.closed {
 		return
 	}
-	v.left = true
-	v.depart()
-	v.meter.mu.Lock()
-	v.meter.open--
-	v.meter.mu.Unlock()
+	conn.closed = true
+	conn.leaveRoutes()
+	conn.meter.mu.Lock()
+	conn.meter.open--
+	conn.meter.mu.Unlock()
 }
 
-// mail begins a transaction.
-func (v *visit) mail() ruling {
-	v.transactions++
-	v.group = 0
-	m := v.meter
+// countTransaction begins a transaction.
+func (conn *connection) countTransaction() replyRule {
+	conn.transactions++
+	conn.txRcpts = 0
+	m := conn.meter
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.note(overTransactionsPerConnection, v.transactions, m.limits.TransactionsPerConnection) {
-		return spent
+	if m.record(overTransactionsPerConnection, conn.transactions, m.limits.TransactionsPerConnection) {
+		return ruleConnectionUsed
 	}
-	return fine
+	return ruleNone
 }
 
-// rcpt counts one RCPT command, before it is answered.
-func (v *visit) rcpt(now time.Time) ruling {
-	v.rcpts++
-	v.group++
-	m := v.meter
+// countRcpt counts one RCPT command, before it is answered.
+func (conn *connection) countRcpt(now time.Time) replyRule {
+	conn.rcpts++
+	conn.txRcpts++
+	m := conn.meter
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.recipients++
-	rate := m.rate(&m.asked, overRcptsPerMinute, m.limits.RcptsPerMinute, now)
-	full := m.note(overRcptsPerConnection, v.rcpts, m.limits.RcptsPerConnection)
-	many := m.note(overRcptsPerTransaction, v.group, m.limits.RcptsPerTransaction)
+	rate := m.recordRate(&m.rcptsInMinute, overRcptsPerMinute, m.limits.RcptsPerMinute, now)
+	full := m.record(overRcptsPerConnection, conn.rcpts, m.limits.RcptsPerConnection)
+	many := m.record(overRcptsPerTransaction, conn.txRcpts, m.limits.RcptsPerTransaction)
 	switch {
 	case now.Before(m.blocked):
-		m.punished++
-		return blockedHour
+		m.throttled++
+		return ruleBlocked
 	case full:
-		return spent
+		return ruleConnectionUsed
 	case many:
-		return tooMany
+		return ruleTooManyRcpts
 	case rate:
-		return tooFast
+		return ruleTooFast
 	}
-	return fine
+	return ruleNone
 }
 
-// refuse counts one recipient that is about to be refused for good. pause is
-// how long the persona is angry when that is one too many in the hour.
-func (v *visit) refuse(now time.Time, pause time.Duration) ruling {
-	v.refusals++
-	v.refusedOf(now)
-	m := v.meter
+// countRefusal counts one recipient that is about to be refused for good. pause is
+// how long the persona blocks when that is one too many in the hour.
+func (conn *connection) countRefusal(now time.Time, pause time.Duration) replyRule {
+	conn.refusals++
+	conn.countRouteRefusal(now)
+	m := conn.meter
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.refused++
-	hour := m.rate(&m.refusals, overRefusalsPerHour, m.limits.RefusalsPerHour, now)
-	bad := m.note(overRefusalsPerConnection, v.refusals, m.limits.RefusalsPerConnection)
+	hour := m.recordRate(&m.refusalsInHour, overRefusalsPerHour, m.limits.RefusalsPerHour, now)
+	bad := m.record(overRefusalsPerConnection, conn.refusals, m.limits.RefusalsPerConnection)
 	switch {
 	case hour:
 		m.block(now.Add(pause))
-		return blockedHour
+		return ruleBlocked
 	case bad:
-		return tooManyBad
+		return ruleTooManyRefusals
 	}
-	return fine
+	return ruleNone
 }
 
-// punishedSoFar counts the recipients asked since the block began.
-func (v *visit) punishedSoFar() int {
-	v.meter.mu.Lock()
-	defer v.meter.mu.Unlock()
-	return v.meter.punished
+// throttledCount counts the recipients asked since the block began.
+func (conn *connection) throttledCount() int {
+	conn.meter.mu.Lock()
+	defer conn.meter.mu.Unlock()
+	return conn.meter.throttled
 }

@@ -12,7 +12,7 @@ type Report struct {
 	Refused     int64      `json:"refused"`
 	Excesses    int64      `json:"excesses"`
 	Blocks      int64      `json:"blocks"`   // times that a receiver began to block a source for what it had done
-	Silences    int64      `json:"silences"` // times that one began to accept everybody from it instead
+	Silences    int64      `json:"silences"` // times that one began to accept every recipient from it instead
 	By          []Entry    `json:"by"`       // the excesses
 	Peaks       []Entry    `json:"peaks"`    // the highest value of each limited kind, whether within the limit or not
 	Routes      []RouteUse `json:"routes"`   // the narrow routes and the tenants, all sources together

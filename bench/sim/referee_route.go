@@ -56,7 +56,7 @@ func (m *routeMeter) kindName(kind int) string {
 	return [routeKinds]string{"sources_of_a_route", "rcpts_of_a_route_per_minute", "refusals_of_a_route_per_hour"}[kind]
 }
 
-// limitOf is what a persona bears of one kind from a route, whichever source asks.
+// limitOf is what a persona tolerates of one kind from a route, whichever source asks.
 func (m *routeMeter) limitOf(kind int) int {
 	return [routeKinds]int{1, m.limits.RcptsPerMinute, m.limits.RefusalsPerHour}[kind]
 }
@@ -67,12 +67,12 @@ type routeMeter struct {
 	limits  Limits // scaled; none of a tenant, for each source has its own
 	tenant  bool
 
-	mu       sync.Mutex // guards what follows
-	open     map[netip.Addr]int
-	sources  map[netip.Addr]bool // that ever asked
-	asked    window
-	refusals window
-	tallies  [routeKinds]tally
+	mu             sync.Mutex // guards what follows
+	open           map[netip.Addr]int
+	sources        map[netip.Addr]bool // that ever asked
+	rcptsInMinute  window
+	refusalsInHour window
+	tallies        [routeKinds]tally
 }
 
 // routeKey names the route of a domain: its provider, itself where that has tenants, or its sorted hosts; empty where it is wide.
@@ -105,7 +105,7 @@ func (r *Referee) routeFor(d *Domain) *routeMeter {
 	m := r.routes[d.route]
 	if m == nil && len(r.routes) < maxMeters {
 		m = &routeMeter{persona: d.Persona.Name, limits: d.Persona.Limits.scaled(r.speedup), open: map[netip.Addr]int{}, sources: map[netip.Addr]bool{},
-			asked: window{part: time.Second}, refusals: window{part: time.Minute}}
+			rcptsInMinute: window{part: time.Second}, refusalsInHour: window{part: time.Minute}}
 		if d.Persona.Kind() == tenanted {
 			m.tenant, m.limits = true, Limits{}
 		}
@@ -117,59 +117,59 @@ func (r *Referee) routeFor(d *Domain) *routeMeter {
 	return m
 }
 
-// asks counts a recipient of a domain with its route. Who asks stays with the route until the visit ends.
-func (v *visit) asks(r *Referee, source netip.Addr, home *Domain, now time.Time) {
-	if v.home != home {
-		v.home, v.route = home, r.routeFor(home)
-		v.stay(source)
+// countOnRoute counts a recipient of a domain with its route. The source stays with the route until the connection ends.
+func (conn *connection) countOnRoute(r *Referee, source netip.Addr, mailDomain *Domain, now time.Time) {
+	if conn.domain != mailDomain {
+		conn.domain, conn.route = mailDomain, r.routeFor(mailDomain)
+		conn.joinRoute(source)
 	}
-	if m := v.route; m != nil {
+	if m := conn.route; m != nil {
 		m.mu.Lock()
-		m.note(overSources, len(m.open))
-		m.note(overRouteRcpts, m.asked.add(now))
+		m.record(overSources, len(m.open))
+		m.record(overRouteRcpts, m.rcptsInMinute.add(now))
 		m.mu.Unlock()
 	}
 }
 
-// stay notes that a source is at a route.
-func (v *visit) stay(source netip.Addr) {
-	m := v.route
-	if m == nil || slices.Contains(v.stays, m) {
+// joinRoute notes that a source is at a route.
+func (conn *connection) joinRoute(source netip.Addr) {
+	m := conn.route
+	if m == nil || slices.Contains(conn.routes, m) {
 		return
 	}
-	v.source, v.stays = source, append(v.stays, m)
+	conn.source, conn.routes = source, append(conn.routes, m)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.open[source]++
 	m.sources[source] = true
 }
 
-// depart leaves all routes that the visit has asked.
-func (v *visit) depart() {
-	for _, m := range v.stays {
+// leaveRoutes leaves all routes that the connection has asked.
+func (conn *connection) leaveRoutes() {
+	for _, m := range conn.routes {
 		m.mu.Lock()
-		if m.open[v.source]--; m.open[v.source] == 0 {
-			delete(m.open, v.source)
+		if m.open[conn.source]--; m.open[conn.source] == 0 {
+			delete(m.open, conn.source)
 		}
 		m.mu.Unlock()
 	}
-	v.stays = nil
+	conn.routes = nil
 }
 
-// refusedOf counts a refusal with the route of the recipient.
-func (v *visit) refusedOf(now time.Time) {
-	if m := v.route; m != nil {
+// countRouteRefusal counts a refusal with the route of the recipient.
+func (conn *connection) countRouteRefusal(now time.Time) {
+	if m := conn.route; m != nil {
 		m.mu.Lock()
-		m.note(overRouteRefusals, m.refusals.add(now))
+		m.record(overRouteRefusals, m.refusalsInHour.add(now))
 		m.mu.Unlock()
 	}
 }
 
-// note records a value of one kind. Holds m.mu.
-func (m *routeMeter) note(kind, seen int) {
+// record records a value of one kind. Holds m.mu.
+func (m *routeMeter) record(kind, seen int) {
 	t := &m.tallies[kind]
 	t.seen = max(t.seen, seen)
-	if over(seen, m.limitOf(kind)) {
+	if exceeds(seen, m.limitOf(kind)) {
 		t.count++
 	}
 }

@@ -36,24 +36,24 @@ func TestRouteIsNamedByItsHosts(t *testing.T) {
 // TestRefereeCountsRoutesOverAllSources has two sources keep to the limits, each alone, and both at one route.
 func TestRefereeCountsRoutesOverAllSources(t *testing.T) {
 	second := netip.MustParseAddr("127.0.0.2")
-	// turn is a source's visit: so many recipients of the domain, some of them refused.
-	turn := func(r *Referee, source netip.Addr, asked, refused int, now time.Time) *visit {
+	// turn is a source's connection: so many recipients of the domain, some of them refused.
+	askRoute := func(r *Referee, source netip.Addr, asked, refused int, now time.Time) *connection {
 		d, host := narrowDomain()
-		var v *visit
+		var conn *connection
 		for i := range asked {
 			if i%8 == 0 {
-				if v != nil {
-					v.leave()
+				if conn != nil {
+					conn.close()
 				}
-				v = r.arrive(now, source, host)
+				conn = r.connect(now, source, host)
 			}
-			v.rcpt(now)
-			v.asks(r, source, d, now)
+			conn.countRcpt(now)
+			conn.countOnRoute(r, source, d, now)
 			if i < refused {
-				v.refuse(now, 0)
+				conn.countRefusal(now, 0)
 			}
 		}
-		return v
+		return conn
 	}
 	for _, tt := range []struct {
 		kind string
@@ -61,21 +61,21 @@ func TestRefereeCountsRoutesOverAllSources(t *testing.T) {
 		want int
 	}{
 		{"", func(r *Referee) {
-			turn(r, client, 20, 3, noon).leave()
-			turn(r, second, 20, 3, noon.Add(2*time.Minute)).leave()
+			askRoute(r, client, 20, 3, noon).close()
+			askRoute(r, second, 20, 3, noon.Add(2*time.Minute)).close()
 		}, 0},
 		{"sources_of_a_route", func(r *Referee) {
-			v := turn(r, client, 1, 0, noon)
-			turn(r, second, 2, 0, noon.Add(time.Minute)).leave()
-			v.leave()
+			conn := askRoute(r, client, 1, 0, noon)
+			askRoute(r, second, 2, 0, noon.Add(time.Minute)).close()
+			conn.close()
 		}, 2},
 		{"rcpts_of_a_route_per_minute", func(r *Referee) {
-			turn(r, client, 20, 0, noon).leave()
-			turn(r, second, 20, 0, noon.Add(10*time.Second)).leave()
+			askRoute(r, client, 20, 0, noon).close()
+			askRoute(r, second, 20, 0, noon.Add(10*time.Second)).close()
 		}, 10},
 		{"refusals_of_a_route_per_hour", func(r *Referee) {
-			turn(r, client, 8, 4, noon).leave()
-			turn(r, second, 8, 4, noon.Add(50*time.Minute)).leave()
+			askRoute(r, client, 8, 4, noon).close()
+			askRoute(r, second, 8, 4, noon.Add(50*time.Minute)).close()
 		}, 2},
 	} {
 		r := NewReferee(1)
@@ -96,8 +96,8 @@ func TestRefereeCountsRoutesOverAllSources(t *testing.T) {
 	}
 }
 
-// TestRefereeWantsOneSourceForATenant has two sources ask a gateway: each may use all that it tolerates, but not at one domain.
-func TestRefereeWantsOneSourceForATenant(t *testing.T) {
+// TestRefereeRequiresOneSourcePerTenant has two sources ask a gateway: each may use all that it tolerates, but not at one domain.
+func TestRefereeRequiresOneSourcePerTenant(t *testing.T) {
 	second := netip.MustParseAddr("127.0.0.2")
 	host := strictHost()
 	gateway := *host.Persona
@@ -109,14 +109,14 @@ func TestRefereeWantsOneSourceForATenant(t *testing.T) {
 		return d
 	}
 	a, b := tenant("a.example"), tenant("b.example")
-	visit := func(r *Referee, source netip.Addr, now time.Time, domains ...*Domain) *visit {
-		v := r.arrive(now, source, host)
+	tracked := func(r *Referee, source netip.Addr, now time.Time, domains ...*Domain) *connection {
+		conn := r.connect(now, source, host)
 		for _, d := range domains {
-			v.rcpt(now)
-			v.asks(r, source, d, now)
-			v.refuse(now, 0)
+			conn.countRcpt(now)
+			conn.countOnRoute(r, source, d, now)
+			conn.countRefusal(now, 0)
 		}
-		return v
+		return conn
 	}
 	for _, tt := range []struct {
 		name  string
@@ -125,18 +125,18 @@ func TestRefereeWantsOneSourceForATenant(t *testing.T) {
 		moved int
 	}{
 		{"each its own", func(r *Referee) {
-			one, other := visit(r, client, noon, a, a), visit(r, second, noon, b, b)
-			one.leave()
-			other.leave()
+			one, other := tracked(r, client, noon, a, a), tracked(r, second, noon, b, b)
+			one.close()
+			other.close()
 		}, 0, 0},
 		{"both at one", func(r *Referee) {
-			one, other := visit(r, client, noon, a), visit(r, second, noon, b, a)
-			one.leave()
-			other.leave()
+			one, other := tracked(r, client, noon, a), tracked(r, second, noon, b, a)
+			one.close()
+			other.close()
 		}, 1, 1},
 		{"one after the other", func(r *Referee) {
-			visit(r, client, noon, a).leave()
-			visit(r, second, noon.Add(time.Minute), a).leave()
+			tracked(r, client, noon, a).close()
+			tracked(r, second, noon.Add(time.Minute), a).close()
 		}, 0, 1},
 	} {
 		r := NewReferee(1)

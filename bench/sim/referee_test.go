@@ -28,18 +28,18 @@ func excesses(r *Referee) map[string]int {
 func TestRefereeFindsNothingAtTheLimits(t *testing.T) {
 	r, host := NewReferee(1), strictHost()
 	for range 2 { // two connections at a time, four in the minute
-		a, b := r.arrive(noon, client, host), r.arrive(noon, client, host)
-		if !a.settle() || !b.settle() {
+		a, b := r.connect(noon, client, host), r.connect(noon, client, host)
+		if !a.admit() || !b.admit() {
 			t.Error("refused at the limit")
 		}
-		a.mail()
+		a.countTransaction()
 		for range 3 {
-			a.rcpt(noon)
+			a.countRcpt(noon)
 		}
-		a.refuse(noon, time.Hour)
-		a.refuse(noon, time.Hour)
-		a.leave()
-		b.leave()
+		a.countRefusal(noon, time.Hour)
+		a.countRefusal(noon, time.Hour)
+		a.close()
+		b.close()
 	}
 	if got := r.Report(); got.Excesses != 0 || got.Connections != 4 || got.Recipients != 6 || got.Refused != 4 {
 		t.Errorf("report %+v", got)
@@ -54,56 +54,56 @@ func TestRefereeFindsEveryKind(t *testing.T) {
 	}{
 		{"connections", 1, func(r *Referee, h *Host) {
 			for range 3 {
-				r.arrive(noon, client, h).settle()
+				r.connect(noon, client, h).admit()
 			}
 		}},
 		{"connections_per_minute", 2, func(r *Referee, h *Host) {
 			for i := range 6 {
-				r.arrive(noon.Add(time.Duration(i)*time.Second), client, h).leave()
+				r.connect(noon.Add(time.Duration(i)*time.Second), client, h).close()
 			}
 		}},
 		{"rcpts_per_transaction", 1, func(r *Referee, h *Host) {
-			v := r.arrive(noon, client, h)
-			v.mail()
+			conn := r.connect(noon, client, h)
+			conn.countTransaction()
 			for range 4 {
-				v.rcpt(noon)
+				conn.countRcpt(noon)
 			}
-			v.mail()
-			v.rcpt(noon)
+			conn.countTransaction()
+			conn.countRcpt(noon)
 		}},
 		{"rcpts_per_connection", 1, func(r *Referee, h *Host) {
-			v := r.arrive(noon, client, h)
+			conn := r.connect(noon, client, h)
 			for range 9 {
-				v.mail()
-				v.group, v.transactions = 0, 0
-				v.rcpt(noon)
+				conn.countTransaction()
+				conn.txRcpts, conn.transactions = 0, 0
+				conn.countRcpt(noon)
 			}
 		}},
 		{"rcpts_per_minute", 1, func(r *Referee, h *Host) {
 			for range 31 {
-				v := r.arrive(noon.Add(-time.Hour), client, h)
-				v.rcpt(noon)
-				v.leave()
+				conn := r.connect(noon.Add(-time.Hour), client, h)
+				conn.countRcpt(noon)
+				conn.close()
 			}
 		}},
 		{"transactions_per_connection", 1, func(r *Referee, h *Host) {
-			v := r.arrive(noon, client, h)
+			conn := r.connect(noon, client, h)
 			for range 6 {
-				v.mail()
+				conn.countTransaction()
 			}
 		}},
 		{"refusals_per_connection", 1, func(r *Referee, h *Host) {
-			v := r.arrive(noon, client, h)
+			conn := r.connect(noon, client, h)
 			for range 3 {
-				v.refuse(noon, 0)
+				conn.countRefusal(noon, 0)
 			}
 		}},
 		{"refusals_per_hour", 1, func(r *Referee, h *Host) {
 			for i := range 7 {
 				at := noon.Add(time.Duration(i) * 8 * time.Minute)
-				v := r.arrive(at, client, h)
-				v.refuse(at, 0)
-				v.leave()
+				conn := r.connect(at, client, h)
+				conn.countRefusal(at, 0)
+				conn.close()
 			}
 		}},
 	} {
@@ -115,24 +115,24 @@ func TestRefereeFindsEveryKind(t *testing.T) {
 	}
 }
 
-func TestRefereeGivesTheEndOfAConnectionTimeToArrive(t *testing.T) {
+func TestRefereeToleratesALateClose(t *testing.T) {
 	r, host := NewReferee(1), strictHost()
-	a, b := r.arrive(noon, client, host), r.arrive(noon, client, host)
-	c := r.arrive(noon, client, host) // a has ended, but we do not know yet
-	a.leave()
-	if !b.settle() || !c.settle() || r.Report().Excesses != 0 {
+	a, b := r.connect(noon, client, host), r.connect(noon, client, host)
+	c := r.connect(noon, client, host) // a has ended, but we do not know yet
+	a.close()
+	if !b.admit() || !c.admit() || r.Report().Excesses != 0 {
 		t.Errorf("a connection that had ended was counted: %+v", r.Report().By)
 	}
 }
 
-func TestRefereeKeepsSourcesAndClustersApart(t *testing.T) {
+func TestRefereeSeparatesSourcesAndClusters(t *testing.T) {
 	r, host := NewReferee(1), strictHost()
 	other := *host
 	other.Cluster = 7
 	for range 2 {
-		r.arrive(noon, client, host).settle()
-		r.arrive(noon, netip.MustParseAddr("127.0.0.2"), host).settle()
-		r.arrive(noon, client, &other).settle()
+		r.connect(noon, client, host).admit()
+		r.connect(noon, netip.MustParseAddr("127.0.0.2"), host).admit()
+		r.connect(noon, client, &other).admit()
 	}
 	if got := r.Report(); got.Excesses != 0 || len(got.Peaks) == 0 {
 		t.Errorf("report %+v", got)
@@ -153,7 +153,7 @@ func TestLimitsScale(t *testing.T) {
 	}
 }
 
-func TestWindowForgets(t *testing.T) {
+func TestWindowDropsOldEvents(t *testing.T) {
 	w := window{part: time.Second}
 	for i := range 10 {
 		w.add(noon.Add(time.Duration(i) * time.Second))

@@ -6,65 +6,65 @@ import (
 	"strings"
 )
 
-// say names the occasions on which a server speaks in words of its own.
-type say uint8
+// replyKind names the occasions on which a server speaks in words of its own.
+type replyKind uint8
 
 const (
-	sayBanner   say = iota
-	sayEhlo         // first line of the EHLO reply, without code
-	sayMail         // MAIL FROM accepted
-	sayRcpt         // recipient accepted
-	sayAbsent       // no such mailbox
-	sayFull         // over quota
-	sayDisabled     // switched off
-	sayMoved        // lives elsewhere
-	sayRelay        // not one of our domains
-	sayTooMany      // no more recipients in this transaction
-	sayDomains      // no second domain in this transaction
-	sayErrors       // too many refusals on this connection; closes
-	saySpent        // enough transactions or recipients on this connection; closes
-	sayCrowded      // too many connections; closes
-	sayRate         // too many recipients in this minute
-	sayBlocked      // too many unknown recipients in this hour
-	sayGrey         // first contact, come back later
-	sayNeedTLS      // STARTTLS first
-	sayRefused      // the refusal of habit.refuseAt
-	sayNoNull       // MAIL FROM:<> refused
-	sayEarly        // the client spoke before the banner; closes
-	sayUTF8         // non-ASCII recipient without SMTPUTF8
-	says
+	replyBanner         replyKind = iota
+	replyEhlo                     // first line of the EHLO reply, without code
+	replyMail                     // MAIL FROM accepted
+	replyRcpt                     // recipient accepted
+	replyAbsent                   // no such mailbox
+	replyFull                     // over quota
+	replyDisabled                 // switched off
+	replyMoved                    // lives elsewhere
+	replyRelayDenied              // not one of our domains
+	replyTooManyRcpts             // no more recipients in this transaction
+	replyOneDomain                // no second domain in this transaction
+	replyTooManyErrors            // too many refusals on this connection; closes
+	replyConnectionUsed           // enough transactions or recipients on this connection; closes
+	replyTooManyConns             // too many connections; closes
+	replyTooFast                  // too many recipients in this minute
+	replyBlocked                  // too many unknown recipients in this hour
+	replyGreylisted               // first contact, come back later
+	replyNeedTLS                  // STARTTLS first
+	replyRefused                  // the refusal of habit.refuseAt
+	replyNoNullSender             // MAIL FROM:<> refused
+	replyEarlyTalk                // the client spoke before the banner; closes
+	replyNeedsUTF8                // non-ASCII recipient without SMTPUTF8
+	replyKinds
 )
 
 // texts is what a persona says on each occasion: complete reply lines, "\n"
 // between the lines of one reply. Words in braces are filled in: {to} {user}
 // {domain} {from} {ip} {host} {id}.
-type texts map[say]string
+type texts map[replyKind]string
 
-// plainTexts is what a persona says where it has no words of its own.
-func plainTexts() texts {
+// defaultTexts is what a persona says where it has no words of its own.
+func defaultTexts() texts {
 	return texts{
-		sayBanner:   "220 {host} ESMTP ready",
-		sayEhlo:     "{host} greets you",
-		sayMail:     "250 2.1.0 Sender accepted",
-		sayRcpt:     "250 2.1.5 Recipient accepted",
-		sayAbsent:   "550 5.1.1 <{to}>: no such user here",
-		sayFull:     "552 5.2.2 <{to}>: mailbox is full",
-		sayDisabled: "550 5.2.1 <{to}>: this mailbox has been disabled",
-		sayMoved:    "551 5.1.6 <{to}>: user has moved, please try <{user}@elsewhere.example>",
-		sayRelay:    "550 5.7.1 <{to}>: relaying denied",
-		sayTooMany:  "452 4.5.3 Too many recipients",
-		sayDomains:  "451 4.5.3 One recipient domain at a time, please send the rest separately",
-		sayErrors:   "421 4.7.0 {host} Too many errors on this connection, closing",
-		saySpent:    "421 4.7.0 {host} Enough for this connection, please open another",
-		sayCrowded:  "421 4.7.0 {host} Too many connections from {ip}",
-		sayRate:     "450 4.7.1 Recipient rate of {ip} is too high, please slow down",
-		sayBlocked:  "554 5.7.1 Service refused: {ip} has asked for too many unknown recipients",
-		sayGrey:     "450 4.7.1 <{to}>: greylisted, please come back later",
-		sayNeedTLS:  "530 5.7.0 Must issue a STARTTLS command first",
-		sayRefused:  "554 5.7.1 Client host [{ip}] refused",
-		sayNoNull:   "550 5.7.1 Null sender is not accepted here",
-		sayEarly:    "554 5.5.1 {host} Protocol error: you spoke before the banner",
-		sayUTF8:     "553 5.6.7 Address needs SMTPUTF8",
+		replyBanner:         "220 {host} ESMTP ready",
+		replyEhlo:           "{host} greets you",
+		replyMail:           "250 2.1.0 Sender accepted",
+		replyRcpt:           "250 2.1.5 Recipient accepted",
+		replyAbsent:         "550 5.1.1 <{to}>: no such user here",
+		replyFull:           "552 5.2.2 <{to}>: mailbox is full",
+		replyDisabled:       "550 5.2.1 <{to}>: this mailbox has been disabled",
+		replyMoved:          "551 5.1.6 <{to}>: user has moved, please try <{user}@elsewhere.example>",
+		replyRelayDenied:    "550 5.7.1 <{to}>: relaying denied",
+		replyTooManyRcpts:   "452 4.5.3 Too many recipients",
+		replyOneDomain:      "451 4.5.3 One recipient domain at a time, please send the rest separately",
+		replyTooManyErrors:  "421 4.7.0 {host} Too many errors on this connection, closing",
+		replyConnectionUsed: "421 4.7.0 {host} Enough for this connection, please open another",
+		replyTooManyConns:   "421 4.7.0 {host} Too many connections from {ip}",
+		replyTooFast:        "450 4.7.1 Recipient rate of {ip} is too high, please slow down",
+		replyBlocked:        "554 5.7.1 Service refused: {ip} has asked for too many unknown recipients",
+		replyGreylisted:     "450 4.7.1 <{to}>: greylisted, please come back later",
+		replyNeedTLS:        "530 5.7.0 Must issue a STARTTLS command first",
+		replyRefused:        "554 5.7.1 Client host [{ip}] refused",
+		replyNoNullSender:   "550 5.7.1 Null sender is not accepted here",
+		replyEarlyTalk:      "554 5.5.1 {host} Protocol error: you spoke before the banner",
+		replyNeedsUTF8:      "553 5.6.7 Address needs SMTPUTF8",
 	}
 }
 
@@ -94,8 +94,8 @@ type reply struct {
 	closes bool // 421: the server closes the connection (RFC 5321 section 3.8)
 }
 
-// phrases are all compiled texts of a persona.
-type phrases [says]reply
+// compiledReplies are all compiled texts of a persona.
+type compiledReplies [replyKinds]reply
 
 // slotOf names the slots as they stand in a text.
 func slotOf(name string) (slot, bool) {
@@ -118,9 +118,9 @@ func slotOf(name string) (slot, bool) {
 	return slotNone, false
 }
 
-// compile turns a text into a reply. The table is ours, so an unknown slot is
+// compileReply turns a text into a reply. The table is ours, so an unknown slot is
 // our bug.
-func compile(text string) reply {
+func compileReply(text string) reply {
 	text = strings.ReplaceAll(text, "\n", "\r\n") + "\r\n"
 	r := reply{closes: strings.HasPrefix(text, "421")}
 	for {
@@ -139,21 +139,21 @@ func compile(text string) reply {
 	}
 }
 
-// compileAll fills the gaps of t with the plain texts.
-func compileAll(t texts) *phrases {
-	var all phrases
-	for s, text := range plainTexts() {
-		all[s] = compile(text)
+// compileReplies fills the gaps of t with the plain texts.
+func compileReplies(t texts) *compiledReplies {
+	var all compiledReplies
+	for s, text := range defaultTexts() {
+		all[s] = compileReply(text)
 	}
 	for s, text := range t {
-		all[s] = compile(text)
+		all[s] = compileReply(text)
 	}
 	return &all
 }
 
-// fillings are the values for the slots. The slices are borrowed from the
+// replyValues are the values for the slots. The slices are borrowed from the
 // session and valid until its next command.
-type fillings struct {
+type replyValues struct {
 	to, user, domain, from []byte
 	ip                     netip.Addr
 	host                   string
@@ -161,7 +161,7 @@ type fillings struct {
 }
 
 // appendReply appends r with its slots filled.
-func appendReply(dst []byte, r *reply, f *fillings) []byte {
+func appendReply(dst []byte, r *reply, f *replyValues) []byte {
 	for i := range r.pieces {
 		dst = append(dst, r.pieces[i].text...)
 		switch r.pieces[i].slot {
@@ -186,19 +186,19 @@ func appendReply(dst []byte, r *reply, f *fillings) []byte {
 
 // Refuses tells whether the persona's last word on a mailbox in state m is a permanent refusal (5xx) of the recipient.
 func (p *Persona) Refuses(m Mailbox) bool {
-	h := &p.habit
-	s := sayRcpt
+	h := &p.behaviour
+	s := replyRcpt
 	switch shown := h.shown(m); {
-	case h.takesAll:
-	case h.picky && shown == Absent, shown == Present:
-	case h.picky && shown == Disabled, shown == Absent:
-		s = sayAbsent
+	case h.acceptsAll:
+	case h.acceptsMost && shown == Absent, shown == Present:
+	case h.acceptsMost && shown == Disabled, shown == Absent:
+		s = replyAbsent
 	case shown == Full:
-		s = sayFull
+		s = replyFull
 	case shown == Disabled:
-		s = sayDisabled
+		s = replyDisabled
 	case shown == Moved:
-		s = sayMoved
+		s = replyMoved
 	}
-	return h.said[s].pieces[0].text[0] == '5'
+	return h.replies[s].pieces[0].text[0] == '5'
 }

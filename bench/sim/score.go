@@ -60,10 +60,10 @@ func Score(truth, result io.Reader) (Scores, error) {
 // scorer walks both files side by side.
 type scorer struct {
 	Scores
-	truth, result    *records
-	status, reason   int // columns of the result
-	allowed          []Outcome
-	truthEnd, resEnd bool
+	truth, result       *records
+	status, reason      int // columns of the result
+	allowed             []Outcome
+	truthEnd, resultEnd bool
 }
 
 // open reads both headers and finds the columns.
@@ -94,7 +94,7 @@ func openHeader(what string, in io.Reader) (*records, error) {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	if err := r.next(); err != nil {
-		return nil, fmt.Errorf("%s: %w", what, noRows(err))
+		return nil, fmt.Errorf("%s: %w", what, emptyFileError(err))
 	}
 	return r, nil
 }
@@ -116,15 +116,15 @@ func (s *scorer) row() (more bool, err error) {
 	if s.truthEnd, err = advance("truth", s.truth, s.truthEnd); err != nil {
 		return false, err
 	}
-	if s.resEnd, err = advance("result", s.result, s.resEnd); err != nil {
+	if s.resultEnd, err = advance("result", s.result, s.resultEnd); err != nil {
 		return false, err
 	}
 	switch {
-	case s.truthEnd && s.resEnd:
+	case s.truthEnd && s.resultEnd:
 		return false, nil
 	case s.truthEnd:
 		s.ExtraRows++
-	case s.resEnd:
+	case s.resultEnd:
 		s.Rows++
 		s.MissingRows++
 	default:
@@ -221,18 +221,18 @@ func (s *scorer) judge(status, reason string) {
 // match finds the allowed outcome nearest to the verdict: the very one, else
 // one of the same status, else the first.
 func (s *scorer) match(status, reason string) (nearest Outcome, exact bool) {
-	var like *Outcome
+	var similar *Outcome
 	for i, o := range s.allowed {
 		if o.Status == status && o.Reason == reason {
 			return o, true
 		}
-		if like == nil && o.Status == status {
-			like = &s.allowed[i]
+		if similar == nil && o.Status == status {
+			similar = &s.allowed[i]
 		}
 	}
 	switch {
-	case like != nil:
-		return *like, false
+	case similar != nil:
+		return *similar, false
 	case len(s.allowed) == 0:
 		return Outcome{}, status == ""
 	}

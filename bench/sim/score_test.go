@@ -62,7 +62,7 @@ func TestScoreConfusion(t *testing.T) {
 	require.Equal(t, 1, got.OrderErrors)
 }
 
-func TestScoreRefusesOtherFiles(t *testing.T) {
+func TestScoreRejectsOtherFiles(t *testing.T) {
 	for _, tc := range [][2]string{{"", ""}, {truthFile, ""}, {"a,b\n", "a,b\n"}, {truthFile, "id,email,notes\n"}} {
 		_, err := Score(strings.NewReader(tc[0]), strings.NewReader(tc[1]))
 		require.Error(t, err)
@@ -70,7 +70,7 @@ func TestScoreRefusesOtherFiles(t *testing.T) {
 }
 
 // A list's own truth, given as verdicts, is a perfect result; compressed or not.
-func TestScoreOfTheTruthItself(t *testing.T) {
+func TestTruthScoresPerfectly(t *testing.T) {
 	w := NewWorld(Config{})
 	list := listOf(t, w, 3000, 1)
 	var truth bytes.Buffer

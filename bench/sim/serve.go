@@ -17,7 +17,7 @@ type Network interface {
 // AnyPort as Config.SMTPPort takes a port that is free.
 const AnyPort = -1
 
-// Server is a running pretend internet.
+// Server is a running simulated internet.
 type Server struct {
 	World   *World
 	Referee *Referee
@@ -136,7 +136,7 @@ func (s *Server) listen(addr netip.Addr) (net.Listener, error) {
 
 // startDNS listens on one port for UDP and TCP.
 func (s *Server) startDNS(ctx context.Context) error {
-	packets, listener, err := s.listenTwice(s.World.config.DNS)
+	packets, listener, err := s.listenBoth(s.World.config.DNS)
 	if err != nil {
 		return fmt.Errorf("dns: %w", err)
 	}
@@ -145,13 +145,13 @@ func (s *Server) startDNS(ctx context.Context) error {
 	return nil
 }
 
-// twinTries bounds the search for a port that is free for UDP and TCP alike.
-const twinTries = 20
+// portTries bounds the search for a port that is free for UDP and TCP alike.
+const portTries = 20
 
-// listenTwice opens a port for UDP and TCP. The system gives a port that is free for UDP; somebody may have its twin, and
+// listenBoth opens a port for UDP and TCP. The system gives a port that is free for UDP; another program may have the same TCP port, and
 // then another is asked for.
-func (s *Server) listenTwice(at netip.AddrPort) (packets net.PacketConn, listener net.Listener, err error) {
-	for range twinTries {
+func (s *Server) listenBoth(at netip.AddrPort) (packets net.PacketConn, listener net.Listener, err error) {
+	for range portTries {
 		if packets, err = s.network.ListenPacket(at); err != nil {
 			return nil, nil, err
 		}

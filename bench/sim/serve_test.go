@@ -21,15 +21,15 @@ import (
 	"probity/internal/memnet"
 )
 
-// stranger is a patient stranger who knows SMTP and DNS and nothing of the
-// world: what it meets must bear out the truth.
-type stranger struct {
+// testClient is a patient client that knows SMTP and DNS and nothing of the
+// world: what it meets must agree with the truth.
+type testClient struct {
 	server *Server
 	net    *memnet.Network
 }
 
 // route resolves a domain to the addresses of its MX hosts, best first.
-func (c *stranger) route(domain string) (addrs []string, rcode int) {
+func (c *testClient) route(domain string) (addrs []string, rcode int) {
 	hosts, rcode := c.lookup(domain, dns.TypeMX)
 	if rcode == dns.RcodeSuccess && len(hosts) == 0 {
 		hosts = []string{domain}
@@ -44,7 +44,7 @@ func (c *stranger) route(domain string) (addrs []string, rcode int) {
 }
 
 // lookup asks over UDP, and over TCP when the answer is truncated.
-func (c *stranger) lookup(name string, kind uint16) (found []string, rcode int) {
+func (c *testClient) lookup(name string, kind uint16) (found []string, rcode int) {
 	q := new(dns.Msg).SetQuestion(dns.Fqdn(name), kind)
 	m := c.exchange("udp", q)
 	if m.Truncated {
@@ -63,7 +63,7 @@ func (c *stranger) lookup(name string, kind uint16) (found []string, rcode int) 
 	return found, m.Rcode
 }
 
-func (c *stranger) exchange(network string, q *dns.Msg) *dns.Msg {
+func (c *testClient) exchange(network string, q *dns.Msg) *dns.Msg {
 	conn, err := c.net.Dial(context.Background(), network, c.server.DNS.String())
 	if err != nil {
 		panic(err)
@@ -78,7 +78,7 @@ func (c *stranger) exchange(network string, q *dns.Msg) *dns.Msg {
 
 // probe asks the first host that answers for two recipients, and returns the
 // reply codes; 0 where there was none.
-func (c *stranger) probe(domain, target, decoy string) (codes [2]int) {
+func (c *testClient) probe(domain, target, decoy string) (codes [2]int) {
 	addrs, _ := c.route(domain)
 	for _, addr := range addrs {
 		at := net.JoinHostPort(addr, fmt.Sprint(c.server.World.Config().SMTPPort))
@@ -86,7 +86,7 @@ func (c *stranger) probe(domain, target, decoy string) (codes [2]int) {
 		if err != nil {
 			continue
 		}
-		codes, busy := converse(conn, target+"@"+domain, decoy+"@"+domain)
+		codes, busy := askRecipients(conn, target+"@"+domain, decoy+"@"+domain)
 		conn.Close()
 		if !busy {
 			return codes
@@ -95,30 +95,30 @@ func (c *stranger) probe(domain, target, decoy string) (codes [2]int) {
 	return codes
 }
 
-func converse(conn net.Conn, recipients ...string) (codes [2]int, busy bool) {
+func askRecipients(conn net.Conn, recipients ...string) (codes [2]int, busy bool) {
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Minute))
 	text := textproto.NewConn(conn)
 	if _, _, err := text.ReadResponse(220); err != nil {
 		return codes, true
 	}
-	if !heard(text, "EHLO probe.example") {
+	if !sendOK(text, "EHLO probe.example") {
 		return codes, true
 	}
 	for i, recipient := range recipients {
-		if !heard(text, "MAIL FROM:<probe@probe.example>") {
+		if !sendOK(text, "MAIL FROM:<probe@probe.example>") {
 			return codes, i == 0
 		}
 		_ = text.PrintfLine("RCPT TO:<%s>", recipient)
 		codes[i], _, _ = text.ReadResponse(0)
-		if !heard(text, "RSET") {
+		if !sendOK(text, "RSET") {
 			break
 		}
 	}
 	return codes, false
 }
 
-// heard sends a line and tells whether it was well received.
-func heard(text *textproto.Conn, line string) bool {
+// sendOK sends a line and tells whether it was well received.
+func sendOK(text *textproto.Conn, line string) bool {
 	if err := text.PrintfLine("%s", line); err != nil {
 		return false
 	}
@@ -127,14 +127,14 @@ func heard(text *textproto.Conn, line string) bool {
 }
 
 // Every persona that tells the truth at once is asked for each kind of mailbox.
-func TestServersBearOutTheTruth(t *testing.T) {
+func TestServersMatchTheTruth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
 		s, err := Start(t.Context(), Config{Seed: 4}, network)
 		require.NoError(t, err)
-		c := &stranger{server: s, net: network}
+		c := &testClient{server: s, net: network}
 		asked := 0
-		for _, d := range firstHomes(s.World) {
+		for _, d := range domainPerPersona(s.World) {
 			for m := range mailboxes {
 				said := s.World.Truth(addressIn(d, m))
 				if len(said) != 1 {
@@ -149,26 +149,26 @@ func TestServersBearOutTheTruth(t *testing.T) {
 	})
 }
 
-// firstHomes is one domain of every persona.
-func firstHomes(w *World) []*Domain {
-	var homes []*Domain
+// domainPerPersona is one domain of every persona.
+func domainPerPersona(w *World) []*Domain {
+	var mailDomains []*Domain
 	seen := map[*Persona]bool{}
 	for i := range w.domains {
 		d := &w.domains[i]
-		if !seen[d.Persona] && !d.disposable && !d.typo && !d.Persona.habit.needTLS {
-			homes = append(homes, d)
+		if !seen[d.Persona] && !d.disposable && !d.typo && !d.Persona.behaviour.requireTLS {
+			mailDomains = append(mailDomains, d)
 		}
 		seen[d.Persona] = true
 	}
-	return homes
+	return mailDomains
 }
 
 // localIn is a local part of d whose mailbox is in state m.
 func localIn(d *Domain, m Mailbox) string {
 	name, h := "petra.lodane", d.key
 	for _, c := range []byte(name) {
-		if c != '.' || !d.folds {
-			h = step(h, c)
+		if c != '.' || !d.foldsDots {
+			h = hashByte(h, c)
 		}
 	}
 	return fmt.Sprint(name, numberFor(h, m, 77))
@@ -177,7 +177,7 @@ func localIn(d *Domain, m Mailbox) string {
 func addressIn(d *Domain, m Mailbox) string { return localIn(d, m) + "@" + d.Name }
 
 // checkOutcome holds what the servers say against one expected outcome.
-func (c *stranger) checkOutcome(t *testing.T, d *Domain, m Mailbox, want Outcome) {
+func (c *testClient) checkOutcome(t *testing.T, d *Domain, m Mailbox, want Outcome) {
 	what := fmt.Sprintf("%s: %s: %v", d.Persona.Name, addressIn(d, m), want)
 	addrs, rcode := c.route(d.Name)
 	switch want.Reason {
@@ -202,7 +202,7 @@ func (c *stranger) checkOutcome(t *testing.T, d *Domain, m Mailbox, want Outcome
 	case Outcome{statusValid, ""}:
 		require.Equal(t, 2, codes[0]/100, what)
 		refusal := 5
-		if strings.HasPrefix(d.Persona.habit.texts[sayAbsent], "450 4.1.1") {
+		if strings.HasPrefix(d.Persona.behaviour.texts[replyAbsent], "450 4.1.1") {
 			refusal = 4 // it names the unknown user, and so confirms the acceptance
 		}
 		require.Equal(t, refusal, codes[1]/100, what)
@@ -226,7 +226,7 @@ func TestServerOnLoopback(t *testing.T) {
 	conn, err := net.Dial("tcp", netip.AddrPortFrom(host, uint16(s.World.Config().SMTPPort)).String())
 	require.NoError(t, err)
 	gmail, _ := s.World.Domain("gmail.com")
-	codes, _ := converse(conn, addressIn(&gmail, Present), addressIn(&gmail, Absent))
+	codes, _ := askRecipients(conn, addressIn(&gmail, Present), addressIn(&gmail, Absent))
 	require.Equal(t, [2]int{250, 550}, codes)
 	require.NoError(t, conn.Close())
 
@@ -256,14 +256,14 @@ func (c *busyPorts) Listen(at netip.AddrPort) (net.Listener, error) {
 	return c.Loopback.Listen(at)
 }
 
-func TestListenTwiceLooksForAFreeTwin(t *testing.T) {
+func TestListenBothFindsAFreePort(t *testing.T) {
 	for _, c := range []struct {
 		taken int
 		port  uint16
 		ok    bool
-	}{{0, 0, true}, {3, 0, true}, {twinTries, 0, false}, {1, 53535, false}} {
+	}{{0, 0, true}, {3, 0, true}, {portTries, 0, false}, {1, 53535, false}} {
 		s := &Server{network: &busyPorts{taken: c.taken}}
-		packets, listener, err := s.listenTwice(netip.AddrPortFrom(netip.MustParseAddr("127.80.0.1"), c.port))
+		packets, listener, err := s.listenBoth(netip.AddrPortFrom(netip.MustParseAddr("127.80.0.1"), c.port))
 		if !c.ok {
 			require.ErrorIs(t, err, syscall.EADDRINUSE)
 			continue
@@ -275,7 +275,7 @@ func TestListenTwiceLooksForAFreeTwin(t *testing.T) {
 	}
 }
 
-func TestStartRefuses(t *testing.T) {
+func TestStartRejectsBadConfig(t *testing.T) {
 	for what, c := range map[string]Config{
 		"a small network":     {Network: netip.MustParsePrefix("127.1.0.0/24")},
 		"an IPv6 network":     {Network: netip.MustParsePrefix("::1/64")},

@@ -25,7 +25,7 @@ type smtpServer struct {
 
 // newSMTP makes the server of w's hosts. It starts nothing.
 func newSMTP(w *World, ref *Referee) (*smtpServer, error) {
-	config, err := mintTLS(time.Now())
+	config, err := newTLSConfig(time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (s *smtpServer) serve(ctx context.Context, ln net.Listener) error {
 		case err == nil:
 		case ctx.Err() != nil || errors.Is(err, net.ErrClosed):
 			return nil
-		case passing(err):
+		case isTemporary(err):
 			time.Sleep(acceptPause)
 			continue
 		default:
@@ -59,9 +59,9 @@ func (s *smtpServer) serve(ctx context.Context, ln net.Listener) error {
 // acceptPause is how long a listener rests when the machine is short of something.
 const acceptPause = 10 * time.Millisecond
 
-// passing tells whether Accept may succeed later: the client has gone away, or
+// isTemporary tells whether Accept may succeed later: the client has gone away, or
 // there are no files left for now.
-func passing(err error) bool {
+func isTemporary(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
 }
 
@@ -75,15 +75,15 @@ func (s *smtpServer) handle(ctx context.Context, conn net.Conn) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	source := addrOf(conn.RemoteAddr())
-	visit := s.referee.arrive(time.Now(), source, &host)
+	tracked := s.referee.connect(time.Now(), source, &host)
 	// The count goes down before the socket closes: a client that sees the end of
 	// this connection may open the next one.
-	defer visit.leave()
+	defer tracked.close()
 	c := &session{
-		server: s, host: &host, habit: &host.Persona.habit, visit: visit, wire: conn, conn: conn, done: ctx.Done(),
+		server: s, host: &host, behaviour: &host.Persona.behaviour, connection: tracked, rawConn: conn, conn: conn, done: ctx.Done(),
 		in: make([]byte, inputSize), now: time.Now(),
 		// Real servers' ids look like noise, and grow with each reply.
-		fill: fillings{ip: source, host: host.Name, id: mix(s.serial.Add(1)) >> 40},
+		values: replyValues{ip: source, host: host.Name, id: mixBits(s.serial.Add(1)) >> 40},
 	}
 	c.latency = s.latency(&host)
 	c.run()
@@ -112,7 +112,7 @@ func (s *smtpServer) scaled(d time.Duration) time.Duration {
 
 // Realistic latency: a round trip and the server's own thought, by host.
 const (
-	latencyLeast  = 30 * time.Millisecond
+	minLatency    = 30 * time.Millisecond
 	latencySpread = 200 * time.Millisecond
 )
 
@@ -124,6 +124,6 @@ func (s *smtpServer) latency(host *Host) time.Duration {
 	if s.world.config.Latency != "realistic" {
 		return 0
 	}
-	h := mix(s.world.config.Seed ^ hashString(host.Name))
-	return s.scaled(latencyLeast + time.Duration(h%uint64(latencySpread)))
+	h := mixBits(s.world.config.Seed ^ hashString(host.Name))
+	return s.scaled(minLatency + time.Duration(h%uint64(latencySpread)))
 }

@@ -29,45 +29,45 @@ func benchmarkRcpt(b *testing.B, network string, m Mailbox) {
 	}
 	h := &harness{world: w}
 	d, host := h.domainOf("postfix", Primary)
-	near, far := wire(b, network, host)
-	go server.handle(b.Context(), far)
-	defer near.Close()
+	clientConn, serverConn := dialHost(b, network, host)
+	go server.handle(b.Context(), serverConn)
+	defer clientConn.Close()
 
 	hello := []byte("EHLO probe.example\r\nNOOP\r\n")
-	near.Write(hello)
-	readUntil(b, near, []byte("Nothing done\r\n"))
-	var order bytes.Buffer
-	order.WriteString("MAIL FROM:<ask@probe.example>\r\n")
+	clientConn.Write(hello)
+	readUntil(b, clientConn, []byte("Nothing done\r\n"))
+	var commands bytes.Buffer
+	commands.WriteString("MAIL FROM:<ask@probe.example>\r\n")
 	for range batch {
-		order.WriteString("RCPT TO:<" + mailbox(d, "ann", m) + ">\r\n")
+		commands.WriteString("RCPT TO:<" + mailbox(d, "ann", m) + ">\r\n")
 	}
-	order.WriteString("RSET\r\n")
+	commands.WriteString("RSET\r\n")
 	b.ReportAllocs()
 	for done := 0; done < b.N; done += batch {
-		near.Write(order.Bytes())
-		readUntil(b, near, []byte("2.0.0 Reset\r\n"))
+		clientConn.Write(commands.Bytes())
+		readUntil(b, clientConn, []byte("2.0.0 Reset\r\n"))
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rcpt/s")
 }
 
-// wire makes a connection to the host's address, in memory or for real.
-func wire(b *testing.B, network string, host *Host) (near, far net.Conn) {
+// dialHost makes a connection to the host's address, in memory or for real.
+func dialHost(b *testing.B, network string, host *Host) (clientConn, serverConn net.Conn) {
 	if network == "memory" {
 		at := net.TCPAddr{IP: host.Addrs[0].AsSlice(), Port: 25}
-		return memnet.Pair(clientAt, at.AddrPort())
+		return memnet.Pair(clientAddr, at.AddrPort())
 	}
 	ln, err := net.Listen("tcp", host.Addrs[0].String()+":0")
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer ln.Close()
-	if near, err = net.Dial("tcp", ln.Addr().String()); err != nil {
+	if clientConn, err = net.Dial("tcp", ln.Addr().String()); err != nil {
 		b.Fatal(err)
 	}
-	if far, err = ln.Accept(); err != nil {
+	if serverConn, err = ln.Accept(); err != nil {
 		b.Fatal(err)
 	}
-	return near, far
+	return clientConn, serverConn
 }
 
 // readUntil reads up to the end of a batch, which is the end of what there is.

@@ -26,7 +26,7 @@ func TestDialogues(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			inBubble(t, Config{Speedup: 1}, func(h *harness) { got = h.play(string(raw)) })
+			inBubble(t, Config{Speedup: 1}, func(h *harness) { got = h.playDialogue(string(raw)) })
 			if *rewrite {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -40,12 +40,12 @@ func TestDialogues(t *testing.T) {
 
 var mailboxWord = regexp.MustCompile(`\{(absent|present|full|disabled|moved) ([a-z]+)\}`)
 
-// play holds the dialogue and writes it down.
-func (h *harness) play(script string) string {
+// playDialogue holds the dialogue and writes it down.
+func (h *harness) playDialogue(script string) string {
 	lines := strings.Split(script, "\n")
 	persona := strings.TrimPrefix(lines[0], "persona: ")
 	d, host := h.domainOf(persona, Primary)
-	c := h.call(host)
+	c := h.dial(host)
 	var out strings.Builder
 	out.WriteString(lines[0] + "\n")
 	note := func(said string) {

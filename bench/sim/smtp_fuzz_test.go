@@ -31,14 +31,14 @@ func FuzzSession(f *testing.F) {
 		if bytes.Contains(bytes.ToUpper(input), []byte("STARTTLS")) {
 			return // what follows is no text
 		}
-		near, far := memnet.Pair(clientAt, at.AddrPort())
-		go server.handle(t.Context(), far)
+		clientConn, serverConn := memnet.Pair(clientAddr, at.AddrPort())
+		go server.handle(t.Context(), serverConn)
 		go func() {
-			near.Write(input)
-			near.CloseWrite()
+			clientConn.Write(input)
+			clientConn.CloseWrite()
 		}()
-		said, _ := io.ReadAll(near)
-		near.Close()
+		said, _ := io.ReadAll(clientConn)
+		clientConn.Close()
 		for _, line := range bytes.SplitAfter(said, []byte("\r\n")) {
 			if len(line) == 0 {
 				continue

@@ -5,35 +5,35 @@ import (
 	"time"
 )
 
-// greyGeneration bounds one generation of remembered first contacts; the table
+// maxGreyEntries bounds one generation of remembered first contacts; the table
 // holds two, at most about 80 MB, and forgets the older at once.
-const greyGeneration = 1 << 20
+const maxGreyEntries = 1 << 20
 
 // greylist remembers when something was first asked about. It is safe for
 // concurrent use.
 type greylist struct {
-	mu         sync.Mutex // guards both maps
-	young, old map[uint64]int64
+	mu                sync.Mutex // guards both maps
+	current, previous map[uint64]int64
 }
 
-func newGreylist() *greylist { return &greylist{young: map[uint64]int64{}} }
+func newGreylist() *greylist { return &greylist{current: map[uint64]int64{}} }
 
 // passes tells whether key was first seen at least wait ago. The first contact
 // never passes.
 func (g *greylist) passes(key uint64, now time.Time, wait time.Duration) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	first, known := g.young[key]
+	first, known := g.current[key]
 	if !known {
-		first, known = g.old[key]
+		first, known = g.previous[key]
 	}
 	if known {
 		return now.UnixNano()-first >= int64(wait)
 	}
-	if len(g.young) >= greyGeneration {
-		g.young, g.old = map[uint64]int64{}, g.young
+	if len(g.current) >= maxGreyEntries {
+		g.current, g.previous = map[uint64]int64{}, g.current
 	}
-	g.young[key] = now.UnixNano()
+	g.current[key] = now.UnixNano()
 	return false
 }
 
@@ -43,7 +43,7 @@ func hashFold(h uint64, b []byte) uint64 {
 		if c >= 'A' && c <= 'Z' {
 			c += 'a' - 'A'
 		}
-		h = step(h, c)
+		h = hashByte(h, c)
 	}
-	return step(h, 0xff)
+	return hashByte(h, 0xff)
 }

@@ -15,10 +15,10 @@ import (
 	"probity/internal/memnet"
 )
 
-// clientAt is where a client connects from.
-var clientAt = netip.MustParseAddrPort("127.16.0.9:25")
+// clientAddr is where a client connects from.
+var clientAddr = netip.MustParseAddrPort("127.16.0.9:25")
 
-// harness is a pretend internet in memory with every host listening, to be made
+// harness is a simulated internet in memory with every host listening, to be made
 // inside a bubble.
 type harness struct {
 	t       *testing.T
@@ -66,7 +66,7 @@ func (h *harness) domainOf(persona string, role Role) (*Domain, *Host) {
 		}
 	}
 	for i := range h.world.domains {
-		if d := &h.world.domains[i]; found != nil && d.Persona == found.Persona && !d.folds {
+		if d := &h.world.domains[i]; found != nil && d.Persona == found.Persona && !d.foldsDots {
 			return d, found
 		}
 	}
@@ -78,28 +78,28 @@ func (h *harness) domainOf(persona string, role Role) (*Domain, *Host) {
 func mailbox(d *Domain, name string, m Mailbox) string {
 	key := d.key
 	for i := range len(name) {
-		key = step(key, name[i])
+		key = hashByte(key, name[i])
 	}
 	return name + strconv.Itoa(numberFor(key, m, 0)) + "@" + d.Name
 }
 
-// caller is a client that speaks line by line.
-type caller struct {
+// smtpClient is a client that speaks line by line.
+type smtpClient struct {
 	h    *harness
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-func (h *harness) call(host *Host) *caller {
+func (h *harness) dial(host *Host) *smtpClient {
 	conn, err := h.net.Dial(h.t.Context(), "tcp", netip.AddrPortFrom(host.Addrs[0], h.port).String())
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return &caller{h: h, conn: conn, in: bufio.NewReader(conn)}
+	return &smtpClient{h: h, conn: conn, in: bufio.NewReader(conn)}
 }
 
 // reply reads one reply with all its lines; what went wrong stands in brackets.
-func (c *caller) reply() string {
+func (c *smtpClient) reply() string {
 	c.conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	var lines []string
 	for {
@@ -115,19 +115,19 @@ func (c *caller) reply() string {
 	}
 }
 
-func (c *caller) send(lines ...string) {
+func (c *smtpClient) send(lines ...string) {
 	c.conn.Write([]byte(strings.Join(lines, "\r\n") + "\r\n"))
 }
 
 // ask sends one command and returns its reply.
-func (c *caller) ask(line string) string {
+func (c *smtpClient) ask(line string) string {
 	c.send(line)
 	return c.reply()
 }
 
-// open does all that comes before the recipient, with TLS where it must be. It
+// startTransaction does all that comes before the recipient, with TLS where it must be. It
 // returns the first reply that is not as it should be, else "".
-func (c *caller) open() string {
+func (c *smtpClient) startTransaction() string {
 	if banner := c.reply(); !strings.HasPrefix(banner, "220") {
 		return banner
 	}
@@ -144,7 +144,7 @@ func (c *caller) open() string {
 	return ""
 }
 
-func (c *caller) startTLS() string {
+func (c *smtpClient) startTLS() string {
 	if said := c.ask("STARTTLS"); !strings.HasPrefix(said, "220") {
 		return said
 	}
@@ -152,7 +152,7 @@ func (c *caller) startTLS() string {
 }
 
 // secure does the handshake.
-func (c *caller) secure() string {
+func (c *smtpClient) secure() string {
 	secured := tls.Client(c.conn, &tls.Config{InsecureSkipVerify: true})
 	if err := secured.Handshake(); err != nil {
 		return "[" + err.Error() + "]"
@@ -161,8 +161,8 @@ func (c *caller) secure() string {
 	return ""
 }
 
-// bye ends the call as one should, and waits until the server has seen it.
-func (c *caller) bye() {
+// quit ends the call as one should, and waits until the server has seen it.
+func (c *smtpClient) quit() {
 	c.ask("QUIT")
 	c.conn.Close()
 	synctest.Wait()

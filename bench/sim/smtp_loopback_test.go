@@ -14,7 +14,7 @@ import (
 )
 
 // onLoopback serves the first host of a persona on a real socket.
-func onLoopback(t *testing.T, persona string, speedup float64) (dial func() *caller, d *Domain, ref *Referee) {
+func onLoopback(t *testing.T, persona string, speedup float64) (dial func() *smtpClient, d *Domain, ref *Referee) {
 	t.Helper()
 	w := NewWorld(Config{Speedup: speedup})
 	h := &harness{t: t, world: w, referee: NewReferee(speedup)}
@@ -31,16 +31,16 @@ func onLoopback(t *testing.T, persona string, speedup float64) (dial func() *cal
 	var ended sync.WaitGroup
 	ended.Go(func() { server.serve(ctx, ln) })
 	t.Cleanup(func() { stop(); ended.Wait() })
-	return func() *caller {
+	return func() *smtpClient {
 		conn, err := net.Dial("tcp", ln.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &caller{h: h, conn: conn, in: bufio.NewReader(conn)}
+		return &smtpClient{h: h, conn: conn, in: bufio.NewReader(conn)}
 	}, d, h.referee
 }
 
-func TestLoopbackClosingThenOpeningIsNoExcess(t *testing.T) {
+func TestLoopbackReconnectIsNotAnExcess(t *testing.T) {
 	dial, _, ref := onLoopback(t, "outlook", 1)
 	for i := range 100 {
 		c := dial()
@@ -57,11 +57,11 @@ func TestLoopbackClosingThenOpeningIsNoExcess(t *testing.T) {
 	}
 }
 
-func TestLoopbackLastWordsArrive(t *testing.T) {
+func TestLoopbackFinalReplyArrives(t *testing.T) {
 	dial, d, ref := onLoopback(t, "strict", 1)
 	c := dial()
-	c.open()
-	for range 10 { // five more than it bears, at once
+	c.startTransaction()
+	for range 10 { // five more than it tolerates, at once
 		c.send("RCPT TO:<" + mailbox(d, "ann", Absent) + ">")
 	}
 	last := ""
@@ -76,7 +76,7 @@ func TestLoopbackLastWordsArrive(t *testing.T) {
 func TestLoopbackReset(t *testing.T) {
 	dial, d, _ := onLoopback(t, "reset", 1)
 	c := dial()
-	c.open()
+	c.startTransaction()
 	c.send("RCPT TO:<" + mailbox(d, "ann", Present) + ">")
 	if _, err := io.ReadAll(c.conn); !errors.Is(err, syscall.ECONNRESET) {
 		t.Error(err)

@@ -96,7 +96,7 @@ func lower4(word []byte) []byte {
 }
 
 // readPath reads "FROM:<path> params" or "TO:<path> params". A blank after the
-// colon is borne, as most servers do.
+// colon is accepted, as by most servers.
 func (c *command) readPath(keyword string) {
 	arg := c.arg
 	if len(arg) < len(keyword) || !bytes.EqualFold(arg[:len(keyword)], []byte(keyword)) {

@@ -8,140 +8,140 @@ import (
 // rcpt answers one recipient: the command that all this is about.
 func (c *session) rcpt(cmd *command) bool {
 	switch {
-	case !c.inMail && c.habit.needTLS && !c.secure:
-		return c.say(sayNeedTLS)
+	case !c.inMail && c.behaviour.requireTLS && !c.secure:
+		return c.reply(replyNeedTLS)
 	case !c.inMail:
-		return c.senseless("503 5.5.1 MAIL first")
+		return c.badCommand("503 5.5.1 MAIL first")
 	case !cmd.wellFormed || len(cmd.path) == 0:
-		return c.senseless("501 5.1.3 Bad recipient address syntax")
+		return c.badCommand("501 5.1.3 Bad recipient address syntax")
 	case !c.utf8 && !asciiOnly(cmd.local):
-		return c.say(sayUTF8)
+		return c.reply(replyNeedsUTF8)
 	}
-	c.fill.to, c.fill.user, c.fill.domain = cmd.path, cmd.local, cmd.domain
-	ruled := c.visit.rcpt(c.now)
-	if home := c.homeOf(cmd.domain); home != nil && home.Persona == c.host.Persona {
-		c.visit.asks(c.server.referee, c.fill.ip, home, c.now)
+	c.values.to, c.values.user, c.values.domain = cmd.path, cmd.local, cmd.domain
+	rule := c.connection.countRcpt(c.now)
+	if mailDomain := c.rcptDomain(cmd.domain); mailDomain != nil && mailDomain.Persona == c.host.Persona {
+		c.connection.countOnRoute(c.server.referee, c.values.ip, mailDomain, c.now)
 	}
-	if c.habit.fault != faultNone {
-		if said, goOn := c.misbehave(); said {
-			return goOn
+	if c.behaviour.fault != faultNone {
+		if said, keepOpen := c.breakProtocol(); said {
+			return keepOpen
 		}
 	}
-	if wait := c.habit.rcptWait + c.visit.stickiness(&c.habit.temper, c.now); wait > 0 && !c.dawdle(cmd, wait) {
+	if wait := c.behaviour.rcptWait + c.connection.replyDelay(&c.behaviour.hiddenLimits, c.now); wait > 0 && !c.delayReply(cmd, wait) {
 		return false
 	}
-	if ruled == fine {
-		ruled = c.visit.endure(&c.habit.temper, c.server, c.now)
+	if rule == ruleNone {
+		rule = c.connection.checkRecipient(&c.behaviour.hiddenLimits, c.server, c.now)
 	}
-	if c.silent = ruled == silent; ruled != fine && !c.silent {
-		return c.punish(ruled)
+	if c.acceptAll = rule == ruleAcceptAll; rule != ruleNone && !c.acceptAll {
+		return c.throttle(rule)
 	}
-	return c.consider(cmd)
+	return c.answerRcpt(cmd)
 }
 
-// dawdle keeps the client waiting for one reply, after it has the earlier ones.
-func (c *session) dawdle(cmd *command, wait time.Duration) bool {
+// delayReply keeps the client waiting for one reply, after it has the earlier ones.
+func (c *session) delayReply(cmd *command, wait time.Duration) bool {
 	if wait = c.server.scaled(wait); wait == 0 {
 		return true
 	}
 	// The line is about to be overwritten by what comes in meanwhile.
 	*cmd = parse(append([]byte("RCPT "), cmd.arg...))
-	c.fill.to, c.fill.user, c.fill.domain = cmd.path, cmd.local, cmd.domain
+	c.values.to, c.values.user, c.values.domain = cmd.path, cmd.local, cmd.domain
 	return c.flush() && c.pause(wait)
 }
 
-// consider answers a recipient whose client has behaved.
-func (c *session) consider(cmd *command) bool {
-	if c.habit.refuseAt == stageRcpt {
-		return c.say(sayRefused)
+// answerRcpt answers a recipient whose client has behaved.
+func (c *session) answerRcpt(cmd *command) bool {
+	if c.behaviour.refuseAt == stageRcpt {
+		return c.reply(replyRefused)
 	}
-	home := c.homeOf(cmd.domain)
+	mailDomain := c.rcptDomain(cmd.domain)
 	switch {
-	case home == nil || home.Persona != c.host.Persona:
-		return c.say(sayRelay)
-	case c.habit.oneDomain && c.firstHome != nil && c.firstHome != home:
-		return c.say(sayDomains)
-	case c.habit.maxRcpts > 0 && c.visit.group > c.habit.maxRcpts:
-		return c.say(sayTooMany)
-	case c.habit.grey != greyNone && !c.greyPasses(home, cmd):
-		return c.say(sayGrey)
+	case mailDomain == nil || mailDomain.Persona != c.host.Persona:
+		return c.reply(replyRelayDenied)
+	case c.behaviour.oneDomainOnly && c.firstDomain != nil && c.firstDomain != mailDomain:
+		return c.reply(replyOneDomain)
+	case c.behaviour.maxRcpts > 0 && c.connection.txRcpts > c.behaviour.maxRcpts:
+		return c.reply(replyTooManyRcpts)
+	case c.behaviour.grey != greyNone && !c.greyPasses(mailDomain, cmd):
+		return c.reply(replyGreylisted)
 	}
-	c.firstHome = home
-	return c.answer(c.habit.shown(c.server.world.mailboxOf(home, cmd.local)))
+	c.firstDomain = mailDomain
+	return c.answer(c.behaviour.shown(c.server.world.mailboxOf(mailDomain, cmd.local)))
 }
 
 // answer tells the state of a mailbox, as far as the persona does.
 func (c *session) answer(m Mailbox) bool {
-	if c.habit.takesAll || c.silent {
+	if c.behaviour.acceptsAll || c.acceptAll {
 		return c.accept()
 	}
-	if c.habit.picky {
+	if c.behaviour.acceptsMost {
 		switch m {
 		case Absent, Present:
 			return c.accept()
 		case Disabled:
-			return c.refuse(sayAbsent)
+			return c.refuse(replyAbsent)
 		}
 	}
 	switch m {
 	case Present:
 		return c.accept()
 	case Full:
-		return c.say(sayFull)
+		return c.reply(replyFull)
 	case Disabled:
-		return c.refuse(sayDisabled)
+		return c.refuse(replyDisabled)
 	case Moved:
-		return c.refuse(sayMoved)
+		return c.refuse(replyMoved)
 	}
-	return c.refuse(sayAbsent)
+	return c.refuse(replyAbsent)
 }
 
 func (c *session) accept() bool {
-	c.taken++
-	return c.say(sayRcpt)
+	c.accepted++
+	return c.reply(replyRcpt)
 }
 
 // refuse says that a recipient is not to be had, unless this is one refusal
-// more than the persona bears.
-func (c *session) refuse(s say) bool {
-	ruled := c.visit.refuse(c.now, c.server.scaled(time.Hour))
-	if ruled == fine {
-		ruled = c.visit.resent(&c.habit.temper, c.server, c.now)
+// more than the persona tolerates.
+func (c *session) refuse(s replyKind) bool {
+	rule := c.connection.countRefusal(c.now, c.server.scaled(time.Hour))
+	if rule == ruleNone {
+		rule = c.connection.checkRefusal(&c.behaviour.hiddenLimits, c.server, c.now)
 	}
-	switch ruled {
-	case fine:
-		return c.say(s)
-	case silent:
+	switch rule {
+	case ruleNone:
+		return c.reply(s)
+	case ruleAcceptAll:
 		return c.accept()
 	}
-	return c.punish(ruled)
+	return c.throttle(rule)
 }
 
-// silentAfter is how many blocks a persona that then accepts silently admits to.
-const silentAfter = 5
+// acceptAllAfterBlocks is how many blocks a persona that then accepts silently admits to.
+const acceptAllAfterBlocks = 5
 
-// punish answers a client that asks for more than the persona tolerates. None
+// throttle answers a client that asks for more than the persona tolerates. None
 // of it looks like a missing mailbox.
-func (c *session) punish(ruled ruling) bool {
-	switch ruled {
-	case spent:
-		return c.say(saySpent) && false
-	case tooMany:
-		return c.say(sayTooMany)
-	case tooFast:
-		return c.say(sayRate)
-	case tooManyBad:
-		return c.say(sayErrors) && false
+func (c *session) throttle(rule replyRule) bool {
+	switch rule {
+	case ruleConnectionUsed:
+		return c.reply(replyConnectionUsed) && false
+	case ruleTooManyRcpts:
+		return c.reply(replyTooManyRcpts)
+	case ruleTooFast:
+		return c.reply(replyTooFast)
+	case ruleTooManyRefusals:
+		return c.reply(replyTooManyErrors) && false
 	}
-	if c.habit.punishment == punishAccept && c.visit.punishedSoFar() > silentAfter {
+	if c.behaviour.throttleMode == throttleAcceptAll && c.connection.throttledCount() > acceptAllAfterBlocks {
 		return c.accept()
 	}
-	return c.say(sayBlocked)
+	return c.reply(replyBlocked)
 }
 
-// homeOf finds the domain of a recipient; the last one is remembered, as lists
+// rcptDomain finds the domain of a recipient; the last one is remembered, as lists
 // come sorted by domain.
-func (c *session) homeOf(name []byte) *Domain {
+func (c *session) rcptDomain(name []byte) *Domain {
 	if len(c.rawDomain) > 0 && bytes.Equal(name, c.rawDomain) {
 		return c.domain
 	}
@@ -151,17 +151,17 @@ func (c *session) homeOf(name []byte) *Domain {
 }
 
 // greyPasses tells whether a recipient has been asked for before, long enough ago.
-func (c *session) greyPasses(home *Domain, cmd *command) bool {
-	key := hashFold(home.key, cmd.local)
-	if c.habit.grey == greySource {
+func (c *session) greyPasses(mailDomain *Domain, cmd *command) bool {
+	key := hashFold(mailDomain.key, cmd.local)
+	if c.behaviour.grey == greySource {
 		key = uint64(c.host.Cluster)
 	}
-	if c.habit.grey != greyAddress {
-		source := c.fill.ip.As16()
+	if c.behaviour.grey != greyAddress {
+		source := c.values.ip.As16()
 		key = hashFold(key, c.from)
 		for _, b := range source {
-			key = step(key, b)
+			key = hashByte(key, b)
 		}
 	}
-	return c.server.grey.passes(mix(key), c.now, c.server.scaled(c.habit.greyWait))
+	return c.server.grey.passes(mixBits(key), c.now, c.server.scaled(c.behaviour.greyWait))
 }

@@ -13,29 +13,29 @@ const (
 	inputSize  = 8 << 10 // the longest command line; RFC 5321 section 4.5.3.1.4 asks for 512
 	outputSize = 32 << 10
 	// RFC 5321 section 4.5.3.2.7 asks a server to wait five minutes at least.
-	idleTime  = 5 * time.Minute
-	writeTime = time.Minute
-	// muteTime is how long a host that never answers holds the line, in real time; its patience is scaled like any other wait.
-	muteTime = 30 * time.Minute
-	// crowdGrace is how long the end of another connection may be on its way.
-	crowdGrace = 50 * time.Millisecond
+	idleTimeout  = 5 * time.Minute
+	writeTimeout = time.Minute
+	// unresponsiveTime is how long a host that never answers holds the line, in real time; its patience is scaled like any other wait.
+	unresponsiveTime = 30 * time.Minute
+	// closeGrace is how long the end of another connection may be on its way.
+	closeGrace = 50 * time.Millisecond
 	// lingerTime and lingerReads bound how long the server waits, and how much it
 	// throws away, after its own last words.
 	lingerTime  = 2 * time.Second
 	lingerReads = 64
-	// badCommands is how many senseless commands a session bears.
-	badCommands = 20
+	// maxBadCommands is how many senseless commands a session tolerates.
+	maxBadCommands = 20
 )
 
 // session is one SMTP connection. It belongs to one goroutine.
 type session struct {
-	server *smtpServer
-	host   *Host
-	habit  *habit
-	visit  *visit
-	wire   net.Conn // the connection itself
-	conn   net.Conn // the same, or TLS over it
-	done   <-chan struct{}
+	server     *smtpServer
+	host       *Host
+	behaviour  *behaviour
+	connection *connection
+	rawConn    net.Conn // the connection itself
+	conn       net.Conn // the same, or TLS over it
+	done       <-chan struct{}
 
 	in         []byte // in[start:end] is unread input
 	start, end int
@@ -43,37 +43,37 @@ type session struct {
 	latency    time.Duration
 	now        time.Time // of the last read: one clock reading a batch
 
-	fill   fillings
-	from   []byte // the sender, a copy; valid while inMail
-	secure bool   // after STARTTLS
-	greets bool   // EHLO or HELO was given
-	inMail bool   // between MAIL and the end of the transaction
-	utf8   bool   // MAIL had SMTPUTF8
-	turned bool   // refused at the banner: only QUIT is left (RFC 5321 section 3.1)
-	quit   bool   // the client took its leave
-	torn   bool   // the connection is to be reset
-	bad    int    // senseless commands so far
-	silent bool   // everybody is accepted without a word, this recipient too
-	taken  int    // recipients accepted in this transaction
+	values    replyValues
+	from      []byte // the sender, a copy; valid while inMail
+	secure    bool   // after STARTTLS
+	greeted   bool   // EHLO or HELO was given
+	inMail    bool   // between MAIL and the end of the transaction
+	utf8      bool   // MAIL had SMTPUTF8
+	refused   bool   // refused at the banner: only QUIT is left (RFC 5321 section 3.1)
+	quit      bool   // the client sent QUIT
+	resetConn bool   // the connection is to be reset
+	badCount  int    // senseless commands so far
+	acceptAll bool   // every recipient is accepted without a word, this recipient too
+	accepted  int    // recipients accepted in this transaction
 
-	rawDomain []byte  // the last recipient domain as typed, a copy
-	domain    *Domain // what it is; nil when we do not know it
-	firstHome *Domain // the domain of the transaction's first recipient
+	rawDomain   []byte  // the last recipient domain as typed, a copy
+	domain      *Domain // what it is; nil when we do not know it
+	firstDomain *Domain // the domain of the transaction's first recipient
 }
 
 // run speaks until either side is done. It tells the referee so before
 // it writes the last words.
 func (c *session) run() {
-	ours := c.converse()
-	c.visit.leave()
-	if c.flush() && ours {
+	byServer := c.serveCommands()
+	c.connection.close()
+	if c.flush() && byServer {
 		c.linger()
 	}
 }
 
-// converse speaks until either side is done, and tells whether that was the
+// serveCommands speaks until either side is done, and tells whether that was the
 // server of its own accord.
-func (c *session) converse() (ours bool) {
+func (c *session) serveCommands() (byServer bool) {
 	if !c.greet() {
 		return true
 	}
@@ -91,13 +91,13 @@ func (c *session) converse() (ours bool) {
 // linger waits for the client's end, so that the last words are not lost to
 // the reset that closing on unread input makes of a TCP connection.
 func (c *session) linger() {
-	half, ok := c.wire.(interface{ CloseWrite() error })
-	if !ok || c.torn || half.CloseWrite() != nil {
+	half, ok := c.rawConn.(interface{ CloseWrite() error })
+	if !ok || c.resetConn || half.CloseWrite() != nil {
 		return
 	}
-	c.wire.SetReadDeadline(time.Now().Add(lingerTime))
+	c.rawConn.SetReadDeadline(time.Now().Add(lingerTime))
 	for range lingerReads {
-		if _, err := c.wire.Read(c.in); err != nil {
+		if _, err := c.rawConn.Read(c.in); err != nil {
 			return
 		}
 	}
@@ -105,37 +105,37 @@ func (c *session) linger() {
 
 // greet sends the banner; false ends the session.
 func (c *session) greet() bool {
-	if c.visit.crowded && !c.pause(crowdGrace) {
+	if c.connection.overLimit && !c.pause(closeGrace) {
 		return false
 	}
-	if !c.visit.settle() {
-		return c.say(sayCrowded) && false
+	if !c.connection.admit() {
+		return c.reply(replyTooManyConns) && false
 	}
-	if words := c.server.refusal(c.fill.ip, c.host.Persona); words != "" {
-		c.turned = true
-		return c.line(words)
+	if words := c.server.refusal(c.values.ip, c.host.Persona); words != "" {
+		c.refused = true
+		return c.replyText(words)
 	}
-	switch c.habit.fault {
-	case faultMute:
-		c.pause(c.server.scaled(muteTime))
+	switch c.behaviour.fault {
+	case faultUnresponsive:
+		c.pause(c.server.scaled(unresponsiveTime))
 		return false
 	case faultEndless:
-		c.ramble()
+		c.sendLongReply()
 		return false
 	}
-	if !c.pause(c.server.scaled(c.habit.bannerWait)) {
+	if !c.pause(c.server.scaled(c.behaviour.bannerWait)) {
 		return false
 	}
 	switch {
-	case c.habit.watchEarly && c.start < c.end:
-		return c.say(sayEarly) && false
-	case c.habit.busyFirst && c.host.Role == Primary:
-		return c.line("421 4.3.2 Service not available at this host, closing channel") && false
-	case c.habit.refuseAt == stageBanner:
-		c.turned = true
-		return c.say(sayRefused)
+	case c.behaviour.refuseEarlyTalk && c.start < c.end:
+		return c.reply(replyEarlyTalk) && false
+	case c.behaviour.primaryBusy && c.host.Role == Primary:
+		return c.replyText("421 4.3.2 Service not available at this host, closing channel") && false
+	case c.behaviour.refuseAt == stageBanner:
+		c.refused = true
+		return c.reply(replyRefused)
 	}
-	return c.say(sayBanner)
+	return c.reply(replyBanner)
 }
 
 // readLine returns the next line without its end, valid until the next call.
@@ -165,14 +165,14 @@ func (c *session) read() bool {
 	c.end = copy(c.in, c.in[c.start:c.end])
 	c.start = 0
 	if c.end == len(c.in) {
-		return c.line("500 5.5.2 Line too long") && false
+		return c.replyText("500 5.5.2 Line too long") && false
 	}
-	c.conn.SetReadDeadline(time.Now().Add(idleTime))
+	c.conn.SetReadDeadline(time.Now().Add(idleTimeout))
 	n, err := c.conn.Read(c.in[c.end:])
 	c.end += n
 	c.now = time.Now()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		c.line("421 4.4.2 Idle for too long, closing")
+		c.replyText("421 4.4.2 Idle for too long, closing")
 	}
 	return n > 0
 }
@@ -187,7 +187,7 @@ func (c *session) flush() bool {
 	if !c.pause(c.latency) {
 		return false
 	}
-	c.conn.SetWriteDeadline(time.Now().Add(writeTime))
+	c.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 	_, err := c.conn.Write(out)
 	return err == nil
 }
@@ -223,17 +223,17 @@ func (c *session) pause(d time.Duration) bool {
 	}
 }
 
-// say appends one of the persona's replies; false when it is a 421, which ends
+// reply appends one of the persona's replies; false when it is a 421, which ends
 // the session.
-func (c *session) say(s say) bool {
-	r := &c.habit.said[s]
-	c.fill.id++
-	c.out = appendReply(c.out, r, &c.fill)
+func (c *session) reply(s replyKind) bool {
+	r := &c.behaviour.replies[s]
+	c.values.id++
+	c.out = appendReply(c.out, r, &c.values)
 	return !r.closes && c.drain()
 }
 
-// line appends one reply that is the same everywhere.
-func (c *session) line(text string) bool {
+// replyText appends one reply that is the same everywhere.
+func (c *session) replyText(text string) bool {
 	c.out = append(c.out, text...)
 	c.out = append(c.out, "\r\n"...)
 	return text[:3] != "421" && c.drain()

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// served lists the personas that answer recipients with their own opinion.
-func served() []*Persona {
+// answeringPersonas lists the personas that answer recipients with their own opinion.
+func answeringPersonas() []*Persona {
 	var out []*Persona
 	for _, p := range Personas() {
-		if p.habit.fault == faultNone && p.habit.refuseAt == stageNone && (hasHosts(p.Oddity) || p.Oddity == ImplicitMX) &&
+		if p.behaviour.fault == faultNone && p.behaviour.refuseAt == stageNone && (hasHosts(p.Oddity) || p.Oddity == ImplicitMX) &&
 			p.Oddity != Unroutable && p.Oddity != DanglingMX && p.Oddity != HostServFail {
 			out = append(out, p)
 		}
@@ -43,9 +43,9 @@ func matches(reply, want string) bool {
 // What a host says must be what the truth expects a verifier to conclude from.
 func TestHostsSayWhatIsExpected(t *testing.T) {
 	inBubble(t, Config{Speedup: 1}, func(h *harness) {
-		for _, p := range served() {
+		for _, p := range answeringPersonas() {
 			role := Primary
-			if p.habit.busyFirst || p.Oddity == DeadPrimary {
+			if p.behaviour.primaryBusy || p.Oddity == DeadPrimary {
 				role = Backup
 			}
 			d, host := h.domainOf(p.Name, role)
@@ -61,11 +61,11 @@ func TestHostsSayWhatIsExpected(t *testing.T) {
 
 func (h *harness) checkMailbox(p *Persona, host *Host, address string, m Mailbox) {
 	said := h.askOnce(host, address)
-	if p.habit.grey != greyNone {
+	if p.behaviour.grey != greyNone {
 		if said[0] != '4' {
 			h.t.Errorf("%s: first contact: %s", p.Name, said)
 		}
-		time.Sleep(p.habit.greyWait)
+		time.Sleep(p.behaviour.greyWait)
 		said = h.askOnce(host, address)
 	}
 	if !matches(said, wantCode(p, m)) {
@@ -78,9 +78,9 @@ func (h *harness) checkMailbox(p *Persona, host *Host, address string, m Mailbox
 
 // askOnce gives what a host says of one recipient, on a connection of its own.
 func (h *harness) askOnce(host *Host, address string) string {
-	c := h.call(host)
-	defer c.bye()
-	if said := c.open(); said != "" {
+	c := h.dial(host)
+	defer c.quit()
+	if said := c.startTransaction(); said != "" {
 		return said
 	}
 	return c.ask("RCPT TO:<" + address + ">")
@@ -103,8 +103,8 @@ func TestRefusersAndBrokenHosts(t *testing.T) {
 	inBubble(t, Config{Speedup: 1}, func(h *harness) {
 		for persona, want := range tests {
 			d, host := h.domainOf(persona, Primary)
-			c := h.call(host)
-			said := c.open()
+			c := h.dial(host)
+			said := c.startTransaction()
 			if said == "" {
 				said = c.ask("RCPT TO:<" + mailbox(d, "ann", Present) + ">")
 			}
@@ -119,8 +119,8 @@ func TestRefusersAndBrokenHosts(t *testing.T) {
 func TestMidCloseAnswersTwo(t *testing.T) {
 	inBubble(t, Config{}, func(h *harness) {
 		d, host := h.domainOf("mid-close", Primary)
-		c := h.call(host)
-		c.open()
+		c := h.dial(host)
+		c.startTransaction()
 		var got []string
 		for range 3 {
 			got = append(got, c.ask("RCPT TO:<" + mailbox(d, "ann", Present) + ">")[:4])
@@ -131,16 +131,16 @@ func TestMidCloseAnswersTwo(t *testing.T) {
 	})
 }
 
-func TestEndlessBannerEndsSomeTime(t *testing.T) {
+func TestEndlessBannerIsBounded(t *testing.T) {
 	inBubble(t, Config{}, func(h *harness) {
 		_, host := h.domainOf("endless", Primary)
-		if said := h.call(host).reply(); strings.Count(said, "\n") != rambleLines {
+		if said := h.dial(host).reply(); strings.Count(said, "\n") != longReplyLines {
 			t.Errorf("%d lines", strings.Count(said, "\n"))
 		}
 	})
 }
 
-func TestWaits(t *testing.T) {
+func TestBannerWaitIsScaled(t *testing.T) {
 	for _, tt := range []struct {
 		persona string
 		speedup float64
@@ -151,7 +151,7 @@ func TestWaits(t *testing.T) {
 		inBubble(t, Config{Speedup: tt.speedup}, func(h *harness) {
 			_, host := h.domainOf(tt.persona, Primary)
 			start := time.Now()
-			h.call(host).reply()
+			h.dial(host).reply()
 			if took := time.Since(start); took != tt.want {
 				t.Errorf("%s at %g: banner after %v", tt.persona, tt.speedup, took)
 			}
@@ -159,21 +159,21 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-func TestEarlyTalkerIsSentAway(t *testing.T) {
+func TestEarlyTalkerIsRefused(t *testing.T) {
 	inBubble(t, Config{Speedup: 1}, func(h *harness) {
 		_, host := h.domainOf("early-talker", Primary)
-		c := h.call(host)
+		c := h.dial(host)
 		if said := c.ask("EHLO hasty.example"); !strings.HasPrefix(said, "554") {
 			t.Error(said)
 		}
 	})
 }
 
-func TestAWaitEndsWhenTheClientHangsUp(t *testing.T) {
+func TestWaitEndsWhenTheClientCloses(t *testing.T) {
 	inBubble(t, Config{Speedup: 1}, func(h *harness) {
 		_, host := h.domainOf("mute", Primary)
 		for range 3 * host.Persona.Limits.Connections {
-			c := h.call(host)
+			c := h.dial(host)
 			time.Sleep(time.Second)
 			c.conn.Close()
 			synctest.Wait()
@@ -187,8 +187,8 @@ func TestAWaitEndsWhenTheClientHangsUp(t *testing.T) {
 func TestGreylistTripleIsOfSenderAndRecipient(t *testing.T) {
 	inBubble(t, Config{Speedup: 60}, func(h *harness) {
 		d, host := h.domainOf("greylist-triple", Primary)
-		c := h.call(host)
-		c.open()
+		c := h.dial(host)
+		c.startTransaction()
 		to := "RCPT TO:<" + mailbox(d, "ann", Present) + ">"
 		ask := func(from string) string {
 			c.ask("RSET")
@@ -205,7 +205,7 @@ func TestGreylistTripleIsOfSenderAndRecipient(t *testing.T) {
 }
 
 // Each row goes too far in one way, and gets what the persona deals out.
-func TestExcessIsPunished(t *testing.T) {
+func TestExcessIsThrottled(t *testing.T) {
 	for _, tt := range []struct {
 		persona string
 		rcpts   int
@@ -225,8 +225,8 @@ func TestExcessIsPunished(t *testing.T) {
 	} {
 		inBubble(t, Config{Speedup: 1}, func(h *harness) {
 			d, host := h.domainOf(tt.persona, Primary)
-			c := h.call(host)
-			c.open()
+			c := h.dial(host)
+			c.startTransaction()
 			said := ""
 			for i := range tt.rcpts {
 				if i > 0 && i%tt.group == 0 {
@@ -250,16 +250,16 @@ func TestExcessIsPunished(t *testing.T) {
 func TestTooManyConnections(t *testing.T) {
 	inBubble(t, Config{Speedup: 1}, func(h *harness) {
 		_, host := h.domainOf("too-many-connections", Primary)
-		a, b := h.call(host), h.call(host)
+		a, b := h.dial(host), h.dial(host)
 		a.reply()
 		b.reply()
-		c := h.call(host)
+		c := h.dial(host)
 		if said := c.reply(); !strings.HasPrefix(said, "421") {
 			t.Error(said)
 		}
 		c.conn.Close()
-		a.bye()
-		if said := h.call(host).reply(); !strings.HasPrefix(said, "220") {
+		a.quit()
+		if said := h.dial(host).reply(); !strings.HasPrefix(said, "220") {
 			t.Error(said)
 		}
 		if got := excesses(h.referee); got["connections"] != 1 || len(got) != 1 {
@@ -270,14 +270,14 @@ func TestTooManyConnections(t *testing.T) {
 
 // A client that closes and opens at once has not had too many connections,
 // even if the server learns of the end after the beginning.
-func TestClosingThenOpeningIsNoExcess(t *testing.T) {
+func TestReconnectIsNotAnExcess(t *testing.T) {
 	inBubble(t, Config{Speedup: 1}, func(h *harness) {
 		_, host := h.domainOf("outlook", Primary)
-		c := h.call(host)
+		c := h.dial(host)
 		c.reply()
 		for range 20 {
 			c.conn.Close()
-			c = h.call(host)
+			c = h.dial(host)
 			if said := c.reply(); !strings.HasPrefix(said, "220") {
 				t.Fatal(said)
 			}
@@ -288,11 +288,11 @@ func TestClosingThenOpeningIsNoExcess(t *testing.T) {
 	})
 }
 
-func TestNoLimitsWithoutSpeed(t *testing.T) {
+func TestNoLimitsAtSpeedupZero(t *testing.T) {
 	inBubble(t, Config{Speedup: 0}, func(h *harness) {
 		d, host := h.domainOf("strict", Primary)
-		c := h.call(host)
-		c.open()
+		c := h.dial(host)
+		c.startTransaction()
 		for range 200 {
 			if said := c.ask("RCPT TO:<" + mailbox(d, "ann", Absent) + ">"); !strings.HasPrefix(said, "550 5.1.1") {
 				t.Fatal(said)
@@ -307,7 +307,7 @@ func TestNoLimitsWithoutSpeed(t *testing.T) {
 func TestLatency(t *testing.T) {
 	inBubble(t, Config{Speedup: 1, Latency: "realistic"}, func(h *harness) {
 		_, host := h.domainOf("postfix", Primary)
-		c := h.call(host)
+		c := h.dial(host)
 		start := time.Now()
 		c.reply()
 		once := time.Since(start)
@@ -315,7 +315,7 @@ func TestLatency(t *testing.T) {
 		for range 3 {
 			c.reply()
 		}
-		if once < latencyLeast || once > latencyLeast+latencySpread || time.Since(start) != 2*once {
+		if once < minLatency || once > minLatency+latencySpread || time.Since(start) != 2*once {
 			t.Errorf("banner after %v, a batch after %v", once, time.Since(start)-once)
 		}
 	})
@@ -324,7 +324,7 @@ func TestLatency(t *testing.T) {
 func TestFixedLatencyIsNotScaled(t *testing.T) {
 	inBubble(t, Config{Speedup: 0, Latency: "50ms"}, func(h *harness) {
 		_, host := h.domainOf("postfix", Primary)
-		c := h.call(host)
+		c := h.dial(host)
 		start := time.Now()
 		c.reply()
 		if once := time.Since(start); once != 50*time.Millisecond {
@@ -336,7 +336,7 @@ func TestFixedLatencyIsNotScaled(t *testing.T) {
 func TestInputDuringThePauseIsAnswered(t *testing.T) {
 	inBubble(t, Config{Latency: "50ms"}, func(h *harness) {
 		_, host := h.domainOf("postfix", Primary)
-		c := h.call(host)
+		c := h.dial(host)
 		c.reply()
 		start := time.Now()
 		c.send("EHLO probe.example")
@@ -350,11 +350,11 @@ func TestInputDuringThePauseIsAnswered(t *testing.T) {
 	})
 }
 
-func TestOneDomainATransaction(t *testing.T) {
+func TestOneDomainPerTransaction(t *testing.T) {
 	inBubble(t, Config{}, func(h *harness) {
 		d, host := h.domainOf("google", Primary)
-		c := h.call(host)
-		c.open()
+		c := h.dial(host)
+		c.startTransaction()
 		got := []string{c.ask("RCPT TO:<" + mailbox(d, "ann", Present) + ">")[:9]}
 		for i := range h.world.domains {
 			if e := &h.world.domains[i]; e.Persona == d.Persona && e.Name != d.Name {
@@ -368,10 +368,10 @@ func TestOneDomainATransaction(t *testing.T) {
 	})
 }
 
-func TestBrokenTLSLeavesThePlainWay(t *testing.T) {
+func TestBrokenSTARTTLSFailsTheHandshake(t *testing.T) {
 	inBubble(t, Config{Speedup: 1}, func(h *harness) {
 		_, host := h.domainOf("starttls-broken", Primary)
-		c := h.call(host)
+		c := h.dial(host)
 		c.reply()
 		if said := c.ask("EHLO probe.example"); !strings.Contains(said, "STARTTLS") {
 			t.Error(said)

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// mintTLS makes a key and a self-signed certificate for every host, in memory.
+// newTLSConfig makes a key and a self-signed certificate for every host, in memory.
 // It is valid from a day before now, whatever year the clock says.
-func mintTLS(now time.Time) (*tls.Config, error) {
+func newTLSConfig(now time.Time) (*tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("host key: %w", err)
@@ -22,7 +22,7 @@ func mintTLS(now time.Time) (*tls.Config, error) {
 	template := x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		Subject:      pkix.Name{CommonName: "mx.pretend.example"},
-		// As the great receivers' certificates do, it names the hosts that they share.
+		// As the major receivers' certificates do, it names the hosts that they share.
 		DNSNames: []string{"mx.pretend.example", "*.mail.protection.outlook.com", "*.olc.protection.outlook.com",
 			"aspmx.l.google.com", "*.aspmx.l.google.com", "gmail-smtp-in.l.google.com", "*.gmail-smtp-in.l.google.com"},
 		NotBefore:   now.Add(-24 * time.Hour),

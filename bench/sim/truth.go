@@ -33,8 +33,8 @@ var (
 	noMailUsers = []Outcome{{statusUnknown, "relay_denied"}, {statusUnknown, "blocked"}}
 )
 
-// settled is what may honestly be said of each kind of mailbox at p.
-func settled(p *Persona) *[mailboxes][]Outcome {
+// outcomesByMailbox is what may honestly be said of each kind of mailbox at p.
+func outcomesByMailbox(p *Persona) *[mailboxes][]Outcome {
 	var table [mailboxes][]Outcome
 	for m := range mailboxes {
 		if decided, ok := byDNS[p.Oddity]; ok {
@@ -50,7 +50,7 @@ func settled(p *Persona) *[mailboxes][]Outcome {
 // it stands in a list: white space and case around it are no matter. Nil for a
 // blank one, which has no verdict. The slice must not be changed.
 func (w *World) Truth(address string) []Outcome {
-	address = strings.TrimFunc(address, isEdge)
+	address = strings.TrimFunc(address, isPadding)
 	if address == "" {
 		return nil
 	}
@@ -60,12 +60,12 @@ func (w *World) Truth(address string) []Outcome {
 	}
 	d := w.byName[domain]
 	if d == nil {
-		return w.stranger(domain)
+		return w.unknownDomain(domain)
 	}
 	m := w.mailboxOf(d, []byte(local))
 	said := w.outcomes[d.Persona][m]
 	if !plainASCII(local) && !d.Persona.SMTPUTF8 {
-		said = unaskable(said)
+		said = withoutSMTPUTF8(said)
 	}
 	if breaksMailboxRule(d, local) {
 		return append([]Outcome{{statusInvalid, "provider_syntax"}}, said...)
@@ -73,9 +73,9 @@ func (w *World) Truth(address string) []Outcome {
 	return d.byList(said, []byte(local))
 }
 
-// unaskable is what remains of outcomes when the server cannot be asked, for
+// withoutSMTPUTF8 is what remains of outcomes when the server cannot be asked, for
 // want of SMTPUTF8 (RFC 6531 section 3.1): what needs no answer.
-func unaskable(said []Outcome) []Outcome {
+func withoutSMTPUTF8(said []Outcome) []Outcome {
 	left := []Outcome{}
 	for _, o := range said {
 		switch o.Reason {
@@ -90,15 +90,15 @@ func unaskable(said []Outcome) []Outcome {
 	return append([]Outcome{{statusUnknown, "smtputf8_unsupported"}}, left...)
 }
 
-// stranger is a name without mailboxes of its own: mostly it does not exist.
-func (w *World) stranger(domain string) []Outcome {
+// unknownDomain is a name without mailboxes of its own: mostly it does not exist.
+func (w *World) unknownDomain(domain string) []Outcome {
 	switch r, has := w.names[domain]; {
 	case has && len(r.addrs) > 0:
 		return noMailUsers
 	case has:
 		return noRecords
 	}
-	if _, above := w.above[domain]; above {
+	if _, nonTerminal := w.nonTerminals[domain]; nonTerminal {
 		return noRecords
 	}
 	return noDomain
@@ -128,7 +128,7 @@ func (d *Domain) byList(said []Outcome, local []byte) []Outcome {
 // breaksMailboxRule tells local parts that gmail.com has never given out: 6 to
 // 30 letters, digits and dots, tags aside.
 func breaksMailboxRule(d *Domain, local string) bool {
-	if !d.folds {
+	if !d.foldsDots {
 		return false
 	}
 	name, _, _ := strings.Cut(strings.ToLower(local), "+")
@@ -145,8 +145,8 @@ func breaksMailboxRule(d *Domain, local string) bool {
 	return n < 6 || n > 30
 }
 
-// isEdge tells what list editors leave around an address.
-func isEdge(r rune) bool {
+// isPadding tells what list editors leave around an address.
+func isPadding(r rune) bool {
 	switch r {
 	case ' ', '\t', '\r', '\n', '\v', '\f', 0x85, 0xA0, 0xFEFF, 0x200B, 0x200C, 0x200D, 0x2060, 0x3000:
 		return true

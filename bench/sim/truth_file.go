@@ -27,7 +27,7 @@ func WriteTruth(out io.Writer, w *World, in io.Reader) error {
 		return fmt.Errorf("list: %w", err)
 	}
 	if err := r.next(); err != nil {
-		return fmt.Errorf("list: %w", noRows(err))
+		return fmt.Errorf("list: %w", emptyFileError(err))
 	}
 	email := r.find("email")
 	if email < 0 {
@@ -91,8 +91,8 @@ func readOutcomes(dst []Outcome, status, reason []byte) []Outcome {
 	}
 }
 
-// noRows turns the end of a file that had to begin into words.
-func noRows(err error) error {
+// emptyFileError turns the end of a file that had to begin into words.
+func emptyFileError(err error) error {
 	if err == io.EOF {
 		return errors.New("empty file")
 	}

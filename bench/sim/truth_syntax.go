@@ -16,7 +16,7 @@ const (
 // split takes an address apart: Dot-string "@" Domain of RFC 5321 section
 // 4.1.2, with non-ASCII letters as in RFC 6531. The domain comes back in lower
 // case. It is stricter than the grammar where lists are: no quoted local part,
-// no address literal, no comment; the pretend lists have none that are valid.
+// no address literal, no comment; the simulated lists have none that are valid.
 func split(address string) (local, domain string, ok bool) {
 	at := strings.LastIndexByte(address, '@')
 	if at <= 0 || len(address) > maxAddress || !utf8.ValidString(address) {

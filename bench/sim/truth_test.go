@@ -11,7 +11,7 @@ import (
 
 func TestTruth(t *testing.T) {
 	w := NewWorld(Config{})
-	home := func(name string) string {
+	mailDomain := func(name string) string {
 		for _, d := range w.Domains() {
 			if d.Persona.Name == name && !d.public && !d.disposable {
 				return d.Name
@@ -23,8 +23,8 @@ func TestTruth(t *testing.T) {
 		d, _ := w.Domain(domain)
 		h := d.key
 		for _, c := range []byte("anna.novak") {
-			if c != '.' || !d.folds {
-				h = step(h, c)
+			if c != '.' || !d.foldsDots {
+				h = hashByte(h, c)
 			}
 		}
 		return "anna.novak" + itoa(numberFor(h, m, 9)) + "@" + domain
@@ -39,7 +39,7 @@ func TestTruth(t *testing.T) {
 		{at("gmail.com", Disabled), "INVALID/mailbox_disabled"},
 		{"a.b@gmail.com", "INVALID/provider_syntax INVALID/mailbox_not_found"},
 		{at("yahoo.com", Absent), "RISKY/accept_all_provider"},
-		{at(home("postfix"), Present), "VALID"},
+		{at(mailDomain("postfix"), Present), "VALID"},
 		{at("mailinator.com", Absent), "RISKY/disposable"},
 		{at("gmaiil.com", Present), "RISKY/possible_typo"},
 		{"x@gmial.com", "INVALID/domain_not_found"},
@@ -49,7 +49,7 @@ func TestTruth(t *testing.T) {
 		{"x@bücherei-lindau.example", "INVALID/mailbox_not_found"},
 		{"x@XN--bcherei-lindau-gsb.example", "INVALID/mailbox_not_found"},
 		{"no-at", "INVALID/invalid_syntax"},
-		{"a@b@" + home("postfix"), "INVALID/invalid_syntax"},
+		{"a@b@" + mailDomain("postfix"), "INVALID/invalid_syntax"},
 		{"a..b@gmail.com", "INVALID/invalid_syntax"},
 		{"a@localhost", "INVALID/invalid_syntax"},
 		{"a b@gmail.com", "INVALID/invalid_syntax"},
@@ -58,11 +58,11 @@ func TestTruth(t *testing.T) {
 		{strings.Repeat("a", 65) + "@gmail.com", "INVALID/invalid_syntax"},
 		{"Ann <ann@gmail.com>", "INVALID/invalid_syntax"},
 	} {
-		require.Equal(t, tc.want, spell(w.Truth(tc.address)), "%q", tc.address)
+		require.Equal(t, tc.want, formatOutcomes(w.Truth(tc.address)), "%q", tc.address)
 	}
 }
 
-func spell(all []Outcome) string {
+func formatOutcomes(all []Outcome) string {
 	var words []string
 	for _, o := range all {
 		words = append(words, strings.TrimSuffix(o.Status+"/"+o.Reason, "/"))
@@ -75,17 +75,17 @@ func TestTruthOfRoles(t *testing.T) {
 	seen := map[string]bool{}
 	for _, d := range w.Domains() {
 		if d.Persona.Name == "postfix" && !d.public {
-			seen[spell(w.Truth("Info@"+d.Name))] = true
+			seen[formatOutcomes(w.Truth("Info@"+d.Name))] = true
 		}
 	}
 	require.Equal(t, map[string]bool{"RISKY/role_account": true, "INVALID/mailbox_not_found": true}, seen)
 }
 
 // A server without SMTPUTF8 cannot be asked for a name beyond ASCII.
-func TestTruthOfForeignNames(t *testing.T) {
+func TestTruthOfNonASCIINames(t *testing.T) {
 	w := NewWorld(Config{})
 	for _, d := range w.Domains() {
-		said := spell(w.Truth("jörg.lodane@" + d.Name))
+		said := formatOutcomes(w.Truth("jörg.lodane@" + d.Name))
 		switch {
 		case d.Persona.Name == "postfix" && !d.typo && d.Persona.SMTPUTF8:
 			require.Equal(t, "INVALID/mailbox_not_found", said)
@@ -100,7 +100,7 @@ func TestTruthOfForeignNames(t *testing.T) {
 }
 
 // Whatever stands in a list has a truth, and only spelled ones.
-func TestTruthIsTotal(t *testing.T) {
+func TestEveryMailboxHasATruth(t *testing.T) {
 	w := NewWorld(Config{})
 	for _, p := range w.Personas() {
 		for m := range mailboxes {
@@ -131,7 +131,7 @@ func FuzzTruth(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, address string) {
 		said := w.Truth(address)
-		blank := strings.TrimFunc(address, isEdge) == ""
+		blank := strings.TrimFunc(address, isPadding) == ""
 		if blank != (len(said) == 0) {
 			t.Fatalf("%q: %v", address, said)
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Config is everything that makes one pretend internet. The zero value of each
+// Config is everything that makes one simulated internet. The zero value of each
 // field has the meaning given there.
 type Config struct {
 	// Seed decides the population and every mailbox. 0 is a seed like any other.
@@ -24,8 +24,8 @@ type Config struct {
 	SMTPPort int
 	// DNS is where the name server listens, UDP and TCP; the zero value is 127.0.0.1:5353.
 	DNS netip.AddrPort
-	// Punishers adds the receivers that change their mind about a source that asks much.
-	Punishers bool
+	// Throttlers adds the receivers that throttle a source that asks much.
+	Throttlers bool
 	// Tenants adds so many company domains, half of them at each of two gateways (tenants of proofpoint and barracuda). Lists
 	// have none of them; Addresses has.
 	Tenants int

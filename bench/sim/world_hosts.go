@@ -10,31 +10,31 @@ import (
 // names lead to an operator's machines: other routes, same addresses.
 
 const (
-	// vanityOf: one company in so many names its hosts after its own domain.
-	vanityOf = 3
-	// addressesOfTenants: customers' host names at a provider share so many.
-	addressesOfTenants = 4
-	// patient: a receiver that bears this many connections, and does not count
+	// vanityRatio: one company in so many names its hosts after its own domain.
+	vanityRatio = 3
+	// tenantAddresses: customers' host names at a provider share so many.
+	tenantAddresses = 4
+	// manyConnections: a receiver that tolerates this many connections, and does not count
 	// refusals by the hour, may stand behind several routes at one address.
-	patient = 20
+	manyConnections = 20
 )
 
 // addressKey is what has one address: the host-th host of a site.
 type addressKey struct {
-	persona, site string
-	host, tenant  int
+	persona, hostDomain string
+	host, tenant        int
 }
 
 // add makes one domain with its hosts and returns its place in w.domains.
 // operator is the domain after which hosts are named unless p names them otherwise.
 func (b *builder) add(name string, p *Persona, operator string, flags domainFlags) uint32 {
-	d := Domain{Name: name, Persona: p, domainFlags: flags, key: mix(b.config.Seed ^ hashString(homeOf(name)))}
-	d.folds = name == "gmail.com" || name == "googlemail.com"
-	d.compact = p.Provider == "qq" || p.Provider == "netease"
+	d := Domain{Name: name, Persona: p, domainFlags: flags, key: mixBits(b.config.Seed ^ hashString(canonicalDomain(name)))}
+	d.foldsDots = name == "gmail.com" || name == "googlemail.com"
+	d.noDots = p.Provider == "qq" || p.Provider == "netease"
 	d.Cluster = b.cluster(p, operator)
-	site := b.site(&d, operator)
+	hostDomain := b.hostDomain(&d, operator)
 	if hasHosts(p.Oddity) {
-		for i, host := range p.MXHosts(site) {
+		for i, host := range p.MXHosts(hostDomain) {
 			d.MX = append(d.MX, MX{Pref: uint16(10 * (i + 1)), Host: host})
 			b.addHost(host, i, &d, operator)
 		}
@@ -45,8 +45,8 @@ func (b *builder) add(name string, p *Persona, operator string, flags domainFlag
 	return uint32(len(b.domains) - 1)
 }
 
-// homeOf is the domain whose mailboxes a domain shows.
-func homeOf(name string) string {
+// canonicalDomain is the domain whose mailboxes a domain shows.
+func canonicalDomain(name string) string {
 	if name == "googlemail.com" {
 		return "gmail.com"
 	}
@@ -61,11 +61,11 @@ func hasHosts(odd Oddity) bool {
 	return true
 }
 
-// site is the domain after which d's hosts are named.
-func (b *builder) site(d *Domain, operator string) string {
+// hostDomain is the domain after which d's hosts are named.
+func (b *builder) hostDomain(d *Domain, operator string) string {
 	p := d.Persona
-	bears := p.Limits.Connections == 0 || p.Limits.Connections >= patient
-	if p.Provider != "" || d.ownHosts || bears && p.Limits.RefusalsPerHour == 0 && d.key%vanityOf == 0 {
+	tolerant := p.Limits.Connections == 0 || p.Limits.Connections >= manyConnections
+	if p.Provider != "" || d.ownHosts || tolerant && p.Limits.RefusalsPerHour == 0 && d.key%vanityRatio == 0 {
 		return d.Name
 	}
 	return operator
@@ -94,15 +94,15 @@ func (b *builder) addHost(name string, i int, d *Domain, operator string) {
 	switch p.Oddity {
 	case DanglingMX:
 	case HostServFail:
-		b.names[name] = record{broken: true}
+		b.names[name] = record{servFail: true}
 	case Unroutable:
 		b.names[name] = record{addrs: []netip.Addr{netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{240, 0, 0, 1})}}
 	case CNAMEHost:
 		target := "real-" + strings.ReplaceAll(name, ".", "-") + ".example"
 		b.names[name] = record{alias: target}
-		b.names[target] = record{addrs: b.machine(name, i, d, operator)}
+		b.names[target] = record{addrs: b.hostAddress(name, i, d, operator)}
 	default:
-		b.names[name] = record{addrs: b.machine(name, i, d, operator), overTCP: p.Oddity == TruncatedUDP}
+		b.names[name] = record{addrs: b.hostAddress(name, i, d, operator), truncateUDP: p.Oddity == TruncatedUDP}
 	}
 }
 
@@ -115,7 +115,7 @@ func (b *builder) publishDomain(d *Domain, operator string) {
 	case NullMX:
 		b.names[d.Name] = record{mx: []MX{{}}}
 	case ServFail:
-		b.names[d.Name] = record{broken: true}
+		b.names[d.Name] = record{servFail: true}
 	case CNAMELoop:
 		b.names[d.Name] = record{alias: "loop." + d.Name}
 		b.names["loop."+d.Name] = record{alias: d.Name}
@@ -124,43 +124,43 @@ func (b *builder) publishDomain(d *Domain, operator string) {
 		b.names[d.Name] = record{alias: target}
 		b.names[target] = record{mx: d.MX}
 	case ImplicitMX:
-		b.names[d.Name] = record{addrs: b.machine(d.Name, 0, d, operator)}
+		b.names[d.Name] = record{addrs: b.hostAddress(d.Name, 0, d, operator)}
 	default:
-		b.names[d.Name] = record{mx: d.MX, overTCP: d.Persona.Oddity == TruncatedUDP}
+		b.names[d.Name] = record{mx: d.MX, truncateUDP: d.Persona.Oddity == TruncatedUDP}
 	}
 }
 
-// machine finds or draws the address of the i-th host of d, and remembers who
+// hostAddress finds or draws the address of the i-th host of d, and remembers who
 // is behind it.
-func (b *builder) machine(name string, i int, d *Domain, operator string) []netip.Addr {
+func (b *builder) hostAddress(name string, i int, d *Domain, operator string) []netip.Addr {
 	p := d.Persona
-	key := addressKey{persona: p.Name, site: operator, host: i}
+	key := addressKey{persona: p.Name, hostDomain: operator, host: i}
 	if p.Oddity == IPv6Only {
 		key = addressKey{}
 	} else if p.Provider != "" || p.OneRoute {
-		key.site = ""
+		key.hostDomain = ""
 		if p.MXHosts("a.example")[i] != p.MXHosts("b.example")[i] {
-			key.tenant = int(d.key % addressesOfTenants)
+			key.tenant = int(d.key % tenantAddresses)
 		}
 	}
-	if addr, known := b.drawn[key]; known {
+	if addr, known := b.addresses[key]; known {
 		return []netip.Addr{addr}
 	}
-	addr := b.draw(key)
-	b.drawn[key] = addr
+	addr := b.nextAddress(key)
+	b.addresses[key] = addr
 	b.byAddr[addr] = &Host{Name: name, Addrs: []netip.Addr{addr}, Persona: p, Role: roleOf(p, i), Cluster: d.Cluster}
 	return []netip.Addr{addr}
 }
 
-// draw takes the next address of the network; the zero key is [::1].
-func (b *builder) draw(key addressKey) netip.Addr {
+// nextAddress takes the next address of the network; the zero key is [::1].
+func (b *builder) nextAddress(key addressKey) netip.Addr {
 	if key == (addressKey{}) {
 		return netip.IPv6Loopback()
 	}
-	b.addressed++
+	b.addressCount++
 	base := b.config.Network.Masked().Addr().As4()
 	n := uint32(base[0])<<24 | uint32(base[1])<<16 | uint32(base[2])<<8 | uint32(base[3])
-	n += uint32(b.addressed)
+	n += uint32(b.addressCount)
 	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
 }
 

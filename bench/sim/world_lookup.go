@@ -5,42 +5,42 @@ import (
 	"strings"
 )
 
-// World is the population of one pretend internet. It is read-only once made:
+// World is the population of one simulated internet. It is read-only once made:
 // any number of goroutines may ask it.
 type World struct {
-	config   Config
-	personas []*Persona
-	domains  []Domain
-	byName   map[string]*Domain
-	byAddr   map[netip.Addr]*Host
-	names    map[string]record   // the DNS: every name that has a record
-	above    map[string]struct{} // names without records that have names below them (RFC 8020)
-	slots    []uint32            // 100,000 list rows -> place in domains
-	outcomes map[*Persona]*[mailboxes][]Outcome
+	config       Config
+	personas     []*Persona
+	domains      []Domain
+	byName       map[string]*Domain
+	byAddr       map[netip.Addr]*Host
+	names        map[string]record   // the DNS: every name that has a record
+	nonTerminals map[string]struct{} // names without records that have names below them (RFC 8020)
+	rowDomains   []uint32            // 100,000 list rows -> place in domains
+	outcomes     map[*Persona]*[mailboxes][]Outcome
 }
 
 // record is what the DNS says about one name.
 type record struct {
-	mx      []MX
-	addrs   []netip.Addr
-	alias   string
-	broken  bool // SERVFAIL
-	overTCP bool // UDP answers are truncated
+	mx          []MX
+	addrs       []netip.Addr
+	alias       string
+	servFail    bool // SERVFAIL
+	truncateUDP bool // UDP answers are truncated
 }
 
 // domainFlags is what only the world knows of a domain.
 type domainFlags struct {
 	public     bool // anyone may have a mailbox there; no role accounts
 	disposable bool
-	typo       bool // looks like a great domain
-	folds      bool // dots and +tags of the local part do not count
-	compact    bool // its local parts have no dots
+	typo       bool // looks like a major domain
+	foldsDots  bool // dots and +tags of the local part do not count
+	noDots     bool // its local parts have no dots
 	ownHosts   bool // its hosts are named after it
 }
 
 // index makes the maps that answer questions, once the domains are all there.
-func (w *World) index(slots []uint32) {
-	w.slots = slots
+func (w *World) index(rowDomains []uint32) {
+	w.rowDomains = rowDomains
 	w.outcomes = map[*Persona]*[mailboxes][]Outcome{}
 	for i := range w.domains {
 		w.byName[w.domains[i].Name] = &w.domains[i]
@@ -51,11 +51,11 @@ func (w *World) index(slots []uint32) {
 	for name := range w.names {
 		for at := strings.IndexByte(name, '.'); at >= 0; at = strings.IndexByte(name, '.') {
 			name = name[at+1:]
-			w.above[name] = struct{}{}
+			w.nonTerminals[name] = struct{}{}
 		}
 	}
 	for _, p := range w.personas {
-		w.outcomes[p] = settled(p)
+		w.outcomes[p] = outcomesByMailbox(p)
 	}
 }
 

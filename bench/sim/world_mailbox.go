@@ -10,7 +10,7 @@ import "strings"
 const (
 	digitsAtEnd = 5
 	firstNumber = 10_000
-	numbers     = 90_000 // 10000 to 99999
+	numberCount = 90_000 // 10000 to 99999
 )
 
 // Mailbox tells what is true of local@domain. Case is folded; at gmail.com and
@@ -30,19 +30,19 @@ func (w *World) mailboxOf(d *Domain, local []byte) Mailbox {
 		switch {
 		case c >= 'A' && c <= 'Z':
 			c += 'a' - 'A'
-		case d.folds && c == '.':
+		case d.foldsDots && c == '.':
 			continue
 		case c >= '0' && c <= '9':
 			digits, number = digits+1, number*10+int(c-'0')
 			continue
 		}
-		if d.folds && c == '+' {
+		if d.foldsDots && c == '+' {
 			break
 		}
-		if digits > 0 || d.folds && (c < 'a' || c > 'z') {
+		if digits > 0 || d.foldsDots && (c < 'a' || c > 'z') {
 			return Absent
 		}
-		h = step(h, c)
+		h = hashByte(h, c)
 	}
 	if digits == 0 {
 		return d.role(local)
@@ -55,21 +55,21 @@ func (w *World) mailboxOf(d *Domain, local []byte) Mailbox {
 
 // stateOf compares a number with the one that the name's hash asks for.
 func stateOf(h uint64, number int) Mailbox {
-	beyond := (number - firstNumber + numbers - int(mix(h)%numbers)) % numbers
-	if beyond >= int(mailboxes)-1 {
+	offset := (number - firstNumber + numberCount - int(mixBits(h)%numberCount)) % numberCount
+	if offset >= int(mailboxes)-1 {
 		return Absent
 	}
-	return Mailbox(beyond + 1)
+	return Mailbox(offset + 1)
 }
 
 // numberFor is the inverse: the number of a name's mailbox in state m. For
 // Absent, draw chooses among the numbers that are free by far.
-func numberFor(h uint64, m Mailbox, draw uint64) int {
-	beyond := int(m) - 1
+func numberFor(h uint64, m Mailbox, random uint64) int {
+	offset := int(m) - 1
 	if m == Absent {
-		beyond = 1000 + int(draw%(numbers-2000))
+		offset = 1000 + int(random%(numberCount-2000))
 	}
-	return firstNumber + (int(mix(h)%numbers)+beyond)%numbers
+	return firstNumber + (int(mixBits(h)%numberCount)+offset)%numberCount
 }
 
 // role tells whether a company has that role account: three of four do.
@@ -79,9 +79,9 @@ func (d *Domain) role(local []byte) Mailbox {
 	}
 	h := d.key
 	for _, c := range local {
-		h = step(h, c|0x20)
+		h = hashByte(h, c|0x20)
 	}
-	if mix(h)%4 == 0 {
+	if mixBits(h)%4 == 0 {
 		return Absent
 	}
 	return Present
@@ -110,19 +110,19 @@ func equalFold(lower string, any []byte) bool {
 	return true
 }
 
-// step takes one byte into a hash (FNV-1a).
-func step(h uint64, c byte) uint64 { return (h ^ uint64(c)) * 0x100000001b3 }
+// hashByte takes one byte into a hash (FNV-1a).
+func hashByte(h uint64, c byte) uint64 { return (h ^ uint64(c)) * 0x100000001b3 }
 
 func hashString(s string) uint64 {
 	h := uint64(0xcbf29ce484222325)
 	for i := range len(s) {
-		h = step(h, s[i])
+		h = hashByte(h, s[i])
 	}
 	return h
 }
 
-// mix spreads every bit of x over the whole word (the finaliser of SplitMix64).
-func mix(x uint64) uint64 {
+// mixBits spreads every bit of x over the whole word (the finaliser of SplitMix64).
+func mixBits(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

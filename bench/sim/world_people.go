@@ -1,7 +1,7 @@
 package sim
 
 // What the population is made of: names, and how many of 100,000 list rows
-// belong to whom. The names are kept short, six letters at most, so that first
+// belong to which provider. The names are kept short, six letters at most, so that first
 // name, dot, last name and five digits pass the mailbox rules of every provider
 // (18 characters).
 
@@ -50,7 +50,7 @@ var roleNames = []string{"info", "sales", "support", "admin", "contact", "webmas
 // disposableDomains are throw-away services that any list of them contains.
 var disposableDomains = []string{"mailinator.com", "guerrillamail.com", "yopmail.com", "10minutemail.com", "sharklasers.com"}
 
-// Typos of great domains: most do not exist, some are held with a null MX, and
+// Typos of major domains: most do not exist, some are held with a null MX, and
 // some are live with ordinary mail servers.
 var (
 	typosMissing = []string{"gmial.com", "gamil.com", "gmaul.com", "hotmial.com", "hotmsil.com", "yahpo.com", "yaboo.com", "outloik.com", "iclpud.com", "gmail.con"}
@@ -65,18 +65,18 @@ var internationalDomains = [][2]string{
 	{"señal-norte.example", "xn--seal-norte-u9a.example"},
 }
 
-// people is how many of 100,000 rows a provider or a persona has, and which
+// rowShare is how many of 100,000 rows a provider or a persona has, and which
 // public mail domains it serves. consumers is the percentage of its rows that
 // belong to those.
-type people struct {
-	rows      int
-	domains   []string
-	consumers int
+type rowShare struct {
+	rows            int
+	domains         []string
+	consumerPercent int
 }
 
 // byProvider is keyed by Persona.Provider. When a provider has several
 // personas, the first has four fifths of the rows and all public domains.
-var byProvider = map[string]people{
+var byProvider = map[string]rowShare{
 	"google":       {35000, []string{"gmail.com", "gmail.com", "gmail.com", "gmail.com", "googlemail.com"}, 70},
 	"microsoft365": {17000, nil, 0},
 	"outlook":      {9000, []string{"outlook.com", "hotmail.com", "live.com", "msn.com"}, 100},
@@ -101,7 +101,7 @@ var byProvider = map[string]people{
 
 // byName is keyed by Persona.Name, for receivers that are no known provider.
 // The first of the table that exists takes the rows that are left over.
-var byName = map[string]people{
+var byName = map[string]rowShare{
 	"postfix":   {3000, nil, 0},
 	"exim":      {1500, nil, 0},
 	"sendmail":  {600, nil, 0},
@@ -110,14 +110,14 @@ var byName = map[string]people{
 }
 
 const (
-	rowsInTable      = 100_000 // the list's choice table: one slot is one row of 100,000
-	rowsOddPersona   = 50      // of a persona that neither table names
-	rowsRarePersona  = 3       // of one that costs a long timeout
-	rowsDisposable   = 400
-	rowsTypo         = 1000
-	rowsInternation  = 90
-	domainsAtMost    = 1200 // of one persona
-	rowsOfADomain    = 8
-	domainsAtLeast   = 3
-	domainsOfAHoster = 12
+	rowsInTable       = 100_000 // the list's choice table: one slot is one row of 100,000
+	rowsOddPersona    = 50      // of a persona that neither table names
+	rowsRarePersona   = 3       // of one that costs a long timeout
+	rowsDisposable    = 400
+	rowsTypo          = 1000
+	rowsInternational = 90
+	maxDomains        = 1200 // of one persona
+	rowsPerDomain     = 8
+	minDomains        = 3
+	domainsPerHoster  = 12
 )

@@ -12,7 +12,7 @@ import (
 func TestWorldIsTheSameForTheSameSeed(t *testing.T) {
 	a, b := NewWorld(Config{Seed: 7}), NewWorld(Config{Seed: 7})
 	require.Equal(t, len(a.domains), len(b.domains))
-	require.Equal(t, a.slots, b.slots)
+	require.Equal(t, a.rowDomains, b.rowDomains)
 	require.Equal(t, a.names, b.names)
 	for i := range a.domains {
 		require.Equal(t, a.domains[i].Name, b.domains[i].Name)
@@ -24,7 +24,7 @@ func TestWorldIsTheSameForTheSameSeed(t *testing.T) {
 func TestEveryPersonaHasDomainsAndRows(t *testing.T) {
 	w := NewWorld(Config{})
 	rows := map[*Persona]int{}
-	for _, at := range w.slots {
+	for _, at := range w.rowDomains {
 		rows[w.domains[at].Persona]++
 	}
 	slow := 0
@@ -46,7 +46,7 @@ func TestDomainNamesAreUnique(t *testing.T) {
 	}
 }
 
-func TestHostsStandInTheNetwork(t *testing.T) {
+func TestHostsAreInTheNetwork(t *testing.T) {
 	w := NewWorld(Config{Seed: 3, Network: netip.MustParsePrefix("127.64.0.0/16")})
 	for _, h := range w.Hosts() {
 		for _, addr := range h.Addrs {
@@ -92,7 +92,7 @@ func TestMailbox(t *testing.T) {
 	n := func(m Mailbox) string {
 		h := gmail.key
 		for _, c := range []byte("annanovak") {
-			h = step(h, c)
+			h = hashByte(h, c)
 		}
 		return itoa(numberFor(h, m, 5))
 	}
@@ -120,7 +120,7 @@ func TestMailbox(t *testing.T) {
 	}
 }
 
-// A decoy must find nobody, or honest servers would look like catch-alls.
+// A decoy must find no mailbox, or honest servers would look like catch-alls.
 func TestRandomNamesAreAbsent(t *testing.T) {
 	w := NewWorld(Config{})
 	found := 0

@@ -17,7 +17,7 @@ import (
 	"probity/store"
 )
 
-// adminCmds are the commands for the operator of a store. Each works on a store at rest, or through a running server.
+// adminCmds are the commands for the operator of a store. Each works on the data folder of a stopped server, or through a running server.
 type adminCmds struct {
 	User     userCmd     `cmd:"" help:"Make, list and disable accounts."`
 	Key      keyCmd      `cmd:"" help:"Make, list and revoke API keys."`
@@ -29,8 +29,8 @@ type adminCmds struct {
 	Audit    auditCmd    `cmd:"" help:"Who did what to accounts, keys and lists, when and from where."`
 }
 
-// office is where the commands are carried out. A user is named by e-mail address or id; times are whole seconds in UTC.
-type office interface {
+// adminClient carries the admin commands out. A user is named by e-mail address or id; times are whole seconds in UTC.
+type adminClient interface {
 	AddUser(ctx context.Context, n store.NewUser) (userView, error)
 	Users(ctx context.Context) ([]userView, error)
 	SetDisabled(ctx context.Context, user string, disabled bool) (userView, error)
@@ -38,19 +38,19 @@ type office interface {
 	ResetLink(ctx context.Context, user string) (resetView, error)
 	TOTPOff(ctx context.Context, user string) (userView, error)
 	CreateKey(ctx context.Context, user string, n store.NewKey) (keyView, error)
-	Keys(ctx context.Context, user string) ([]keyView, error) // of everybody when user is empty
+	Keys(ctx context.Context, user string) ([]keyView, error) // of all users when user is empty
 	RevokeKey(ctx context.Context, id string) error
 	Grant(ctx context.Context, g grant) (creditsView, error)
 	Balance(ctx context.Context, user string) (creditsView, error)
-	Ledger(ctx context.Context, user string, before uint64, limit int) ([]entryView, error) // newest first; before 0: from the last
-	Suppress(ctx context.Context, kind, name, note string) (wishView, error)
-	Suppressions(ctx context.Context) ([]wishView, error)
+	Ledger(ctx context.Context, user string, before uint64, limit int) ([]ledgerEntryView, error) // newest first; before 0: from the last
+	Suppress(ctx context.Context, kind, name, note string) (suppressionView, error)
+	Suppressions(ctx context.Context) ([]suppressionView, error)
 	Unsuppress(ctx context.Context, kind, name string) error
 	Erase(ctx context.Context, address string) (api.Receipt, error)
 	Receipt(ctx context.Context, id string) (api.Receipt, error)
 	Receipts(ctx context.Context) ([]api.Receipt, error) // newest first
 	Backup(ctx context.Context, dir string, jobs bool) error
-	Acts(ctx context.Context, cursor string, limit int, wanted actFilter) (views []actView, next string, err error) // newest first
+	AuditEvents(ctx context.Context, cursor string, limit int, wanted auditFilter) (views []auditEventView, next string, err error) // newest first
 	Close() error
 }
 
@@ -102,8 +102,8 @@ type creditsView struct {
 	Reserved int64 `json:"reserved"`
 }
 
-// entryView is a line of a ledger.
-type entryView struct {
+// ledgerEntryView is a line of a ledger.
+type ledgerEntryView struct {
 	Number   uint64     `json:"number"`
 	Kind     store.Kind `json:"kind"`
 	Credits  int64      `json:"credits"`
@@ -114,35 +114,35 @@ type entryView struct {
 	Reserved int64      `json:"reserved"`
 }
 
-// wishView is a wish never to be probed.
-type wishView struct {
-	Kind  store.StopKind `json:"kind"`
-	Name  string         `json:"name"`
-	Note  string         `json:"note"`
-	By    string         `json:"by"`
-	Since time.Time      `json:"since"`
+// suppressionView is an entry of the suppression list.
+type suppressionView struct {
+	Kind  store.SuppressionKind `json:"kind"`
+	Name  string                `json:"name"`
+	Note  string                `json:"note"`
+	By    string                `json:"by"`
+	Since time.Time             `json:"since"`
 }
 
-// whereFlags say where a command is carried out.
-type whereFlags struct {
+// adminFlags say where a command is carried out.
+type adminFlags struct {
 	Data   string `help:"A store at rest: no server may be running on it." default:"./probity-data" type:"path" placeholder:"DIR"`
 	Server string `help:"A running server instead; the environment variable PROBITY_ADMIN_KEY holds a live key of an admin with the scope admin." placeholder:"URL"`
 }
 
-const adminKeyVariable = "PROBITY_ADMIN_KEY" // and no flag: command lines are seen by everybody on the machine
+const adminKeyEnv = "PROBITY_ADMIN_KEY" // and no flag: command lines are visible to every user of the machine
 
-// in opens the office, does what is to be done there, and closes it.
-func (f *whereFlags) in(con *console, do func(office) error) error {
-	return f.inOffice(con, false, do)
+// withAdmin opens the admin client, calls do with it, and closes it.
+func (f *adminFlags) withAdmin(con *console, do func(adminClient) error) error {
+	return f.withAdminCreating(con, false, do)
 }
 
-func (f *whereFlags) inOffice(con *console, mayMake bool, do func(office) error) error {
-	var o office
+func (f *adminFlags) withAdminCreating(con *console, mayCreate bool, do func(adminClient) error) error {
+	var o adminClient
 	var err error
 	if f.Server != "" {
-		o, err = newRemote(con, f.Server, os.Getenv(adminKeyVariable))
+		o, err = newRemoteAdmin(con, f.Server, os.Getenv(adminKeyEnv))
 	} else {
-		o, err = openLocal(f.Data, mayMake)
+		o, err = openLocalAdmin(f.Data, mayCreate)
 	}
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (f *whereFlags) inOffice(con *console, mayMake bool, do func(office) error)
 
 // listFlags are those of a command that prints a table.
 type listFlags struct {
-	whereFlags
+	adminFlags
 	JSON bool `name:"json" help:"One JSON object a line instead of a table."`
 }
 
@@ -179,11 +179,11 @@ func printRows[T any](con *console, asJSON bool, head string, rows []T, cells fu
 	return t.Flush()
 }
 
-// printOne writes one thing as a JSON object.
-func printOne(con *console, v any) error { return json.NewEncoder(con.out).Encode(v) }
+// printJSONObject writes one thing as a JSON object.
+func printJSONObject(con *console, v any) error { return json.NewEncoder(con.out).Encode(v) }
 
-// moment is a time in a table.
-func moment(t time.Time) string {
+// formatTime is a time in a table.
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -192,7 +192,7 @@ func moment(t time.Time) string {
 
 // AfterApply refuses both places at once on the command line; a folder that is named there wins over a server that is
 // named elsewhere.
-func (f *whereFlags) AfterApply(k *kong.Context) error {
+func (f *adminFlags) AfterApply(k *kong.Context) error {
 	named := map[string]bool{}
 	for _, p := range k.Path {
 		if p.Flag != nil && !p.Resolved {

@@ -28,14 +28,14 @@ func (c *auditCmd) Validate() error {
 	if c.Limit < 1 {
 		return errors.New("--limit: give how many entries to show, 1 or more")
 	}
-	if c.Act != "" && !slices.Contains(store.ActNames(), c.Act) {
-		return fmt.Errorf("--act %q: the log has no such act; give one of %s", c.Act, strings.Join(store.ActNames(), ", "))
+	if c.Act != "" && !slices.Contains(store.AuditActions(), c.Act) {
+		return fmt.Errorf("--act %q: the log has no such act; give one of %s", c.Act, strings.Join(store.AuditActions(), ", "))
 	}
 	return nil
 }
 
-// sayNone tells that the table is empty because nothing was found, and what was looked for.
-func (c *auditCmd) sayNone(con *console) {
+// reportNoEvents tells that the table is empty because nothing was found, and what was looked for.
+func (c *auditCmd) reportNoEvents(con *console) {
 	words := ""
 	if c.Act != "" {
 		words += fmt.Sprintf(" --act %q", c.Act)
@@ -50,16 +50,16 @@ func (c *auditCmd) sayNone(con *console) {
 	fmt.Fprintf(con.err, "no entry of the audit log matches%s; leave that out to see all, and look for downloads with --act download\n", words)
 }
 
-// actFilter says which acts are wanted; empty fields take all but downloads.
-type actFilter struct{ by, act string }
+// auditFilter says which acts are wanted; empty fields take all but downloads.
+type auditFilter struct{ by, action string }
 
-// wants is the server's own rule.
-func (f actFilter) wants(a *actView) bool {
-	return api.WantedAct(a.Act, f.act) && strings.Contains(strings.ToLower(a.By), strings.ToLower(f.by))
+// matches is the server's own rule.
+func (f auditFilter) matches(a *auditEventView) bool {
+	return api.ActionMatches(a.Act, f.action) && strings.Contains(strings.ToLower(a.By), strings.ToLower(f.by))
 }
 
-// actView is a line of the audit log, as the server's JSON has it.
-type actView struct {
+// auditEventView is a line of the audit log, as the server's JSON has it.
+type auditEventView struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by"`
 	From   string    `json:"from"`
@@ -69,35 +69,35 @@ type actView struct {
 	Note   string    `json:"note"`
 }
 
-// auditPage is how many acts are asked for at one time.
-const auditPage = 100
+// auditPageSize is how many acts are asked for at one time.
+const auditPageSize = 100
 
 // Run prints the acts, newest first.
 func (c *auditCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
-		var acts []actView
+	return c.withAdmin(con, func(o adminClient) error {
+		var events []auditEventView
 		cursor := ""
-		for len(acts) < c.Limit {
-			page, next, err := o.Acts(ctx, cursor, min(auditPage, c.Limit-len(acts)), actFilter{c.By, c.Act})
+		for len(events) < c.Limit {
+			page, next, err := o.AuditEvents(ctx, cursor, min(auditPageSize, c.Limit-len(events)), auditFilter{c.By, c.Act})
 			if err != nil {
 				return err
 			}
-			acts = append(acts, page...)
+			events = append(events, page...)
 			if cursor = next; next == "" {
 				break
 			}
 		}
-		if len(acts) == 0 {
-			c.sayNone(con)
+		if len(events) == 0 {
+			c.reportNoEvents(con)
 		}
-		return printRows(con, c.JSON, "WHEN\tWHO\tFROM\tACT\tTARGET\tABOUT\tNOTE", acts, func(a actView) []string {
-			return []string{moment(a.At), a.By, a.From, a.Act, a.Target, a.About, a.Note}
+		return printRows(con, c.JSON, "WHEN\tWHO\tFROM\tACT\tTARGET\tABOUT\tNOTE", events, func(a auditEventView) []string {
+			return []string{formatTime(a.At), a.By, a.From, a.Act, a.Target, a.About, a.Note}
 		})
 	})
 }
 
-// Acts is the log of the store at hand. It reads until a page of wanted acts is found, or the log's end.
-func (r *localOffice) Acts(_ context.Context, cursor string, limit int, wanted actFilter) (views []actView, next string, err error) {
+// AuditEvents is the log of the store at hand. It reads until a page of wanted acts is found, or the log's end.
+func (r *localAdmin) AuditEvents(_ context.Context, cursor string, limit int, wanted auditFilter) (views []auditEventView, next string, err error) {
 	email := func(account string) string {
 		if u, err := r.store.User(account); err == nil {
 			return u.Email
@@ -105,33 +105,33 @@ func (r *localOffice) Acts(_ context.Context, cursor string, limit int, wanted a
 		return ""
 	}
 	for len(views) < limit {
-		acts, err := r.store.Acts(cursor, auditPage)
+		events, err := r.store.AuditEvents(cursor, auditPageSize)
 		if err != nil {
 			return nil, "", err
 		}
-		for _, a := range acts {
+		for _, a := range events {
 			cursor = a.Cursor
-			v := actView{At: second(a.At), By: cmp.Or(email(a.By), a.By), From: a.From, Act: a.Act, Target: a.Target, About: email(api.Subject(a)), Note: a.Note}
-			if !wanted.wants(&v) {
+			v := auditEventView{At: wholeSecond(a.At), By: cmp.Or(email(a.By), a.By), From: a.From, Act: a.Action, Target: a.Target, About: email(api.AuditSubject(a)), Note: a.Note}
+			if !wanted.matches(&v) {
 				continue
 			}
 			if views = append(views, v); len(views) == limit {
 				return views, cursor, nil
 			}
 		}
-		if len(acts) < auditPage {
+		if len(events) < auditPageSize {
 			break
 		}
 	}
 	return views, "", nil
 }
 
-// Acts is the server's log.
-func (r *remoteOffice) Acts(ctx context.Context, cursor string, limit int, wanted actFilter) ([]actView, string, error) {
+// AuditEvents is the server's log.
+func (r *remoteAdmin) AuditEvents(ctx context.Context, cursor string, limit int, wanted auditFilter) ([]auditEventView, string, error) {
 	var v struct {
-		Acts []actView
+		Acts []auditEventView
 		Next string `json:"next_cursor"`
 	}
-	err := r.ask(ctx, http.MethodGet, withQuery("audit", "limit", strconv.Itoa(limit), "cursor", cursor, "by", wanted.by, "act", wanted.act), nil, &v)
+	err := r.call(ctx, http.MethodGet, withQuery("audit", "limit", strconv.Itoa(limit), "cursor", cursor, "by", wanted.by, "act", wanted.action), nil, &v)
 	return v.Acts, v.Next, err
 }

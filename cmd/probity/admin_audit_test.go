@@ -13,9 +13,9 @@ import (
 	"probity/store"
 )
 
-// TestActNames holds the acts that the command line names against what the program writes, and against the description of the
+// TestAuditActionNamesMatchTheAPI holds the acts that the command line names against what the program writes, and against the description of the
 // interface.
-func TestActNames(t *testing.T) {
+func TestAuditActionNamesMatchTheAPI(t *testing.T) {
 	written := map[string]bool{}
 	literal := regexp.MustCompile(`\bAct: "([^"]+)"`)
 	for _, room := range []string{"../../api", "../../store", "../../coordinator", "."} {
@@ -33,16 +33,16 @@ func TestActNames(t *testing.T) {
 	page, err := os.ReadFile("../../api/openapi.yaml")
 	require.NoError(t, err)
 	page = bytes.Join(bytes.Fields(page), []byte(" "))
-	require.Contains(t, string(page), "act: type: string examples: ["+strings.Join(store.ActNames(), ", ")+"]")
-	for _, name := range store.ActNames() {
+	require.Contains(t, string(page), "act: type: string examples: ["+strings.Join(store.AuditActions(), ", ")+"]")
+	for _, name := range store.AuditActions() {
 		require.True(t, written[name], name)
 		delete(written, name)
 	}
 	require.Empty(t, written, "written and not named")
 }
 
-// TestAuditOfNothing asks for what is not in the log: words say so, and the exit status is that of an answer.
-func TestAuditOfNothing(t *testing.T) {
+// TestEmptyAuditResultIsExplained asks for what is not in the log: words say so, and the exit status is that of an answer.
+func TestEmptyAuditResultIsExplained(t *testing.T) {
 	for _, row := range []struct {
 		args   []string
 		status int
@@ -54,9 +54,9 @@ func TestAuditOfNothing(t *testing.T) {
 		{[]string{"--limit", "0"}, 2, "--limit: give how many entries to show, 1 or more"},
 		{[]string{"--limit=-3"}, 2, "--limit: give how many"},
 	} {
-		w := &adminWorld{t: t, where: []string{"--data", t.TempDir()}}
-		w.admin(0, "user", "add", "root@example.com", "--role", "admin")
-		_, words := w.admin(row.status, append([]string{"audit"}, row.args...)...)
+		w := &adminTest{t: t, targetArgs: []string{"--data", t.TempDir()}}
+		w.run(0, "user", "add", "root@example.com", "--role", "admin")
+		_, words := w.run(row.status, append([]string{"audit"}, row.args...)...)
 		require.Contains(t, words, row.words, "%v", row.args)
 	}
 }

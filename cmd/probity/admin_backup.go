@@ -13,7 +13,7 @@ import (
 )
 
 type backupCmd struct {
-	whereFlags
+	adminFlags
 	Jobs bool   `help:"Copy the files of jobs too: the copy is a whole data folder, but for the cache. Without them, it is what state is in the data folder."`
 	Dir  string `arg:"" type:"path" help:"A folder that does not exist; probity restore makes a data folder of it."`
 }
@@ -23,7 +23,7 @@ func (c *backupCmd) Run(ctx context.Context, con *console) error {
 	if _, err := os.Lstat(c.Dir); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s exists: a backup goes to a folder of its own", c.Dir)
 	}
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		if err := o.Backup(ctx, c.Dir, c.Jobs); err != nil {
 			return err
 		}
@@ -35,13 +35,13 @@ func (c *backupCmd) Run(ctx context.Context, con *console) error {
 // What a backup that comes from a server may hold, and the name of its last, empty entry. Its files are not counted: each job has some,
 // and the disk is their bound. Where it is full the backup fails, and what was written is removed.
 const (
-	backupEnd   = "complete"
-	backupDepth = 2 // jobs, the job, its file
+	backupEndEntry = "complete"
+	maxBackupDepth = 2 // jobs, the job, its file
 )
 
 // unpackBackup writes the files of a tar stream to a folder.
 func unpackBackup(r io.Reader, dir string) error {
-	return wholeFolder(dir, func(part string) error {
+	return writeFolderAtomically(dir, func(part string) error {
 		if err := os.Mkdir(part, 0o700); err != nil {
 			return err
 		}
@@ -49,9 +49,9 @@ func unpackBackup(r io.Reader, dir string) error {
 	})
 }
 
-// wholeFolder has write make a folder, which has its name only once everything in it is whole and durable: half a store
+// writeFolderAtomically has write make a folder, which has its name only once everything in it is whole and durable: half a store
 // would be served as a new one.
-func wholeFolder(dir string, write func(part string) error) (err error) {
+func writeFolderAtomically(dir string, write func(part string) error) (err error) {
 	part := dir + ".part"
 	if _, err := os.Lstat(part); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is there, left by a copy that was broken off: remove it and try again", part)
@@ -74,7 +74,7 @@ func wholeFolder(dir string, write func(part string) error) (err error) {
 }
 
 // unpack has put write each file of a backup, under its name in the folder.
-func unpack(t *tar.Reader, put func(name string, r io.Reader) error) error {
+func unpack(t *tar.Reader, writeEntry func(name string, r io.Reader) error) error {
 	for {
 		h, err := t.Next()
 		switch {
@@ -82,12 +82,12 @@ func unpack(t *tar.Reader, put func(name string, r io.Reader) error) error {
 			return errors.New("the backup broke off: try again")
 		case err != nil:
 			return fmt.Errorf("backup: %w", err)
-		case h.Name == backupEnd:
+		case h.Name == backupEndEntry:
 			return nil
-		case h.Typeflag != tar.TypeReg || !filepath.IsLocal(h.Name) || strings.Count(h.Name, "/") > backupDepth:
+		case h.Typeflag != tar.TypeReg || !filepath.IsLocal(h.Name) || strings.Count(h.Name, "/") > maxBackupDepth:
 			return fmt.Errorf("the backup has an entry %q that is no file of a store", h.Name)
 		}
-		if err := put(filepath.FromSlash(h.Name), t); err != nil {
+		if err := writeEntry(filepath.FromSlash(h.Name), t); err != nil {
 			return err
 		}
 	}

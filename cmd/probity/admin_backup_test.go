@@ -10,7 +10,7 @@ import (
 )
 
 // A busy service has more files of jobs than any bound would foresee: its whole backup is taken for as long as the disk has room.
-func TestBackupsOfManyJobsAreTaken(t *testing.T) {
+func TestBackupHasNoLimitOfFiles(t *testing.T) {
 	const jobs, files = 20_001, 5
 	r, w := io.Pipe()
 	go func() {
@@ -26,7 +26,7 @@ func TestBackupsOfManyJobsAreTaken(t *testing.T) {
 				add(fmt.Sprintf("jobs/%05d/%d", j, f))
 			}
 		}
-		add(backupEnd)
+		add(backupEndEntry)
 		w.CloseWithError(err)
 	}()
 	taken := 0

@@ -11,14 +11,14 @@ type creditsCmd struct {
 	Ledger  creditsLedgerCmd  `cmd:"" help:"Show an account's ledger, newest first."`
 }
 
-// ofUserFlags name the account of a table.
-type ofUserFlags struct {
+// userFlags name the account of a table.
+type userFlags struct {
 	listFlags
 	User string `required:"" help:"E-mail address or id of the account." placeholder:"EMAIL"`
 }
 
 type creditsGrantCmd struct {
-	ofUserFlags
+	userFlags
 	Amount int64  `required:"" help:"How many; --amount=-N takes back." placeholder:"N"`
 	Note   string `help:"Why, for the ledger." placeholder:"TEXT"`
 	ID     string `name:"id" help:"Makes the act single: the same id again does nothing." placeholder:"ID"`
@@ -26,7 +26,7 @@ type creditsGrantCmd struct {
 
 // Run prints where the account stands then.
 func (c *creditsGrantCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		v, err := o.Grant(ctx, grant{User: c.User, Amount: c.Amount, Note: c.Note, ID: c.ID})
 		if err != nil {
 			return err
@@ -41,11 +41,11 @@ func printCredits(con *console, asJSON bool, v creditsView) error {
 	})
 }
 
-type creditsBalanceCmd struct{ ofUserFlags }
+type creditsBalanceCmd struct{ userFlags }
 
 // Run prints what can be spent and what is promised to work under way.
 func (c *creditsBalanceCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		v, err := o.Balance(ctx, c.User)
 		if err != nil {
 			return err
@@ -55,33 +55,33 @@ func (c *creditsBalanceCmd) Run(ctx context.Context, con *console) error {
 }
 
 type creditsLedgerCmd struct {
-	ofUserFlags
+	userFlags
 	Limit int `help:"How many entries; 0 for all." default:"100" placeholder:"N"`
 }
 
-// ledgerPage is how many entries are asked for at one time.
-const ledgerPage = 100
+// ledgerPageSize is how many entries are asked for at one time.
+const ledgerPageSize = 100
 
 // Run prints entries; the balance is the sum of all amounts.
 func (c *creditsLedgerCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		entries, err := c.entries(ctx, o)
 		if err != nil {
 			return err
 		}
 		number := func(n int64) string { return strconv.FormatInt(n, 10) }
-		return printRows(con, c.JSON, "NUMBER\tAT\tKIND\tCREDITS\tAMOUNT\tBALANCE\tRESERVED\tCAUSE", entries, func(e entryView) []string {
-			return []string{strconv.FormatUint(e.Number, 10), moment(e.At), string(e.Kind), number(e.Credits), number(e.Amount), number(e.Balance),
+		return printRows(con, c.JSON, "NUMBER\tAT\tKIND\tCREDITS\tAMOUNT\tBALANCE\tRESERVED\tCAUSE", entries, func(e ledgerEntryView) []string {
+			return []string{strconv.FormatUint(e.Number, 10), formatTime(e.At), string(e.Kind), number(e.Credits), number(e.Amount), number(e.Balance),
 				number(e.Reserved), e.Cause}
 		})
 	})
 }
 
 // entries reads page after page, as many as are wanted.
-func (c *creditsLedgerCmd) entries(ctx context.Context, o office) (all []entryView, err error) {
+func (c *creditsLedgerCmd) entries(ctx context.Context, o adminClient) (all []ledgerEntryView, err error) {
 	before := uint64(0)
 	for {
-		n := ledgerPage
+		n := ledgerPageSize
 		if c.Limit > 0 {
 			n = min(n, c.Limit-len(all))
 		}

@@ -38,7 +38,7 @@ func (c *eraseCmd) Validate() error {
 
 // Run prints the receipt.
 func (c *eraseCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		receipts, err := c.receipts(ctx, o)
 		if err != nil {
 			return err
@@ -58,7 +58,7 @@ func (c *eraseCmd) Run(ctx context.Context, con *console) error {
 	})
 }
 
-func (c *eraseCmd) receipts(ctx context.Context, o office) ([]api.Receipt, error) {
+func (c *eraseCmd) receipts(ctx context.Context, o adminClient) ([]api.Receipt, error) {
 	if c.List {
 		return o.Receipts(ctx)
 	}
@@ -70,41 +70,41 @@ func (c *eraseCmd) receipts(ctx context.Context, o office) ([]api.Receipt, error
 	return []api.Receipt{r}, err
 }
 
-// shownHash is how much of the hash of an address a table shows: enough to tell whose receipt it is. JSON has the whole.
-const shownHash = 12
+// shownHashLen is how much of the hash of an address a table shows: enough to tell whose receipt it is. JSON has the whole.
+const shownHashLen = 12
 
 func receiptCells(r api.Receipt) []string {
-	ages := make([]string, len(r.AgesOut))
-	for i, a := range r.AgesOut {
+	ages := make([]string, len(r.Expiring))
+	for i, a := range r.Expiring {
 		ages[i] = a.String()
 	}
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return []string{r.ID, moment(time.Time(r.Asked)), r.Status, r.Hash[:min(len(r.Hash), shownHash)], number(r.Jobs), number(r.Rows), number(r.Cached), strings.Join(ages, ", ")}
+	return []string{r.ID, formatTime(time.Time(r.Requested)), r.Status, r.Hash[:min(len(r.Hash), shownHashLen)], number(r.Jobs), number(r.Rows), number(r.Cached), strings.Join(ages, ", ")}
 }
 
-// keptAnswers deletes the answers about an address that are kept for their Idempotency-Key.
-func keptAnswers(s *store.Store) func(folded string) (int, error) {
+// storedAnswerEraser deletes the answers about an address that are kept for their Idempotency-Key.
+func storedAnswerEraser(s *store.Store) func(folded string) (int, error) {
 	return func(folded string) (int, error) {
-		return s.EraseAnswers(func(body []byte) bool { return api.IsAbout(body, folded) })
+		return s.EraseAnswers(func(body []byte) bool { return api.IsAnswerAbout(body, folded) })
 	}
 }
 
 // newEraser makes the eraser of a node: of the cache in this process, or of those of a coordinator's nodes.
 func (n *node) newEraser() *coordinator.Eraser {
-	cfg := coordinator.EraserConfig{Store: n.store, Jobs: n.coordinator, Answers: keptAnswers(n.store), Log: n.log}
+	cfg := coordinator.EraserConfig{Store: n.store, Jobs: n.coordinator, Answers: storedAnswerEraser(n.store), Log: n.log}
 	if n.fleet != nil {
 		cfg.Caches = n.fleet
 	} else {
-		cfg.Caches = ownCache{n.cache}
+		cfg.Caches = localCaches{n.cache}
 	}
 	return coordinator.NewEraser(cfg)
 }
 
-// ownCache is the cache of this process as the only one.
-type ownCache struct{ *cache.Cache }
+// localCaches is the cache of this process as the only one.
+type localCaches struct{ *cache.Cache }
 
 // Forget implements coordinator.Caches.
-func (k ownCache) Forget(_ context.Context, folded string, done func(string) bool) (map[string]int, []string, error) {
+func (k localCaches) Forget(_ context.Context, folded string, done func(string) bool) (map[string]int, []string, error) {
 	if done(hostName()) {
 		return nil, nil, nil
 	}
@@ -123,4 +123,4 @@ func (k ownCache) Forget(_ context.Context, folded string, done func(string) boo
 }
 
 // Reachable implements coordinator.Caches.
-func (ownCache) Reachable(string) bool { return true }
+func (localCaches) Reachable(string) bool { return true }

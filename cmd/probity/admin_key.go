@@ -17,7 +17,7 @@ type keyCmd struct {
 }
 
 type keyCreateCmd struct {
-	whereFlags
+	adminFlags
 	User string `required:"" help:"E-mail address or id of the account." placeholder:"EMAIL"`
 	Name string `required:"" help:"What the key is for." placeholder:"NAME"`
 	Test bool   `help:"A test key: costs nothing, probes nothing."`
@@ -66,7 +66,7 @@ func (c *keyCreateCmd) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		k, err := o.CreateKey(ctx, c.User, n)
 		if err != nil {
 			return err
@@ -83,7 +83,7 @@ type keyListCmd struct {
 
 // Run prints the keys that are not revoked.
 func (c *keyListCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		keys, err := o.Keys(ctx, c.User)
 		if err != nil {
 			return err
@@ -94,28 +94,28 @@ func (c *keyListCmd) Run(ctx context.Context, con *console) error {
 				kind = "test"
 			}
 			if k.LastUsed != nil {
-				used = moment(*k.LastUsed)
+				used = formatTime(*k.LastUsed)
 			}
 			if k.Expires != nil {
-				expires = moment(*k.Expires)
+				expires = formatTime(*k.Expires)
 			}
 			var networks []string
 			for _, p := range k.Networks {
 				networks = append(networks, p.String())
 			}
-			return []string{k.ID, k.User, k.Name, kind, k.Last4, strings.Join(k.Scopes.Names(), ","), strings.Join(networks, ","), expires, moment(k.Created), used}
+			return []string{k.ID, k.User, k.Name, kind, k.Last4, strings.Join(k.Scopes.Names(), ","), strings.Join(networks, ","), expires, formatTime(k.Created), used}
 		})
 	})
 }
 
 type keyRevokeCmd struct {
-	whereFlags
+	adminFlags
 	ID string `arg:"" help:"The key's id, as key list shows it."`
 }
 
 // Run says so.
 func (c *keyRevokeCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		if err := o.RevokeKey(ctx, c.ID); err != nil {
 			return err
 		}

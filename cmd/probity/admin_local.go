@@ -24,52 +24,52 @@ import (
 	"probity/store/cache"
 )
 
-// localOffice is the office of a store that no server holds.
-type localOffice struct {
+// localAdmin is the admin client of a stopped server's data folder.
+type localAdmin struct {
 	dir   string
 	store *store.Store
 }
 
-// byCommandLine is the actor for the audit log: the user that may open the folder, by the name that the machine knows.
-func byCommandLine() string {
+// commandLineActor is the actor for the audit log: the user that may open the folder, by the name that the machine knows.
+func commandLineActor() string {
 	from := "uid " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
 		from = u.Username
 	}
-	return store.Actor("command line", from)
+	return store.AuditActor("command line", from)
 }
 
-// openLocal opens the store below dir. Only who may make one does: a misspelt folder is no empty store.
-func openLocal(dir string, mayMake bool) (*localOffice, error) {
+// openLocalAdmin opens the store below dir. Only who may make one does: a misspelled folder is no empty store.
+func openLocalAdmin(dir string, mayCreate bool) (*localAdmin, error) {
 	state := filepath.Join(dir, "state")
-	if _, err := os.Stat(state); err != nil && !mayMake {
+	if _, err := os.Stat(state); err != nil && !mayCreate {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("there is no store in %s: name the folder that serve has as --data", dir)
 		}
 		return nil, fmt.Errorf("the store in %s: %w", dir, err)
 	}
-	if err := ownFolder(dir); err != nil {
+	if err := restrictOwnFolder(dir); err != nil {
 		return nil, err
 	}
 	s, err := store.Open(vfs.Default, state)
 	if err != nil {
-		return nil, lockedAdvice(dir, err)
+		return nil, adviseOnLock(dir, err)
 	}
-	return &localOffice{dir: dir, store: s}, nil
+	return &localAdmin{dir: dir, store: s}, nil
 }
 
-// lockedAdvice says what to do about a store that another process has open.
-func lockedAdvice(dir string, err error) error {
+// adviseOnLock says what to do about a store that another process has open.
+func adviseOnLock(dir string, err error) error {
 	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
-		return fmt.Errorf("a running server holds %s: use --server URL with %s, or stop it first: %w", dir, adminKeyVariable, err)
+		return fmt.Errorf("a running server holds %s: use --server URL with %s, or stop it first: %w", dir, adminKeyEnv, err)
 	}
 	return err
 }
 
-func (r *localOffice) Close() error { return r.store.Close() }
+func (r *localAdmin) Close() error { return r.store.Close() }
 
 // user is the account of an e-mail address or an id.
-func (r *localOffice) user(name string) (store.User, error) {
+func (r *localAdmin) user(name string) (store.User, error) {
 	find := r.store.User
 	if strings.Contains(name, "@") {
 		find = r.store.UserByEmail
@@ -81,21 +81,21 @@ func (r *localOffice) user(name string) (store.User, error) {
 	return u, err
 }
 
-// second is a time as the server tells it.
-func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+// wholeSecond is a time as the server tells it.
+func wholeSecond(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 func viewUser(u store.User) userView {
-	return userView{ID: u.ID, Email: u.Email, Role: u.Role, Disabled: u.Disabled, Created: second(u.Created), Limits: u.Limits, TOTP: u.TOTP}
+	return userView{ID: u.ID, Email: u.Email, Role: u.Role, Disabled: u.Disabled, Created: wholeSecond(u.Created), Limits: u.Limits, TOTP: u.TOTP}
 }
 
-func (r *localOffice) AddUser(ctx context.Context, n store.NewUser) (userView, error) {
-	u, password, err := r.store.AddUser(ctx, n, byCommandLine(), time.Now())
+func (r *localAdmin) AddUser(ctx context.Context, n store.NewUser) (userView, error) {
+	u, password, err := r.store.AddUser(ctx, n, commandLineActor(), time.Now())
 	v := viewUser(u)
 	v.Password = password
 	return v, err
 }
 
-func (r *localOffice) Users(context.Context) ([]userView, error) {
+func (r *localAdmin) Users(context.Context) ([]userView, error) {
 	var views []userView
 	for _, u := range r.store.Users() {
 		views = append(views, viewUser(u))
@@ -103,20 +103,20 @@ func (r *localOffice) Users(context.Context) ([]userView, error) {
 	return views, nil
 }
 
-func (r *localOffice) SetDisabled(_ context.Context, user string, disabled bool) (userView, error) {
+func (r *localAdmin) SetDisabled(_ context.Context, user string, disabled bool) (userView, error) {
 	change := r.store.EnableUser
 	if disabled {
 		change = r.store.DisableUser
 	}
-	return r.changeUser(user, func(id string) error { return change(id, byCommandLine(), time.Now()) })
+	return r.changeUser(user, func(id string) error { return change(id, commandLineActor(), time.Now()) })
 }
 
-func (r *localOffice) SetLimits(_ context.Context, user string, l store.Limits) (userView, error) {
-	return r.changeUser(user, func(id string) error { return r.store.SetLimits(id, l, byCommandLine(), time.Now()) })
+func (r *localAdmin) SetLimits(_ context.Context, user string, l store.Limits) (userView, error) {
+	return r.changeUser(user, func(id string) error { return r.store.SetLimits(id, l, commandLineActor(), time.Now()) })
 }
 
 // changeUser changes an account and gives it as it is then.
-func (r *localOffice) changeUser(name string, change func(id string) error) (userView, error) {
+func (r *localAdmin) changeUser(name string, change func(id string) error) (userView, error) {
 	u, err := r.user(name)
 	if err == nil {
 		err = change(u.ID)
@@ -127,21 +127,21 @@ func (r *localOffice) changeUser(name string, change func(id string) error) (use
 	return viewUser(u), err
 }
 
-func (r *localOffice) ResetLink(_ context.Context, user string) (resetView, error) {
+func (r *localAdmin) ResetLink(_ context.Context, user string) (resetView, error) {
 	u, err := r.user(user)
 	if err != nil {
 		return resetView{}, err
 	}
-	token, expires, err := r.store.NewReset(u.ID, byCommandLine(), time.Now())
-	return resetView{URL: api.ResetPage + token, Expires: second(expires)}, err
+	token, expires, err := r.store.NewReset(u.ID, commandLineActor(), time.Now())
+	return resetView{URL: api.ResetPage + token, Expires: wholeSecond(expires)}, err
 }
 
-func (r *localOffice) TOTPOff(_ context.Context, user string) (userView, error) {
-	return r.changeUser(user, func(id string) error { return r.store.TOTPOff(id, "", byCommandLine(), time.Now()) })
+func (r *localAdmin) TOTPOff(_ context.Context, user string) (userView, error) {
+	return r.changeUser(user, func(id string) error { return r.store.TOTPOff(id, "", commandLineActor(), time.Now()) })
 }
 
-func (r *localOffice) viewKey(k store.APIKey) keyView {
-	v := keyView{ID: k.ID, User: k.Account, Name: k.Name, Test: k.Test, Last4: k.Last4, Created: second(k.Created), Scopes: k.Scopes, Networks: []netip.Prefix{}}
+func (r *localAdmin) viewKey(k store.APIKey) keyView {
+	v := keyView{ID: k.ID, User: k.Account, Name: k.Name, Test: k.Test, Last4: k.Last4, Created: wholeSecond(k.Created), Scopes: k.Scopes, Networks: []netip.Prefix{}}
 	v.Networks = append(v.Networks, k.Networks...)
 	if !k.Expires.IsZero() {
 		v.Expires = &k.Expires
@@ -150,24 +150,24 @@ func (r *localOffice) viewKey(k store.APIKey) keyView {
 		v.User = u.Email
 	}
 	if !k.LastUsed.IsZero() {
-		used := second(k.LastUsed)
+		used := wholeSecond(k.LastUsed)
 		v.LastUsed = &used
 	}
 	return v
 }
 
-func (r *localOffice) CreateKey(_ context.Context, user string, n store.NewKey) (keyView, error) {
+func (r *localAdmin) CreateKey(_ context.Context, user string, n store.NewKey) (keyView, error) {
 	u, err := r.user(user)
 	if err != nil {
 		return keyView{}, err
 	}
-	secret, k, err := r.store.CreateKey(u.ID, n, byCommandLine(), time.Now())
+	secret, k, err := r.store.CreateKey(u.ID, n, commandLineActor(), time.Now())
 	v := r.viewKey(k)
 	v.Secret = secret
 	return v, err
 }
 
-func (r *localOffice) Keys(_ context.Context, user string) (views []keyView, err error) {
+func (r *localAdmin) Keys(_ context.Context, user string) (views []keyView, err error) {
 	account := ""
 	if user != "" {
 		u, err := r.user(user)
@@ -183,24 +183,24 @@ func (r *localOffice) Keys(_ context.Context, user string) (views []keyView, err
 	return views, err
 }
 
-func (r *localOffice) RevokeKey(_ context.Context, id string) error {
-	err := r.store.RevokeKey("", id, byCommandLine(), time.Now())
+func (r *localAdmin) RevokeKey(_ context.Context, id string) error {
+	err := r.store.RevokeKey("", id, commandLineActor(), time.Now())
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no key %s: key list shows their ids", printable(id))
 	}
 	return err
 }
 
-func (r *localOffice) Grant(_ context.Context, g grant) (creditsView, error) {
+func (r *localAdmin) Grant(_ context.Context, g grant) (creditsView, error) {
 	u, err := r.user(g.User)
 	if err != nil {
 		return creditsView{}, err
 	}
-	c, err := r.store.GrantCredits(u.ID, store.Gift{ID: g.ID, Credits: g.Amount, By: byCommandLine(), Note: g.Note}, time.Now())
+	c, err := r.store.GrantCredits(u.ID, store.CreditGrant{ID: g.ID, Credits: g.Amount, By: commandLineActor(), Note: g.Note}, time.Now())
 	return creditsView(c), err
 }
 
-func (r *localOffice) Balance(_ context.Context, user string) (creditsView, error) {
+func (r *localAdmin) Balance(_ context.Context, user string) (creditsView, error) {
 	u, err := r.user(user)
 	if err != nil {
 		return creditsView{}, err
@@ -209,52 +209,52 @@ func (r *localOffice) Balance(_ context.Context, user string) (creditsView, erro
 	return creditsView(c), err
 }
 
-func (r *localOffice) Ledger(_ context.Context, user string, before uint64, limit int) (views []entryView, err error) {
+func (r *localAdmin) Ledger(_ context.Context, user string, before uint64, limit int) (views []ledgerEntryView, err error) {
 	u, err := r.user(user)
 	if err != nil {
 		return nil, err
 	}
 	entries, err := r.store.Ledger(u.ID, before, limit)
 	for _, e := range entries {
-		views = append(views, entryView{Number: e.Number, Kind: e.Kind, Credits: e.Credits, Amount: e.Amount, Cause: e.Cause, At: second(e.At),
+		views = append(views, ledgerEntryView{Number: e.Number, Kind: e.Kind, Credits: e.Credits, Amount: e.Amount, Cause: e.Cause, At: wholeSecond(e.At),
 			Balance: e.Balance, Reserved: e.Reserved})
 	}
 	return views, err
 }
 
-func (r *localOffice) Suppress(_ context.Context, kind, name, note string) (wishView, error) {
-	s, err := api.Wish(kind, name)
+func (r *localAdmin) Suppress(_ context.Context, kind, name, note string) (suppressionView, error) {
+	s, err := api.ParseSuppression(kind, name)
 	if err != nil {
-		return wishView{}, err
+		return suppressionView{}, err
 	}
-	s.Note, s.By, s.Since = note, byCommandLine(), second(time.Now())
-	return wishView(s), r.store.Suppress([]store.Suppression{s}, time.Now())
+	s.Note, s.By, s.Since = note, commandLineActor(), wholeSecond(time.Now())
+	return suppressionView(s), r.store.Suppress([]store.Suppression{s}, time.Now())
 }
 
-func (r *localOffice) Suppressions(context.Context) (views []wishView, err error) {
-	wishes, err := r.store.Suppressions()
-	for _, s := range wishes {
-		s.Since = second(s.Since)
-		views = append(views, wishView(s))
+func (r *localAdmin) Suppressions(context.Context) (views []suppressionView, err error) {
+	suppressions, err := r.store.Suppressions()
+	for _, s := range suppressions {
+		s.Since = wholeSecond(s.Since)
+		views = append(views, suppressionView(s))
 	}
 	return views, err
 }
 
-func (r *localOffice) Unsuppress(_ context.Context, kind, name string) error {
-	s, err := api.Wish(kind, name)
+func (r *localAdmin) Unsuppress(_ context.Context, kind, name string) error {
+	s, err := api.ParseSuppression(kind, name)
 	if err != nil {
 		return err
 	}
-	err = r.store.Unsuppress(s.Kind, s.Name, byCommandLine(), time.Now())
+	err = r.store.Unsuppress(s.Kind, s.Name, commandLineActor(), time.Now())
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%s %s is not on the list: suppress list shows what is", s.Kind, s.Name)
 	}
 	return err
 }
 
-// Erase forgets an address with rooms that run nothing: unfinished jobs go on without it when a server does. A coordinator's folder
+// Erase forgets an address with a coordinator that does not run: unfinished jobs go on without it when a server does. A coordinator's folder
 // has no cache: its nodes are told when it runs.
-func (r *localOffice) Erase(ctx context.Context, address string) (receipt api.Receipt, err error) {
+func (r *localAdmin) Erase(ctx context.Context, address string) (receipt api.Receipt, err error) {
 	a, err := engine.ParseTrimmed(address)
 	if err != nil {
 		return receipt, fmt.Errorf("address to erase: %w", err)
@@ -264,27 +264,27 @@ func (r *localOffice) Erase(ctx context.Context, address string) (receipt api.Re
 		return receipt, err
 	}
 	c := coordinator.New(coordinator.Config{Store: r.store, FS: vfs.Default, Dir: r.dir, Table: engine.DefaultTable(), Lists: known})
-	cfg := coordinator.EraserConfig{Store: r.store, Jobs: c, Answers: keptAnswers(r.store)}
+	cfg := coordinator.EraserConfig{Store: r.store, Jobs: c, Answers: storedAnswerEraser(r.store)}
 	if _, err := os.Stat(filepath.Join(r.dir, coordinatorFile)); errors.Is(err, fs.ErrNotExist) {
-		memory, err := cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(r.dir, "cache")})
+		nodeCache, err := cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(r.dir, "cache")})
 		if err != nil {
-			return receipt, lockedAdvice(r.dir, err)
+			return receipt, adviseOnLock(r.dir, err)
 		}
-		defer memory.Close()
-		cfg.Caches = ownCache{memory}
+		defer nodeCache.Close()
+		cfg.Caches = localCaches{nodeCache}
 	} else if err != nil {
 		return receipt, err
 	}
-	e, err := coordinator.NewEraser(cfg).Erase(ctx, a, byCommandLine(), time.Now())
+	e, err := coordinator.NewEraser(cfg).Erase(ctx, a, commandLineActor(), time.Now())
 	return r.receipt(e), err
 }
 
 // receipt shows an erasure. When the files of a job go is the server's to say: its flags are not known here.
-func (r *localOffice) receipt(e store.Erasure) api.Receipt {
-	return api.ShowReceipt(e, func(string) time.Time { return time.Time{} })
+func (r *localAdmin) receipt(e store.Erasure) api.Receipt {
+	return api.NewReceipt(e, func(string) time.Time { return time.Time{} })
 }
 
-func (r *localOffice) Receipt(_ context.Context, id string) (api.Receipt, error) {
+func (r *localAdmin) Receipt(_ context.Context, id string) (api.Receipt, error) {
 	e, err := r.store.Erasure(id)
 	if errors.Is(err, store.ErrNotFound) {
 		return api.Receipt{}, fmt.Errorf("there is no erasure %s: erase --list shows what there is", id)
@@ -292,7 +292,7 @@ func (r *localOffice) Receipt(_ context.Context, id string) (api.Receipt, error)
 	return r.receipt(e), err
 }
 
-func (r *localOffice) Receipts(context.Context) (receipts []api.Receipt, err error) {
+func (r *localAdmin) Receipts(context.Context) (receipts []api.Receipt, err error) {
 	list, err := r.store.Erasures("", 100)
 	for _, e := range list {
 		receipts = append(receipts, r.receipt(e))
@@ -301,32 +301,32 @@ func (r *localOffice) Receipts(context.Context) (receipts []api.Receipt, err err
 }
 
 // Backup writes the copy for its owner's eyes only: it holds what passwords and keys are checked against.
-func (r *localOffice) Backup(ctx context.Context, dir string, jobs bool) error {
-	take := r.store.Checkpoint
+func (r *localAdmin) Backup(ctx context.Context, dir string, jobs bool) error {
+	checkpoint := r.store.Checkpoint
 	if jobs {
-		take = func(dir string) error { return r.copyAll(ctx, dir) }
+		checkpoint = func(dir string) error { return r.copyDataFolder(ctx, dir) }
 	}
-	if err := wholeFolder(dir, func(part string) error {
-		if err := take(part); err != nil {
+	if err := writeFolderAtomically(dir, func(part string) error {
+		if err := checkpoint(part); err != nil {
 			return err
 		}
 		return os.Chmod(part, 0o700)
 	}); err != nil {
 		return err
 	}
-	return r.store.AuditBackup(byCommandLine(), time.Now())
+	return r.store.RecordBackup(commandLineActor(), time.Now())
 }
 
-// copyAll sets a data folder aside on its own disk, and copies that to where it is wanted.
-func (r *localOffice) copyAll(ctx context.Context, to string) (err error) {
-	aside := filepath.Join(r.dir, "scratch", "backup-at-rest") // a server removes it at its start if we do not
-	if err := os.RemoveAll(aside); err != nil {
+// copyDataFolder sets a data folder aside on its own disk, and copies that to where it is wanted.
+func (r *localAdmin) copyDataFolder(ctx context.Context, to string) (err error) {
+	snapshotDir := filepath.Join(r.dir, "scratch", "backup-at-rest") // a server removes it at its start if we do not
+	if err := os.RemoveAll(snapshotDir); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(snapshotDir)) }()
 	c := coordinator.New(coordinator.Config{Store: r.store, FS: vfs.Default, Dir: r.dir, Table: engine.DefaultTable()})
-	if err := c.Backup(ctx, aside, r.store.Checkpoint); err != nil {
+	if err := c.Backup(ctx, snapshotDir, r.store.Checkpoint); err != nil {
 		return err
 	}
-	return copyOf(aside)(to)
+	return copyFolderFrom(snapshotDir)(to)
 }

@@ -19,19 +19,19 @@ import (
 	"probity/store"
 )
 
-// remoteOffice is the office of a running server.
-type remoteOffice struct{ client apiClient }
+// remoteAdmin is the admin client of a running server.
+type remoteAdmin struct{ client apiClient }
 
-// maxAdminAnswer bounds the JSON that is read of one answer.
-const maxAdminAnswer = 256 << 20
+// maxAdminResponse bounds the JSON that is read of one answer.
+const maxAdminResponse = 256 << 20
 
-func newRemote(con *console, server, key string) (*remoteOffice, error) {
+func newRemoteAdmin(con *console, server, key string) (*remoteAdmin, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%w: --server %q; write a URL such as https://probity.example.com", errUsage, server)
 	}
 	if key == "" {
-		return nil, fmt.Errorf("%w: set %s to a live key of an admin", errUsage, adminKeyVariable)
+		return nil, fmt.Errorf("%w: set %s to a live key of an admin", errUsage, adminKeyEnv)
 	}
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		fmt.Fprintln(con.err, "warning: the key travels to", u.Host, "unencrypted; use https")
@@ -42,7 +42,7 @@ func newRemote(con *console, server, key string) (*remoteOffice, error) {
 			return fmt.Errorf("the server sends us on to %s: name that as --server", req.URL.Host)
 		},
 	}
-	return &remoteOffice{apiClient{base: strings.TrimSuffix(server, "/"), key: key, http: web}}, nil
+	return &remoteAdmin{apiClient{base: strings.TrimSuffix(server, "/"), key: key, http: web}}, nil
 }
 
 func isLoopback(host string) bool {
@@ -50,13 +50,13 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && a.IsLoopback()
 }
 
-func (r *remoteOffice) Close() error {
+func (r *remoteAdmin) Close() error {
 	r.client.http.CloseIdleConnections()
 	return nil
 }
 
-// ask sends what to an admin path and reads the answer into v; both may be nil.
-func (r *remoteOffice) ask(ctx context.Context, method, path string, what, v any) error {
+// call sends what to an admin path and reads the answer into v; both may be nil.
+func (r *remoteAdmin) call(ctx context.Context, method, path string, what, v any) error {
 	var body io.Reader
 	kind := ""
 	if what != nil {
@@ -74,7 +74,7 @@ func (r *remoteOffice) ask(ctx context.Context, method, path string, what, v any
 	if v == nil {
 		return nil
 	}
-	if err := json.NewDecoder(io.LimitReader(answer, maxAdminAnswer)).Decode(v); err != nil {
+	if err := json.NewDecoder(io.LimitReader(answer, maxAdminResponse)).Decode(v); err != nil {
 		return fmt.Errorf("answer of the server: %w", err)
 	}
 	return nil
@@ -94,48 +94,48 @@ func withQuery(path string, pairs ...string) string {
 	return path + "?" + q.Encode()
 }
 
-func (r *remoteOffice) AddUser(ctx context.Context, n store.NewUser) (u userView, err error) {
+func (r *remoteAdmin) AddUser(ctx context.Context, n store.NewUser) (u userView, err error) {
 	what := map[string]any{"email": n.Email, "role": n.Role, "credits": n.Credits, "limits": n.Limits}
-	err = r.ask(ctx, http.MethodPost, "users", what, &u)
+	err = r.call(ctx, http.MethodPost, "users", what, &u)
 	return u, err
 }
 
-func (r *remoteOffice) Users(ctx context.Context) ([]userView, error) {
+func (r *remoteAdmin) Users(ctx context.Context) ([]userView, error) {
 	var v struct{ Users []userView }
-	err := r.askInto(ctx, "users", &v)
+	err := r.get(ctx, "users", &v)
 	return v.Users, err
 }
 
-// askInto reads an admin path.
-func (r *remoteOffice) askInto(ctx context.Context, path string, v any) error {
-	return r.ask(ctx, http.MethodGet, path, nil, v)
+// get reads an admin path.
+func (r *remoteAdmin) get(ctx context.Context, path string, v any) error {
+	return r.call(ctx, http.MethodGet, path, nil, v)
 }
 
-func (r *remoteOffice) SetDisabled(ctx context.Context, user string, disabled bool) (u userView, err error) {
+func (r *remoteAdmin) SetDisabled(ctx context.Context, user string, disabled bool) (u userView, err error) {
 	verb := "/enable"
 	if disabled {
 		verb = "/disable"
 	}
-	err = r.ask(ctx, http.MethodPost, "users/"+url.PathEscape(user)+verb, nil, &u)
+	err = r.call(ctx, http.MethodPost, "users/"+url.PathEscape(user)+verb, nil, &u)
 	return u, err
 }
 
-func (r *remoteOffice) SetLimits(ctx context.Context, user string, l store.Limits) (u userView, err error) {
-	err = r.ask(ctx, http.MethodPut, "users/"+url.PathEscape(user)+"/limits", l, &u)
+func (r *remoteAdmin) SetLimits(ctx context.Context, user string, l store.Limits) (u userView, err error) {
+	err = r.call(ctx, http.MethodPut, "users/"+url.PathEscape(user)+"/limits", l, &u)
 	return u, err
 }
 
-func (r *remoteOffice) ResetLink(ctx context.Context, user string) (v resetView, err error) {
-	err = r.ask(ctx, http.MethodPost, "users/"+url.PathEscape(user)+"/reset", nil, &v)
+func (r *remoteAdmin) ResetLink(ctx context.Context, user string) (v resetView, err error) {
+	err = r.call(ctx, http.MethodPost, "users/"+url.PathEscape(user)+"/reset", nil, &v)
 	return v, err
 }
 
-func (r *remoteOffice) TOTPOff(ctx context.Context, user string) (u userView, err error) {
-	err = r.ask(ctx, http.MethodPost, "users/"+url.PathEscape(user)+"/totp-off", nil, &u)
+func (r *remoteAdmin) TOTPOff(ctx context.Context, user string) (u userView, err error) {
+	err = r.call(ctx, http.MethodPost, "users/"+url.PathEscape(user)+"/totp-off", nil, &u)
 	return u, err
 }
 
-func (r *remoteOffice) CreateKey(ctx context.Context, user string, n store.NewKey) (k keyView, err error) {
+func (r *remoteAdmin) CreateKey(ctx context.Context, user string, n store.NewKey) (k keyView, err error) {
 	what := map[string]any{"user": user, "name": n.Name, "test": n.Test, "scopes": n.Scopes}
 	if !n.Expires.IsZero() {
 		what["expires_at"] = n.Expires.Format(time.RFC3339)
@@ -143,77 +143,77 @@ func (r *remoteOffice) CreateKey(ctx context.Context, user string, n store.NewKe
 	if n.Networks != nil {
 		what["networks"] = n.Networks
 	}
-	err = r.ask(ctx, http.MethodPost, "keys", what, &k)
+	err = r.call(ctx, http.MethodPost, "keys", what, &k)
 	return k, err
 }
 
-func (r *remoteOffice) Keys(ctx context.Context, user string) ([]keyView, error) {
+func (r *remoteAdmin) Keys(ctx context.Context, user string) ([]keyView, error) {
 	var v struct{ Keys []keyView }
-	err := r.askInto(ctx, withQuery("keys", "user", user), &v)
+	err := r.get(ctx, withQuery("keys", "user", user), &v)
 	return v.Keys, err
 }
 
-func (r *remoteOffice) RevokeKey(ctx context.Context, id string) error {
-	return r.ask(ctx, http.MethodDelete, "keys/"+url.PathEscape(id), nil, nil)
+func (r *remoteAdmin) RevokeKey(ctx context.Context, id string) error {
+	return r.call(ctx, http.MethodDelete, "keys/"+url.PathEscape(id), nil, nil)
 }
 
-func (r *remoteOffice) Grant(ctx context.Context, g grant) (v creditsView, err error) {
-	err = r.ask(ctx, http.MethodPost, "credits", g, &v)
+func (r *remoteAdmin) Grant(ctx context.Context, g grant) (v creditsView, err error) {
+	err = r.call(ctx, http.MethodPost, "credits", g, &v)
 	return v, err
 }
 
-func (r *remoteOffice) Balance(ctx context.Context, user string) (v creditsView, err error) {
-	err = r.askInto(ctx, withQuery("credits", "user", user), &v)
+func (r *remoteAdmin) Balance(ctx context.Context, user string) (v creditsView, err error) {
+	err = r.get(ctx, withQuery("credits", "user", user), &v)
 	return v, err
 }
 
-func (r *remoteOffice) Ledger(ctx context.Context, user string, before uint64, limit int) ([]entryView, error) {
+func (r *remoteAdmin) Ledger(ctx context.Context, user string, before uint64, limit int) ([]ledgerEntryView, error) {
 	cursor := ""
 	if before > 0 {
 		cursor = strconv.FormatUint(before, 10)
 	}
-	var v struct{ Entries []entryView }
-	err := r.askInto(ctx, withQuery("ledger", "user", user, "limit", strconv.Itoa(limit), "cursor", cursor), &v)
+	var v struct{ Entries []ledgerEntryView }
+	err := r.get(ctx, withQuery("ledger", "user", user, "limit", strconv.Itoa(limit), "cursor", cursor), &v)
 	return v.Entries, err
 }
 
-func (r *remoteOffice) Suppress(ctx context.Context, kind, name, note string) (w wishView, err error) {
+func (r *remoteAdmin) Suppress(ctx context.Context, kind, name, note string) (w suppressionView, err error) {
 	what := map[string]any{"name": name, "note": note}
 	if kind != "" {
 		what["kind"] = kind
 	}
-	err = r.ask(ctx, http.MethodPost, "suppressions", what, &w)
+	err = r.call(ctx, http.MethodPost, "suppressions", what, &w)
 	return w, err
 }
 
-func (r *remoteOffice) Suppressions(ctx context.Context) ([]wishView, error) {
-	var v struct{ Suppressions []wishView }
-	err := r.askInto(ctx, "suppressions", &v)
+func (r *remoteAdmin) Suppressions(ctx context.Context) ([]suppressionView, error) {
+	var v struct{ Suppressions []suppressionView }
+	err := r.get(ctx, "suppressions", &v)
 	return v.Suppressions, err
 }
 
-func (r *remoteOffice) Unsuppress(ctx context.Context, kind, name string) error {
-	return r.ask(ctx, http.MethodDelete, withQuery("suppressions", "kind", kind, "name", name), nil, nil)
+func (r *remoteAdmin) Unsuppress(ctx context.Context, kind, name string) error {
+	return r.call(ctx, http.MethodDelete, withQuery("suppressions", "kind", kind, "name", name), nil, nil)
 }
 
-func (r *remoteOffice) Erase(ctx context.Context, address string) (e api.Receipt, err error) {
-	err = r.ask(ctx, http.MethodPost, "erase", map[string]any{"address": address}, &e)
+func (r *remoteAdmin) Erase(ctx context.Context, address string) (e api.Receipt, err error) {
+	err = r.call(ctx, http.MethodPost, "erase", map[string]any{"address": address}, &e)
 	return e, err
 }
 
-func (r *remoteOffice) Receipt(ctx context.Context, id string) (e api.Receipt, err error) {
-	err = r.askInto(ctx, "erasures/"+url.PathEscape(id), &e)
+func (r *remoteAdmin) Receipt(ctx context.Context, id string) (e api.Receipt, err error) {
+	err = r.get(ctx, "erasures/"+url.PathEscape(id), &e)
 	return e, err
 }
 
-func (r *remoteOffice) Receipts(ctx context.Context) ([]api.Receipt, error) {
+func (r *remoteAdmin) Receipts(ctx context.Context) ([]api.Receipt, error) {
 	var v struct{ Erasures []api.Receipt }
-	err := r.askInto(ctx, "erasures?limit=100", &v)
+	err := r.get(ctx, "erasures?limit=100", &v)
 	return v.Erasures, err
 }
 
 // Backup brings the copy here.
-func (r *remoteOffice) Backup(ctx context.Context, dir string, jobs bool) error {
+func (r *remoteAdmin) Backup(ctx context.Context, dir string, jobs bool) error {
 	path := "/v1/admin/backup"
 	if jobs {
 		path += "?jobs=true"

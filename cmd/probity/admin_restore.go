@@ -29,7 +29,7 @@ func (c *restoreCmd) Run(con *console) error {
 	if _, err := os.Lstat(state); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is there: move the old data folder away first, it may be wanted still", state)
 	}
-	if err := ownFolder(c.Data); err != nil {
+	if err := restrictOwnFolder(c.Data); err != nil {
 		return err
 	}
 	from := c.Backup
@@ -39,33 +39,33 @@ func (c *restoreCmd) Run(con *console) error {
 		if _, err := os.Lstat(jobs); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s is there: the backup has files of jobs of its own, so move the old data folder away first", jobs)
 		}
-		if err := wholeFolder(jobs, copyOf(filepath.Join(c.Backup, "jobs"))); err != nil {
+		if err := writeFolderAtomically(jobs, copyFolderFrom(filepath.Join(c.Backup, "jobs"))); err != nil {
 			return err
 		}
 	}
-	if err := wholeFolder(state, copyOf(from)); err != nil { // last: without it, there is no store
+	if err := writeFolderAtomically(state, copyFolderFrom(from)); err != nil { // last: without it, there is no store
 		return err
 	}
-	return c.tell(con, state)
+	return c.checkAndReport(con, state)
 }
 
 // isDataFolder tells a backup with files of jobs from one without. Without a marker of its manifest, a store would be opened
 // as a new one.
 func isDataFolder(dir string) (bool, error) {
-	for _, place := range []struct {
+	for _, candidate := range []struct {
 		file  string
 		whole bool
 	}{{"state/marker.manifest.*", true}, {"marker.manifest.*", false}} {
-		found, err := fs.Glob(os.DirFS(dir), place.file)
+		found, err := fs.Glob(os.DirFS(dir), candidate.file)
 		if err != nil || len(found) > 0 {
-			return place.whole, err
+			return candidate.whole, err
 		}
 	}
 	return false, fmt.Errorf("%s is no backup: neither it nor a folder named state in it holds a store", dir)
 }
 
-// tell opens the restored store, checks its books, and says what is in it.
-func (c *restoreCmd) tell(con *console, state string) error {
+// checkAndReport opens the restored store, checks its ledgers, and says what is in it.
+func (c *restoreCmd) checkAndReport(con *console, state string) error {
 	s, err := store.Open(vfs.Default, state)
 	if err != nil {
 		return err
@@ -91,8 +91,8 @@ func (c *restoreCmd) tell(con *console, state string) error {
 	return err
 }
 
-// copyOf copies a folder of files and folders, durably. The target must not exist; a source that does not is empty.
-func copyOf(from string) func(to string) error {
+// copyFolderFrom copies a folder of files and folders, durably. The target must not exist; a source that does not is empty.
+func copyFolderFrom(from string) func(to string) error {
 	return func(to string) error {
 		if err := os.Mkdir(to, 0o700); err != nil {
 			return err
@@ -100,12 +100,12 @@ func copyOf(from string) func(to string) error {
 		if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return errors.Join(os.CopyFS(to, os.DirFS(from)), keepSecret(to))
+		return errors.Join(os.CopyFS(to, os.DirFS(from)), restrictTree(to))
 	}
 }
 
-// keepSecret makes what was copied its owner's alone, and durable.
-func keepSecret(dir string) error {
+// restrictTree makes what was copied its owner's alone, and durable.
+func restrictTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

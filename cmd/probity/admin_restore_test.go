@@ -10,19 +10,19 @@ import (
 )
 
 // restore makes data folders of backups with files of jobs and without.
-func (w *adminWorld) restore() {
+func (w *adminTest) restore() {
 	t := w.t
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	w.admin(0, "backup", "--jobs", at("whole"))
-	w.admin(0, "backup", at("state-only [1]"))
-	here := &adminWorld{t: t}
+	w.run(0, "backup", "--jobs", at("whole"))
+	w.run(0, "backup", at("state-only [1]"))
+	here := &adminTest{t: t}
 	for _, from := range []string{"whole", "state-only [1]"} {
-		_, words := here.admin(0, "restore", at(from), "--data", at("of-"+from))
+		_, words := here.run(0, "restore", at(from), "--data", at("of-"+from))
 		require.Contains(t, words, "3 accounts with balances that are the sums of their ledgers, 1 job, 1 unfinished")
-		restored := &adminWorld{t: t, where: []string{"--data", at("of-" + from)}}
+		restored := &adminTest{t: t, targetArgs: []string{"--data", at("of-" + from)}}
 		require.Equal(t, w.rows("user", "list"), restored.rows("user", "list"))
-		_, words = here.admin(1, "restore", at(from), "--data", at("of-"+from))
+		_, words = here.run(1, "restore", at(from), "--data", at("of-"+from))
 		require.Contains(t, words, "move the old data folder away first")
 	}
 	uploads, err := filepath.Glob(at("of-whole/jobs/*/upload-*"))
@@ -34,18 +34,18 @@ func (w *adminWorld) restore() {
 	left, err := filepath.Glob(filepath.Join(w.data, "scratch", "backup-*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
-	_, words := here.admin(1, "restore", dir, "--data", at("of-nothing"))
+	_, words := here.run(1, "restore", dir, "--data", at("of-nothing"))
 	require.Contains(t, words, "is no backup")
 	restoreBroken(t, at("whole"))
 }
 
 // restoreBroken leaves half of a restoration, as a kill does, and half of a backup: neither is ever a store.
 func restoreBroken(t *testing.T, backup string) {
-	here := &adminWorld{t: t}
+	here := &adminTest{t: t}
 	data := t.TempDir()
 	part := filepath.Join(data, "state.part")
 	require.NoError(t, os.Mkdir(part, 0o700))
-	_, words := here.admin(1, "restore", backup, "--data", data)
+	_, words := here.run(1, "restore", backup, "--data", data)
 	require.Contains(t, words, "state.part is there, left by a copy that was broken off")
 	require.NoDirExists(t, filepath.Join(data, "state"))
 
@@ -53,19 +53,19 @@ func restoreBroken(t *testing.T, backup string) {
 	require.NoError(t, err)
 	require.Len(t, marker, 1)
 	require.NoError(t, os.Remove(marker[0]))
-	_, words = here.admin(1, "restore", backup, "--data", filepath.Join(data, "other"))
+	_, words = here.run(1, "restore", backup, "--data", filepath.Join(data, "other"))
 	require.Contains(t, words, "is no backup")
 }
 
 // audit reads who did all that.
-func (w *adminWorld) audit() {
+func (w *adminTest) audit() {
 	t := w.t
-	acts := w.rows("audit", "--limit", "500")
-	require.Greater(t, len(acts), 10)
-	require.Equal(t, "backup", acts[0]["act"])
-	require.NotEmpty(t, acts[0]["from"])
-	require.Contains(t, []any{"command line", "root@example.com"}, acts[0]["by"])
-	for _, a := range acts {
+	events := w.rows("audit", "--limit", "500")
+	require.Greater(t, len(events), 10)
+	require.Equal(t, "backup", events[0]["act"])
+	require.NotEmpty(t, events[0]["from"])
+	require.Contains(t, []any{"command line", "root@example.com"}, events[0]["by"])
+	for _, a := range events {
 		require.NotContains(t, a["note"], "gone@shop.example", "it may not outlast its erasure")
 	}
 	require.Len(t, w.rows("audit", "--limit", "3"), 3)
@@ -78,9 +78,9 @@ func (w *adminWorld) audit() {
 		}
 	}
 	require.Positive(t, about)
-	for _, a := range w.rows("audit", "--limit", "2", "--by", strings.ToUpper(acts[len(acts)-1]["by"].(string))) {
-		require.Equal(t, acts[len(acts)-1]["by"], a["by"])
+	for _, a := range w.rows("audit", "--limit", "2", "--by", strings.ToUpper(events[len(events)-1]["by"].(string))) {
+		require.Equal(t, events[len(events)-1]["by"], a["by"])
 	}
-	require.Len(t, w.rows("audit", "--limit", "1", "--act", acts[len(acts)-1]["act"].(string)), 1)
+	require.Len(t, w.rows("audit", "--limit", "1", "--act", events[len(events)-1]["act"].(string)), 1)
 	require.Empty(t, w.rows("audit", "--by", "nobody-at-all"))
 }

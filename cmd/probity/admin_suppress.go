@@ -11,56 +11,56 @@ type suppressCmd struct {
 	Remove suppressRemoveCmd `cmd:"" help:"Take a wish off the list."`
 }
 
-// wishFlags name a wish.
-type wishFlags struct {
+// suppressionFlags name an entry of the suppression list.
+type suppressionFlags struct {
 	Kind string `help:"domain, mx or address. Default: an address when the name has an @, else a domain." enum:"domain,mx,address," default:""`
 	Name string `arg:"" help:"The domain or MX name, with all below it, or the address."`
 }
 
 type suppressAddCmd struct {
 	listFlags
-	wishFlags
+	suppressionFlags
 	Note string `help:"Who asked, and when." placeholder:"TEXT"`
 }
 
-// Run prints the wish, which holds from now on.
+// Run prints the suppression, which holds from now on.
 func (c *suppressAddCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		w, err := o.Suppress(ctx, c.Kind, c.Name, c.Note)
 		if err != nil {
 			return err
 		}
-		return printWishes(con, c.JSON, []wishView{w})
+		return printSuppressions(con, c.JSON, []suppressionView{w})
 	})
 }
 
-func printWishes(con *console, asJSON bool, wishes []wishView) error {
-	return printRows(con, asJSON, "KIND\tNAME\tSINCE\tNOTE", wishes, func(w wishView) []string {
-		return []string{string(w.Kind), w.Name, moment(w.Since), w.Note}
+func printSuppressions(con *console, asJSON bool, suppressions []suppressionView) error {
+	return printRows(con, asJSON, "KIND\tNAME\tSINCE\tNOTE", suppressions, func(w suppressionView) []string {
+		return []string{string(w.Kind), w.Name, formatTime(w.Since), w.Note}
 	})
 }
 
 type suppressListCmd struct{ listFlags }
 
-// Run prints the wishes by kind and name.
+// Run prints the suppressions by kind and name.
 func (c *suppressListCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
-		wishes, err := o.Suppressions(ctx)
+	return c.withAdmin(con, func(o adminClient) error {
+		suppressions, err := o.Suppressions(ctx)
 		if err != nil {
 			return err
 		}
-		return printWishes(con, c.JSON, wishes)
+		return printSuppressions(con, c.JSON, suppressions)
 	})
 }
 
 type suppressRemoveCmd struct {
-	whereFlags
-	wishFlags
+	adminFlags
+	suppressionFlags
 }
 
 // Run says so.
 func (c *suppressRemoveCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		if err := o.Unsuppress(ctx, c.Kind, c.Name); err != nil {
 			return err
 		}

@@ -29,26 +29,26 @@ import (
 	"probity/store/cache"
 )
 
-// adminWorld is a store, at rest or behind a server, and the command line before it.
-type adminWorld struct {
-	t     *testing.T
-	data  string
-	where []string // the flags that say where
+// adminTest is a store, at rest or behind a server, and the command line that works on it.
+type adminTest struct {
+	t          *testing.T
+	data       string
+	targetArgs []string // the flags that say where
 }
 
-// admin runs a command and wants it to end with a status; it gives what the command printed.
-func (w *adminWorld) admin(status int, args ...string) (out, words string) {
+// run runs a command and wants it to end with a status; it gives what the command printed.
+func (w *adminTest) run(status int, args ...string) (out, words string) {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
-	got := run(w.t.Context(), append(args, w.where...), &console{out: &stdout, err: &stderr})
+	got := run(w.t.Context(), append(args, w.targetArgs...), &console{out: &stdout, err: &stderr})
 	require.Equal(w.t, status, got, "%v: %s", args, stderr.String())
 	return stdout.String(), stderr.String()
 }
 
 // rows runs a command with --json and reads what it prints.
-func (w *adminWorld) rows(args ...string) (rows []map[string]any) {
+func (w *adminTest) rows(args ...string) (rows []map[string]any) {
 	w.t.Helper()
-	out, _ := w.admin(0, append(args, "--json")...)
+	out, _ := w.run(0, append(args, "--json")...)
 	for line := range strings.Lines(out) {
 		var row map[string]any
 		require.NoError(w.t, json.Unmarshal([]byte(line), &row))
@@ -58,46 +58,46 @@ func (w *adminWorld) rows(args ...string) (rows []map[string]any) {
 }
 
 // A store whose only accounts are customers never gets an admin from serve: the command says so.
-func TestAFirstCustomerIsWarnedOf(t *testing.T) {
-	w := &adminWorld{t: t, data: t.TempDir()}
-	w.where = []string{"--data", w.data}
+func TestUserAddWarnsWithoutAnAdmin(t *testing.T) {
+	w := &adminTest{t: t, data: t.TempDir()}
+	w.targetArgs = []string{"--data", w.data}
 	for _, more := range [][]string{nil, {"--json"}} {
-		_, words := w.admin(0, append([]string{"user", "add", fmt.Sprintf("ann%d@example.com", len(more))}, more...)...)
+		_, words := w.run(0, append([]string{"user", "add", fmt.Sprintf("ann%d@example.com", len(more))}, more...)...)
 		require.Contains(t, words, "warning: no account is an admin")
 	}
-	_, words := w.admin(0, "user", "add", "root@example.com", "--role", "admin")
+	_, words := w.run(0, "user", "add", "root@example.com", "--role", "admin")
 	require.NotContains(t, words, "warning")
-	_, words = w.admin(0, "user", "add", "cy@example.com")
+	_, words = w.run(0, "user", "add", "cy@example.com")
 	require.NotContains(t, words, "warning")
-	w.admin(0, "user", "disable", "root@example.com")
-	_, words = w.admin(0, "user", "add", "di@example.com")
+	w.run(0, "user", "disable", "root@example.com")
+	_, words = w.run(0, "user", "add", "di@example.com")
 	require.Contains(t, words, "warning: no account is an admin")
 }
 
-// adminSheet is a list that names the address that is erased.
-const adminSheet = "email\ngone@shop.example\nkept@shop.example\n"
+// adminList is a list that names the address that is erased.
+const adminList = "email\ngone@shop.example\nkept@shop.example\n"
 
-// newAdminWorld has an admin, a job that waits, and a cached verdict.
-func newAdminWorld(t *testing.T) (w *adminWorld, key string) {
-	w = &adminWorld{t: t, data: t.TempDir()}
-	w.where = []string{"--data", w.data}
-	_, words := w.admin(0, "user", "add", "root@example.com", "--role", "admin")
+// newAdminTest has an admin, a job that waits, and a cached verdict.
+func newAdminTest(t *testing.T) (w *adminTest, key string) {
+	w = &adminTest{t: t, data: t.TempDir()}
+	w.targetArgs = []string{"--data", w.data}
+	_, words := w.run(0, "user", "add", "root@example.com", "--role", "admin")
 	require.Contains(t, words, "shown this once")
-	key, _ = w.admin(0, "key", "create", "--user", "root@example.com", "--name", "admin", "--scope", "admin")
-	c, s, k := adminRooms(t, w.data)
-	_, err := c.Accept(t.Context(), coordinator.Upload{Body: strings.NewReader(adminSheet)})
+	key, _ = w.run(0, "key", "create", "--user", "root@example.com", "--name", "admin", "--scope", "admin")
+	c, s, k := openDataFolder(t, w.data)
+	_, err := c.Accept(t.Context(), coordinator.Upload{Body: strings.NewReader(adminList)})
 	require.NoError(t, err)
 	a, err := engine.Parse("gone@shop.example")
 	require.NoError(t, err)
-	v := engine.Sure(engine.ReasonMailboxNotFound, "test", 0, time.Now())
+	v := engine.VerdictFor(engine.ReasonMailboxNotFound, "test", 0, time.Now())
 	require.NoError(t, k.Put([]cache.Entry{{Key: k.Keyer().Key(a), Verdict: &v}}))
 	require.NoError(t, k.Close())
 	require.NoError(t, s.Close())
 	return w, strings.TrimSpace(key)
 }
 
-// adminRooms opens what is in a data folder, without a prober.
-func adminRooms(t *testing.T, data string) (*coordinator.Coordinator, *store.Store, *cache.Cache) {
+// openDataFolder opens what is in a data folder, without a prober.
+func openDataFolder(t *testing.T, data string) (*coordinator.Coordinator, *store.Store, *cache.Cache) {
 	s, err := store.Open(vfs.Default, filepath.Join(data, "state"))
 	require.NoError(t, err)
 	k, err := cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(data, "cache")})
@@ -108,11 +108,11 @@ func adminRooms(t *testing.T, data string) (*coordinator.Coordinator, *store.Sto
 }
 
 // serveAdmin puts a server before the store until the test ends.
-func (w *adminWorld) serveAdmin(key string) {
+func (w *adminTest) serveAdmin(key string) {
 	t := w.t
-	c, s, k := adminRooms(t, w.data)
-	server, err := api.New(api.Config{}, api.Rooms{Store: s, Coordinator: c, FS: vfs.Default, Scratch: filepath.Join(w.data, "scratch"),
-		Eraser: coordinator.NewEraser(coordinator.EraserConfig{Store: s, Jobs: c, Caches: ownCache{k}, Answers: keptAnswers(s)})})
+	c, s, k := openDataFolder(t, w.data)
+	server, err := api.New(api.Config{}, api.Deps{Store: s, Coordinator: c, FS: vfs.Default, Scratch: filepath.Join(w.data, "scratch"),
+		Eraser: coordinator.NewEraser(coordinator.EraserConfig{Store: s, Jobs: c, Caches: localCaches{k}, Answers: storedAnswerEraser(s)})})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -125,23 +125,23 @@ func (w *adminWorld) serveAdmin(key string) {
 		require.NoError(t, k.Close())
 		require.NoError(t, s.Close())
 	})
-	t.Setenv(adminKeyVariable, key)
-	w.where = []string{"--server", "http://" + ln.Addr().String() + "/"}
+	t.Setenv(adminKeyEnv, key)
+	w.targetArgs = []string{"--server", "http://" + ln.Addr().String() + "/"}
 }
 
-// TestAdminCommands tells one story twice: a store at rest, and the same behind a server, cannot be told apart.
+// TestAdminCommands runs the same commands twice: a stopped server's store, and the same behind a server, cannot be told apart.
 func TestAdminCommands(t *testing.T) {
 	for _, way := range []string{"at rest", "through a server"} {
 		t.Run(way, func(t *testing.T) {
-			w, key := newAdminWorld(t)
+			w, key := newAdminTest(t)
 			if way != "at rest" {
 				w.serveAdmin(key)
 			}
 			w.users()
 			w.keys()
-			w.narrowKeys()
+			w.restrictedKeys()
 			w.credits()
-			w.wishes()
+			w.suppressions()
 			w.erasure()
 			w.backup()
 			w.restore()
@@ -150,19 +150,19 @@ func TestAdminCommands(t *testing.T) {
 	}
 }
 
-func (w *adminWorld) users() {
+func (w *adminTest) users() {
 	t := w.t
-	password, _ := w.admin(0, "user", "add", "bo@example.com", "--credits", "50", "--limit", "single=60/min", "--limit", "bulk=20/hour")
+	password, _ := w.run(0, "user", "add", "bo@example.com", "--credits", "50", "--limit", "single=60/min", "--limit", "bulk=20/hour")
 	require.Regexp(t, `^\S{10,}\n$`, password, "the password, and nothing else")
 	made := w.rows("user", "add", "cy@example.com")[0]
 	require.NotEmpty(t, made["password"])
 	require.Equal(t, "customer", made["role"])
-	_, words := w.admin(1, "user", "add", "BO@example.com")
+	_, words := w.run(1, "user", "add", "BO@example.com")
 	require.Contains(t, strings.ToLower(words), "an account with this e-mail address exists")
 	for _, bad := range [][]string{{"--limit", "single=0/min"}, {"--limit", "single=5/hour"}, {"--limit", "bulk=x/hour"}, {"--limit", "5"}, {"--role", "king"}} {
-		w.admin(2, append([]string{"user", "add", "dee@example.com"}, bad...)...)
+		w.run(2, append([]string{"user", "add", "dee@example.com"}, bad...)...)
 	}
-	out, _ := w.admin(0, "user", "list")
+	out, _ := w.run(0, "user", "list")
 	require.Regexp(t, `(?m)^EMAIL +ROLE +STATE`, out)
 	require.Regexp(t, `(?m)^bo@example.com +customer +active +60 +20 +20`, out)
 	require.Regexp(t, `(?m)^cy@example.com +customer +active +30 +10 +20`, out)
@@ -171,146 +171,146 @@ func (w *adminWorld) users() {
 	limited := w.rows("user", "limit", "cy@example.com", "--limit", "bulk=3/hour")[0]
 	require.Equal(t, map[string]any{"bulk_per_hour": 3.0}, limited["limits"])
 	require.NotContains(t, limited, "password")
-	link, _ := w.admin(0, "user", "reset", "bo@example.com")
+	link, _ := w.run(0, "user", "reset", "bo@example.com")
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+/app/reset#u_\w+\.\w{43}\n$`, link, "the link, and nothing else")
-	link, _ = w.admin(0, "user", "reset", "bo@example.com", "--public-url", "https://verify.example/")
+	link, _ = w.run(0, "user", "reset", "bo@example.com", "--public-url", "https://verify.example/")
 	require.Regexp(t, `^https://verify\.example/app/reset#u_`, link)
 	again := w.rows("user", "reset", "bo@example.com")[0]
 	require.NotEqual(t, strings.TrimSpace(link), again["url"])
 	require.NotEmpty(t, again["expires_at"])
-	_, words = w.admin(1, "user", "totp-off", "bo@example.com")
+	_, words = w.run(1, "user", "totp-off", "bo@example.com")
 	require.Contains(t, words, "TOTP is off")
 	require.Empty(t, w.rows("audit", "--act", "totp off"), "nothing was done")
-	_, words = w.admin(1, "user", "totp-off", "nobody@example.com")
+	_, words = w.run(1, "user", "totp-off", "nobody@example.com")
 	require.Contains(t, strings.ToLower(words), "there is no")
-	_, words = w.admin(1, "user", "disable", "nobody@example.com")
+	_, words = w.run(1, "user", "disable", "nobody@example.com")
 	require.Contains(t, strings.ToLower(words), "there is no")
 }
 
-func (w *adminWorld) keys() {
+func (w *adminTest) keys() {
 	t := w.t
-	key, words := w.admin(0, "key", "create", "--user", "bo@example.com", "--name", "shop", "--test")
+	key, words := w.run(0, "key", "create", "--user", "bo@example.com", "--name", "shop", "--test")
 	require.Regexp(t, `^prb_test_\w{38}\n$`, key, "the key, and nothing else")
 	require.Empty(t, words)
-	w.admin(2, "key", "create", "--user", "bo@example.com")
+	w.run(2, "key", "create", "--user", "bo@example.com")
 	listed := w.rows("key", "list", "--user", "bo@example.com")
 	require.Len(t, listed, 1)
 	require.Equal(t, []any{"shop", true, "bo@example.com", nil}, []any{listed[0]["name"], listed[0]["test"], listed[0]["user"], listed[0]["last_used_at"]})
 	require.True(t, strings.HasSuffix(strings.TrimSpace(key), listed[0]["last4"].(string)))
 	require.NotContains(t, listed[0], "key", "a secret is shown once")
-	out, _ := w.admin(0, "key", "list")
+	out, _ := w.run(0, "key", "list")
 	require.Regexp(t, `(?m)^k_\w+ +bo@example.com +shop +test`, out)
 	require.Contains(t, out, "root@example.com")
-	w.admin(0, "key", "revoke", listed[0]["id"].(string))
-	w.admin(1, "key", "revoke", listed[0]["id"].(string))
+	w.run(0, "key", "revoke", listed[0]["id"].(string))
+	w.run(1, "key", "revoke", listed[0]["id"].(string))
 	require.Empty(t, w.rows("key", "list", "--user", "bo@example.com"))
-	w.admin(1, "key", "list", "--user", "nobody@example.com")
+	w.run(1, "key", "list", "--user", "nobody@example.com")
 }
 
-// narrowKeys makes keys that open less than others.
-func (w *adminWorld) narrowKeys() {
+// restrictedKeys makes keys that open less than others.
+func (w *adminTest) restrictedKeys() {
 	t := w.t
 	for _, flags := range [][]string{{"--scope", "everything"}, {"--expires", "tomorrow"}, {"--expires", "0d"}, {"--network", "example.com"}, {"--network", "192.0.2.77/24"}} {
-		w.admin(2, append([]string{"key", "create", "--user", "bo@example.com", "--name", "bad"}, flags...)...)
+		w.run(2, append([]string{"key", "create", "--user", "bo@example.com", "--name", "bad"}, flags...)...)
 	}
-	_, words := w.admin(1, "key", "create", "--user", "bo@example.com", "--name", "bad", "--scope", "admin")
+	_, words := w.run(1, "key", "create", "--user", "bo@example.com", "--name", "bad", "--scope", "admin")
 	require.Contains(t, words, "admin is for accounts with the role admin")
-	_, words = w.admin(1, "key", "create", "--user", "bo@example.com", "--name", "bad", "--expires", "2001-01-01")
+	_, words = w.run(1, "key", "create", "--user", "bo@example.com", "--name", "bad", "--expires", "2001-01-01")
 	require.Contains(t, words, "later than now")
-	narrow, _ := w.admin(0, "key", "create", "--user", "bo@example.com", "--name", "narrow", "--scope", "account", "--scope", "jobs", "--expires", "2999-01-31",
+	narrow, _ := w.run(0, "key", "create", "--user", "bo@example.com", "--name", "narrow", "--scope", "account", "--scope", "jobs", "--expires", "2999-01-31",
 		"--network", "192.0.2.0/24", "--network", "2001:db8::1")
 	for _, k := range w.rows("key", "list", "--user", "bo@example.com") {
 		require.Equal(t, []any{"narrow", []any{"jobs", "account"}, "2999-01-31T00:00:00Z", []any{"192.0.2.0/24", "2001:db8::1/128"}},
 			[]any{k["name"], k["scopes"], k["expires_at"], k["networks"]})
 		require.True(t, strings.HasSuffix(strings.TrimSpace(narrow), k["last4"].(string)))
-		w.admin(0, "key", "revoke", k["id"].(string))
+		w.run(0, "key", "revoke", k["id"].(string))
 	}
-	out, _ := w.admin(0, "key", "list")
+	out, _ := w.run(0, "key", "list")
 	require.Regexp(t, `(?m)^k_\w+ +root@example.com +admin +live +\w{4} +admin +- +- `, out)
 }
 
-func (w *adminWorld) credits() {
+func (w *adminTest) credits() {
 	t := w.t
 	of := []string{"--user", "bo@example.com"}
 	granted := w.rows(append([]string{"credits", "grant", "--amount", "25", "--note", "order 1", "--id", "o1"}, of...)...)
 	require.Equal(t, []map[string]any{{"balance": 75.0, "reserved": 0.0}}, granted)
 	require.Equal(t, granted, w.rows(append([]string{"credits", "grant", "--amount", "25", "--note", "order 1", "--id", "o1"}, of...)...), "once")
-	out, _ := w.admin(0, append([]string{"credits", "grant", "--amount=-5"}, of...)...)
+	out, _ := w.run(0, append([]string{"credits", "grant", "--amount=-5"}, of...)...)
 	require.Regexp(t, `^BALANCE +RESERVED\n70 +0\n$`, out)
-	_, words := w.admin(1, append([]string{"credits", "grant", "--amount=-500"}, of...)...)
+	_, words := w.run(1, append([]string{"credits", "grant", "--amount=-500"}, of...)...)
 	require.Contains(t, words, "70")
 	require.Equal(t, 70.0, w.rows(append([]string{"credits", "balance"}, of...)...)[0]["balance"])
-	for range ledgerPage {
-		w.admin(0, append([]string{"credits", "grant", "--amount", "1"}, of...)...)
+	for range ledgerPageSize {
+		w.run(0, append([]string{"credits", "grant", "--amount", "1"}, of...)...)
 	}
 	all := w.rows(append([]string{"credits", "ledger", "--limit", "0"}, of...)...)
-	require.Len(t, all, ledgerPage+3)
+	require.Len(t, all, ledgerPageSize+3)
 	sum := 0.0
 	for _, e := range all {
 		sum += e["amount"].(float64)
 	}
 	require.Equal(t, all[0]["balance"], sum)
 	require.Equal(t, all[:2], w.rows(append([]string{"credits", "ledger", "--limit", "2"}, of...)...), "newest first")
-	out, _ = w.admin(0, append([]string{"credits", "ledger"}, of...)...)
+	out, _ = w.run(0, append([]string{"credits", "ledger"}, of...)...)
 	require.Equal(t, 101, strings.Count(out, "\n"))
 	require.Regexp(t, `(?m)^103 +20\S+Z +grant +1 +1 +170 +0 `, out)
-	w.admin(2, "credits", "balance")
+	w.run(2, "credits", "balance")
 }
 
-func (w *adminWorld) wishes() {
+func (w *adminTest) suppressions() {
 	t := w.t
 	added := w.rows("suppress", "add", "Example.ORG.", "--note", "asked")[0]
 	require.Equal(t, []any{"domain", "example.org", "asked"}, []any{added["kind"], added["name"], added["note"]})
 	require.Equal(t, "address", w.rows("suppress", "add", "Ann@Example.ORG")[0]["kind"])
 	require.Equal(t, "mx", w.rows("suppress", "add", "mx.example.org", "--kind", "mx")[0]["kind"])
-	_, words := w.admin(1, "suppress", "add", "no domain")
+	_, words := w.run(1, "suppress", "add", "no domain")
 	require.Contains(t, words, "must be a domain name")
-	out, _ := w.admin(0, "suppress", "list")
+	out, _ := w.run(0, "suppress", "list")
 	require.Equal(t, 4, strings.Count(out, "\n"))
-	w.admin(0, "suppress", "remove", "example.org")
-	w.admin(1, "suppress", "remove", "example.org")
+	w.run(0, "suppress", "remove", "example.org")
+	w.run(1, "suppress", "remove", "example.org")
 	require.Len(t, w.rows("suppress", "list"), 2)
 }
 
-func (w *adminWorld) erasure() {
+func (w *adminTest) erasure() {
 	t := w.t
 	first := w.rows("erase", " GONE@shop.example")[0]
 	for key, want := range map[string]any{"status": "done", "cached": 1.0, "jobs": 1.0, "rows": 1.0} {
 		require.Equal(t, want, first[key], key)
 	}
-	out, _ := w.admin(0, "erase", "gone@shop.example")
+	out, _ := w.run(0, "erase", "gone@shop.example")
 	require.Regexp(t, `^RECEIPT +ASKED +STATUS +HASH +JOBS +ROWS +CACHED +AGES OUT\n[0-9a-f]{24} +\d{4}-\d\d-\d\dT[0-9:]{8}Z +done +[0-9a-f]{12} +0 +0 +0 +-\n$`, out)
 	require.Contains(t, out, first["address_sha256"].(string)[:12])
 	require.Equal(t, []map[string]any{first}, w.rows("erase", "--receipt", first["erasure_id"].(string)))
 	all := w.rows("erase", "--list")
 	require.Len(t, all, 2)
 	require.Equal(t, first, all[1], "the newest is first")
-	_, words := w.admin(1, "erase", "--receipt", "none")
+	_, words := w.run(1, "erase", "--receipt", "none")
 	require.Contains(t, words, "no erasure")
-	_, words = w.admin(2, "erase")
+	_, words = w.run(2, "erase")
 	require.Contains(t, words, "give the address to forget, or --receipt ID, or --list")
-	_, words = w.admin(1, "erase", "gone")
+	_, words = w.run(1, "erase", "gone")
 	require.Contains(t, words, "address")
 }
 
-func (w *adminWorld) backup() {
+func (w *adminTest) backup() {
 	t := w.t
 	copied := filepath.Join(t.TempDir(), "copy")
-	w.admin(0, "backup", copied)
+	w.run(0, "backup", copied)
 	info, err := os.Stat(copied)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
-	_, words := w.admin(1, "backup", copied)
+	_, words := w.run(1, "backup", copied)
 	require.Contains(t, words, "exists")
 	data := t.TempDir()
 	require.NoError(t, os.Rename(copied, filepath.Join(data, "state")))
-	restored := &adminWorld{t: t, where: []string{"--data", data}}
+	restored := &adminTest{t: t, targetArgs: []string{"--data", data}}
 	require.Equal(t, w.rows("user", "list"), restored.rows("user", "list"))
 	require.Equal(t, w.rows("credits", "ledger", "--user", "bo@example.com"), restored.rows("credits", "ledger", "--user", "bo@example.com"))
 }
 
 func TestAdminRefusals(t *testing.T) {
-	w, key := newAdminWorld(t)
+	w, key := newAdminTest(t)
 	for _, c := range []struct {
 		status int
 		where  []string
@@ -318,13 +318,13 @@ func TestAdminRefusals(t *testing.T) {
 		words  string
 	}{
 		{1, []string{"--data", filepath.Join(w.data, "other")}, "", "there is no store"},
-		{2, []string{"--server", "http://127.0.0.1:1"}, "", adminKeyVariable},
+		{2, []string{"--server", "http://127.0.0.1:1"}, "", adminKeyEnv},
 		{1, []string{"--server", "http://127.0.0.1:1"}, key, "connection refused"},
 		{2, []string{"--server", "127.0.0.1:1"}, key, "write a URL"},
 		{2, []string{"--server", "http://127.0.0.1:1", "--data", w.data}, key, "one says where"},
 	} {
-		t.Setenv(adminKeyVariable, c.key)
-		_, words := (&adminWorld{t: t, where: c.where}).admin(c.status, "user", "list")
+		t.Setenv(adminKeyEnv, c.key)
+		_, words := (&adminTest{t: t, targetArgs: c.where}).run(c.status, "user", "list")
 		require.Contains(t, words, c.words)
 		require.NotContains(t, words, key[10:])
 	}
@@ -332,25 +332,25 @@ func TestAdminRefusals(t *testing.T) {
 	t.Setenv("PROBITY_SERVER", "http://127.0.0.1:1")
 	require.Len(t, w.rows("user", "list"), 1, "a folder on the command line wins over a server in the environment")
 	w.serveAdmin(strings.Replace(key, "prb_live_", "prb_test_", 1))
-	_, words := w.admin(1, "user", "list")
+	_, words := w.run(1, "user", "list")
 	require.Contains(t, words, "401")
 }
 
-// TestAdminKeyGoesNowhereElse: a server that sends us on does not get the key carried after it.
-func TestAdminKeyGoesNowhereElse(t *testing.T) {
+// TestAdminKeyIsNotSentAfterARedirect: the key is not sent on when a server redirects.
+func TestAdminKeyIsNotSentAfterARedirect(t *testing.T) {
 	asked := 0
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
 	defer other.Close()
 	first := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer first.Close()
-	t.Setenv(adminKeyVariable, "prb_live_x")
-	_, words := (&adminWorld{t: t, where: []string{"--server", first.URL}}).admin(1, "user", "list")
+	t.Setenv(adminKeyEnv, "prb_live_x")
+	_, words := (&adminTest{t: t, targetArgs: []string{"--server", first.URL}}).run(1, "user", "list")
 	require.Contains(t, words, "sends us on")
 	require.Zero(t, asked)
 }
 
-// TestAdminLocked: what a server holds is not touched, and the words say what to do.
-func TestAdminLocked(t *testing.T) {
+// TestLockedStoreIsRefusedWithAdvice: what a server holds is not touched, and the words say what to do.
+func TestLockedStoreIsRefusedWithAdvice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a process; run without -short")
 	}
@@ -365,14 +365,14 @@ func TestAdminLocked(t *testing.T) {
 	for in.Scan() && !strings.Contains(in.Text(), "msg=serving") {
 	}
 	for _, args := range [][]string{{"user", "list"}, {"erase", "a@example.com"}, {"backup", filepath.Join(t.TempDir(), "b")}} {
-		_, words := (&adminWorld{t: t, where: []string{"--data", data}}).admin(1, args...)
+		_, words := (&adminTest{t: t, targetArgs: []string{"--data", data}}).run(1, args...)
 		require.Contains(t, words, "a running server holds")
 		require.Contains(t, words, "--server URL")
 	}
 	require.NoError(t, server.Process.Signal(syscall.SIGTERM))
 	_, _ = io.Copy(io.Discard, lines)
 	require.NoError(t, server.Wait())
-	require.Len(t, (&adminWorld{t: t, where: []string{"--data", data}}).rows("user", "list"), 1)
+	require.Len(t, (&adminTest{t: t, targetArgs: []string{"--data", data}}).rows("user", "list"), 1)
 }
 
 // TestUnpackBackup leaves nothing of an archive that is not whole, and nothing outside of its folder.
@@ -382,13 +382,13 @@ func TestUnpackBackup(t *testing.T) {
 		cut     int
 		want    string
 	}{
-		"whole":    {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}, {Name: backupEnd}}},
+		"whole":    {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}, {Name: backupEndEntry}}},
 		"no end":   {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}}, want: "broke off"},
-		"cut":      {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}, {Name: backupEnd}}, cut: 2047, want: "unexpected EOF"},
-		"climbing": {entries: []tar.Header{{Name: "../x", Size: 3}, {Name: backupEnd}}, want: "no file of a store"},
-		"deep":     {entries: []tar.Header{{Name: "a/b/c/d", Size: 3}, {Name: backupEnd}}, want: "no file of a store"},
-		"a link":   {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, {Name: backupEnd}}, want: "no file of a store"},
-		"twice":    {entries: []tar.Header{{Name: "x", Size: 3}, {Name: "x", Size: 3}, {Name: backupEnd}}, want: "exists"},
+		"cut":      {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}, {Name: backupEndEntry}}, cut: 2047, want: "unexpected EOF"},
+		"climbing": {entries: []tar.Header{{Name: "../x", Size: 3}, {Name: backupEndEntry}}, want: "no file of a store"},
+		"deep":     {entries: []tar.Header{{Name: "a/b/c/d", Size: 3}, {Name: backupEndEntry}}, want: "no file of a store"},
+		"a link":   {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, {Name: backupEndEntry}}, want: "no file of a store"},
+		"twice":    {entries: []tar.Header{{Name: "x", Size: 3}, {Name: "x", Size: 3}, {Name: backupEndEntry}}, want: "exists"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
@@ -427,6 +427,6 @@ func TestNamesAnAddress(t *testing.T) {
 		`{"job_id":"ann@example.com"}`:                                             false,
 		`not JSON`:                                                                 false,
 	} {
-		require.Equal(t, want, api.IsAbout([]byte(body), "ann@example.com"), body)
+		require.Equal(t, want, api.IsAnswerAbout([]byte(body), "ann@example.com"), body)
 	}
 }

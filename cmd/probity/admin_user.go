@@ -69,13 +69,13 @@ func (c *userAddCmd) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	return c.inOffice(con, true, func(o office) error {
+	return c.withAdminCreating(con, true, func(o adminClient) error {
 		u, err := o.AddUser(ctx, store.NewUser{Email: c.Email, Role: store.Role(c.Role), Credits: c.Credits, Limits: limits})
 		if err != nil {
 			return err
 		}
 		if c.JSON {
-			err = printOne(con, u)
+			err = printJSONObject(con, u)
 		} else {
 			fmt.Fprintf(con.err, "%s %s made, with %s; the password is shown this once:\n", u.Role, u.Email, counted(c.Credits, "credit"))
 			_, err = fmt.Fprintln(con.out, u.Password)
@@ -92,7 +92,7 @@ type userResetCmd struct {
 
 // Run prints the link, and nothing else on standard output, or as JSON with its end.
 func (c *userResetCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		link, err := o.ResetLink(ctx, c.User)
 		if err != nil {
 			return err
@@ -101,9 +101,9 @@ func (c *userResetCmd) Run(ctx context.Context, con *console) error {
 			link.URL = strings.TrimSuffix(cmp.Or(c.PublicURL, c.Server, "http://127.0.0.1:8080"), "/") + link.URL
 		}
 		if c.JSON {
-			return printOne(con, link)
+			return printJSONObject(con, link)
 		}
-		fmt.Fprintf(con.err, "good once, until %s; its use ends all sessions of the account:\n", moment(link.Expires))
+		fmt.Fprintf(con.err, "good once, until %s; its use ends all sessions of the account:\n", formatTime(link.Expires))
 		_, err = fmt.Fprintln(con.out, link.URL)
 		return err
 	})
@@ -116,7 +116,7 @@ type userTOTPOffCmd struct {
 
 // Run prints the account as it is then.
 func (c *userTOTPOffCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		u, err := o.TOTPOff(ctx, c.User)
 		if err != nil {
 			return err
@@ -131,9 +131,9 @@ type userFirstCmd struct {
 
 // Run prints the password and nothing else: an image without a shell has no other way to read the file.
 func (c *userFirstCmd) Run(con *console) error {
-	password, err := os.ReadFile(filepath.Join(c.Data, firstPassword))
+	password, err := os.ReadFile(filepath.Join(c.Data, firstPasswordFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no %s in %s: the first start writes it, and it is yours to delete: make a new password with probity user reset EMAIL", firstPassword, c.Data)
+		return fmt.Errorf("there is no %s in %s: the first start writes it, and it is yours to delete: make a new password with probity user reset EMAIL", firstPasswordFile, c.Data)
 	}
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (c *userFirstCmd) Run(con *console) error {
 }
 
 // warnWithoutAdmin says when no active account is an admin: serve makes an admin only where there is no account at all.
-func warnWithoutAdmin(ctx context.Context, con *console, o office) error {
+func warnWithoutAdmin(ctx context.Context, con *console, o adminClient) error {
 	users, err := o.Users(ctx)
 	if err != nil {
 		return fmt.Errorf("looking for an admin: %w", err)
@@ -159,7 +159,7 @@ type userListCmd struct{ listFlags }
 
 // Run prints the accounts by e-mail address.
 func (c *userListCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		users, err := o.Users(ctx)
 		if err != nil {
 			return err
@@ -179,7 +179,7 @@ func printUsers(con *console, asJSON bool, users []userView) error {
 			totp = "on"
 		}
 		limits := store.User{Limits: u.Limits}
-		return []string{u.Email, string(u.Role), state, strconv.Itoa(limits.SinglePerMinute()), strconv.Itoa(limits.BulkPerHour()), moment(u.Created), totp, u.ID}
+		return []string{u.Email, string(u.Role), state, strconv.Itoa(limits.SinglePerMinute()), strconv.Itoa(limits.BulkPerHour()), formatTime(u.Created), totp, u.ID}
 	})
 }
 
@@ -190,7 +190,7 @@ type userDisableCmd struct {
 
 // Run prints the account as it is then.
 func (c *userDisableCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		u, err := o.SetDisabled(ctx, c.User, true)
 		if err != nil {
 			return err
@@ -206,7 +206,7 @@ type userEnableCmd struct {
 
 // Run prints the account as it is then.
 func (c *userEnableCmd) Run(ctx context.Context, con *console) error {
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		u, err := o.SetDisabled(ctx, c.User, false)
 		if err != nil {
 			return err
@@ -227,7 +227,7 @@ func (c *userLimitCmd) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	return c.in(con, func(o office) error {
+	return c.withAdmin(con, func(o adminClient) error {
 		u, err := o.SetLimits(ctx, c.User, limits)
 		if err != nil {
 			return err

@@ -10,9 +10,9 @@ import (
 	"probity/prober/wire"
 )
 
-// selfAudit is the audit that a probing process makes of itself when it starts and every hour: nil where it has no sources and
+// newSelfAudit is the audit that a probing process makes of itself when it starts and every hour: nil where it has no sources and
 // no sender that receivers could look at.
-func (f *probingFlags) selfAudit(table *engine.Table, folder string, log *slog.Logger, metrics prometheus.Registerer) (*doctor.Doctor, error) {
+func (f *probingFlags) newSelfAudit(table *engine.Table, folder string, log *slog.Logger, metrics prometheus.Registerer) (*doctor.Doctor, error) {
 	if f.MailFrom == "" || len(f.Egress) == 0 {
 		return nil, nil
 	}
@@ -35,11 +35,11 @@ func audited(s wire.Status, d *doctor.Doctor) wire.Status {
 		return s
 	}
 	r := d.Latest()
-	s.Failing, s.Doubtful, s.Audited = r.Count(doctor.Fail), r.Count(doctor.Warn), r.At
-	for _, level := range []doctor.Level{doctor.Fail, doctor.Warn, doctor.Unknown} {
+	s.AuditFailures, s.AuditWarnings, s.Audited = r.Count(doctor.Fail), r.Count(doctor.Warn), r.At
+	for _, level := range []doctor.Severity{doctor.Fail, doctor.Warn, doctor.Unknown} {
 		for _, f := range r.Findings {
-			if f.Level == level {
-				s.Findings = append(s.Findings, wire.Finding{Check: f.Check, Subject: f.Subject, Level: level.String(), What: f.What, Do: f.Do})
+			if f.Severity == level {
+				s.Findings = append(s.Findings, wire.Finding{Check: f.Check, Subject: f.Subject, Severity: level.String(), Message: f.Message, Advice: f.Advice})
 			}
 		}
 	}

@@ -26,8 +26,8 @@ type benchCmd struct {
 	Dir       string        `help:"Where lists, stores and results go while it runs; default: the system's place for temporary files." type:"existingdir" placeholder:"DIR"`
 }
 
-// errBars means that every scenario ran, and a bar was not met.
-var errBars = errors.New("not every bar is met")
+// errBarsNotMet means that every scenario ran, and a bar was not met.
+var errBarsNotMet = errors.New("not every bar is met")
 
 // Run runs scenarios one after another and reports.
 func (c *benchCmd) Run(ctx context.Context, con *console) error {
@@ -35,7 +35,7 @@ func (c *benchCmd) Run(ctx context.Context, con *console) error {
 		return bench.PrintScenarios(con.out, bench.Scenarios())
 	}
 	if c.FloorHTTP {
-		return bench.ServeFloor(ctx, con.err)
+		return bench.ServeBaseline(ctx, con.err)
 	}
 	chosen, err := bench.Select(c.Scenarios)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *benchCmd) Run(ctx context.Context, con *console) error {
 			return err
 		}
 	}
-	return errors.Join(c.report(con, reports, old), met(reports))
+	return errors.Join(c.report(con, reports, old), checkBars(reports))
 }
 
 func (c *benchCmd) options(con *console) (bench.Options, error) {
@@ -85,7 +85,7 @@ func (c *benchCmd) options(con *console) (bench.Options, error) {
 		rows = *c.Rows
 	}
 	return bench.Options{Binary: self, Dir: c.Dir, Rows: rows, Nodes: c.Nodes, Latency: c.Latency, Seed: c.Seed, Timeout: c.Timeout,
-		Dial: bench.FloorDial, Talk: benchTalk, Resolve: benchResolve, Log: con.err}, nil
+		Dial: bench.BaselineDial, Conversation: benchTalk, Resolve: benchResolve, Log: con.err}, nil
 }
 
 func (c *benchCmd) oldReports() ([]*bench.Report, error) {
@@ -121,8 +121,8 @@ func (c *benchCmd) report(con *console, reports, old []*bench.Report) error {
 	return errors.Join(errs...)
 }
 
-// met fails when a scenario did not come to its end or a bar does not hold.
-func met(reports []*bench.Report) error {
+// checkBars fails when a scenario did not come to its end or a bar does not hold.
+func checkBars(reports []*bench.Report) error {
 	for _, r := range reports {
 		if r.Error != "" {
 			return fmt.Errorf("%s: %s", r.Scenario, r.Error)
@@ -130,7 +130,7 @@ func met(reports []*bench.Report) error {
 	}
 	for _, r := range reports {
 		if !r.OK() {
-			return errBars
+			return errBarsNotMet
 		}
 	}
 	return nil

@@ -12,49 +12,49 @@ import (
 	"probity/engine/smtp"
 )
 
-// conversation is what bench measures next to its bare SMTP client: what a lane of the prober does between a connection and the
-// verdicts of those that were asked over it, with the same rooms: smtp.Dialer, smtp.Open, Session.Transaction with groups of as
+// proberTalk is what bench measures next to its bare SMTP client: what a ready queue of the prober does between a connection and the
+// verdicts of those that were asked over it, with the same packages: smtp.Dialer, smtp.Open, Session.Transaction with groups of as
 // many recipients, Table.Classify for each reply, engine.Evidence with every sighting, engine.Next, the decoy of a domain once
 // a recipient was accepted there and only then, engine.Judge.
 //
-// Not in it is what stands around: parsing, DNS, what is asked when (queues, budgets, flights, the turnstile), what is kept
+// Not in it is what stands around: parsing, DNS, what is asked when (queues, budgets, in-flight probes, admission), what is kept
 // (cache, metrics, results), and TLS, which the bare client does not speak either.
-type conversation struct {
-	table *engine.Table
-	dial  smtp.Dialer
-	cfg   smtp.Config
-	asker engine.Asker
-	told  func(engine.Address, *engine.Verdict) // of each verdict, for tests; may be nil
+type proberTalk struct {
+	table          *engine.Table
+	dial           smtp.Dialer
+	cfg            smtp.Config
+	senderIdentity engine.SenderIdentity
+	onVerdict      func(engine.Address, *engine.Verdict) // of each verdict, for tests; may be nil
 }
 
 // benchTalk is a bench.Talk.
-func benchTalk(dial bench.Dial, errands []bench.Errand) func(context.Context, int) bench.Heard {
-	return newConversation(dial).about(errands)
+func benchTalk(dial bench.Dial, tasks []bench.Task) func(context.Context, int) bench.TaskResult {
+	return newProberTalk(dial).tasksFunc(tasks)
 }
 
-func newConversation(dial bench.Dial) *conversation {
+func newProberTalk(dial bench.Dial) *proberTalk {
 	const ehlo, from = "talk.bench.example", "talk@bench.example"
-	return &conversation{
+	return &proberTalk{
 		table: engine.DefaultTable(),
 		dial: smtp.Dialer{AllowPrivate: true, Dial: func(ctx context.Context, _ netip.Addr, network, address string) (net.Conn, error) {
 			return dial(ctx, network, address)
 		}},
-		cfg:   smtp.Config{EHLO: ehlo, MailFrom: from, TLS: engine.TLSNever, MaxBytes: 8 << 20},
-		asker: engine.Asker{MailFrom: from, EHLO: ehlo, Sources: []string{"127.0.0.2"}},
+		cfg:            smtp.Config{EHLO: ehlo, MailFrom: from, TLS: engine.TLSNever, MaxBytes: 8 << 20},
+		senderIdentity: engine.SenderIdentity{MailFrom: from, EHLO: ehlo, Sources: []string{"127.0.0.2"}},
 	}
 }
 
-func (c *conversation) about(errands []bench.Errand) func(context.Context, int) bench.Heard {
-	ready := make([]talkErrand, len(errands))
-	for i, e := range errands {
-		ready[i] = c.prepare(e)
+func (c *proberTalk) tasksFunc(tasks []bench.Task) func(context.Context, int) bench.TaskResult {
+	ready := make([]talkTask, len(tasks))
+	for i, e := range tasks {
+		ready[i] = c.prepareTask(e)
 	}
-	return func(ctx context.Context, i int) bench.Heard { return c.goOn(ctx, &ready[i]) }
+	return func(ctx context.Context, i int) bench.TaskResult { return c.runTask(ctx, &ready[i]) }
 }
 
-// prepare parses an errand's addresses. It leaves out those that need no asking: no address, or settled by what is known of the provider.
-func (c *conversation) prepare(e bench.Errand) talkErrand {
-	t := talkErrand{host: e.Host, at: e.At, route: c.table.NewRoute([]engine.MX{{Host: e.Host}})}
+// prepareTask parses a task's addresses. It leaves out those that need no asking: no address, or settled by what is known of the provider.
+func (c *proberTalk) prepareTask(e bench.Task) talkTask {
+	t := talkTask{host: e.Host, addr: e.At, route: c.table.NewRoute([]engine.MX{{Host: e.Host}})}
 	for _, recipients := range e.Recipients {
 		var addrs []engine.Address
 		for _, r := range recipients {
@@ -71,39 +71,39 @@ func (c *conversation) prepare(e bench.Errand) talkErrand {
 	return t
 }
 
-// talkErrand is an errand as a lane has it in hand.
-type talkErrand struct {
+// talkTask is a task as a ready queue has it.
+type talkTask struct {
 	host         string
-	at           netip.AddrPort
+	addr         netip.AddrPort
 	route        engine.Route
 	transactions [][]engine.Address
 }
 
-// goOn does an errand over as many connections as its host makes it take; two in a row that bring nothing end it.
-func (c *conversation) goOn(ctx context.Context, e *talkErrand) bench.Heard {
-	t := &talking{c: c, e: e, domains: map[string]*talkDomain{}}
-	for fruitless := 0; t.left() && fruitless < 2 && ctx.Err() == nil; {
-		before := t.heard.Recipients
-		t.heard.Connections++
-		t.converse(ctx)
-		if fruitless++; t.heard.Recipients > before {
-			fruitless = 0
+// runTask does a task over as many connections as its host makes it take; two in a row that bring nothing end it.
+func (c *proberTalk) runTask(ctx context.Context, e *talkTask) bench.TaskResult {
+	t := &talkRun{c: c, task: e, domains: map[string]*talkDomain{}}
+	for emptyConnections := 0; t.unfinished() && emptyConnections < 2 && ctx.Err() == nil; {
+		before := t.result.Recipients
+		t.result.Connections++
+		t.runConnection(ctx)
+		if emptyConnections++; t.result.Recipients > before {
+			emptyConnections = 0
 		}
 	}
-	for p, ok := t.next(); ok; p, ok = t.next() {
+	for p, ok := t.nextProbe(); ok; p, ok = t.nextProbe() {
 		if !p.decoy {
-			t.heard.Lost++
+			t.result.Lost++
 		}
 	}
-	return t.heard
+	return t.result
 }
 
 // talkProbe is one recipient: an address on its way to a verdict, or a domain's decoy.
 type talkProbe struct {
-	ev     engine.Evidence
-	domain *talkDomain
-	decoy  bool
-	begins bool // a transaction
+	ev                engine.Evidence
+	domain            *talkDomain
+	decoy             bool
+	startsTransaction bool // a transaction
 }
 
 // talkDomain is what a domain's decoy has shown, and who waits for it.
@@ -113,49 +113,51 @@ type talkDomain struct {
 	sighting engine.Sighting // of the decoy; its Host is empty before it has answered
 }
 
-// talking is one errand under way.
-type talking struct {
-	c       *conversation
-	e       *talkErrand
-	first   []*talkProbe // who is asked before the others: decoys, and those that went unanswered
-	turn    int          // of the errand's transactions, the one that is asked next
-	at      int          // its first recipient that has not been asked
-	domain  *talkDomain  // its domain
-	fresh   []talkProbe  // not used yet
-	domains map[string]*talkDomain
-	group   []*talkProbe
-	rcpts   []smtp.Rcpt
-	now     time.Time
-	heard   bench.Heard
+// talkRun is one task under way.
+type talkRun struct {
+	c           *proberTalk
+	task        *talkTask
+	askFirst    []*talkProbe // who is asked before the others: decoys, and those that went unanswered
+	transaction int          // of the task's transactions, the one that is asked next
+	recipient   int          // its first recipient that has not been asked
+	domain      *talkDomain  // its domain
+	unused      []talkProbe  // not used yet
+	domains     map[string]*talkDomain
+	batch       []*talkProbe
+	rcpts       []smtp.Rcpt
+	now         time.Time
+	result      bench.TaskResult
 }
 
-func (t *talking) left() bool { return len(t.first) > 0 || t.turn < len(t.e.transactions) }
+func (t *talkRun) unfinished() bool {
+	return len(t.askFirst) > 0 || t.transaction < len(t.task.transactions)
+}
 
-// next takes who is to be asked next.
-func (t *talking) next() (p *talkProbe, ok bool) {
+// nextProbe takes who is to be asked next.
+func (t *talkRun) nextProbe() (p *talkProbe, ok bool) {
 	switch {
-	case len(t.first) > 0:
-		p, t.first = t.first[0], t.first[1:]
+	case len(t.askFirst) > 0:
+		p, t.askFirst = t.askFirst[0], t.askFirst[1:]
 		return p, true
-	case t.turn == len(t.e.transactions):
+	case t.transaction == len(t.task.transactions):
 		return nil, false
 	}
-	addrs := t.e.transactions[t.turn]
-	if len(t.fresh) == 0 {
-		t.fresh = make([]talkProbe, talkGroup)
+	addrs := t.task.transactions[t.transaction]
+	if len(t.unused) == 0 {
+		t.unused = make([]talkProbe, talkBatchSize)
 	}
-	p, t.fresh = &t.fresh[0], t.fresh[1:]
-	if p.begins = t.at == 0; p.begins {
+	p, t.unused = &t.unused[0], t.unused[1:]
+	if p.startsTransaction = t.recipient == 0; p.startsTransaction {
 		t.domain = t.domainOf(addrs[0].Domain())
 	}
-	p.ev.Address, p.ev.Route, p.domain = addrs[t.at], &t.e.route, t.domain
-	if t.at++; t.at == len(addrs) {
-		t.turn, t.at = t.turn+1, 0
+	p.ev.Address, p.ev.Route, p.domain = addrs[t.recipient], &t.task.route, t.domain
+	if t.recipient++; t.recipient == len(addrs) {
+		t.transaction, t.recipient = t.transaction+1, 0
 	}
 	return p, true
 }
 
-func (t *talking) domainOf(name string) *talkDomain {
+func (t *talkRun) domainOf(name string) *talkDomain {
 	d := t.domains[name]
 	if d == nil {
 		d = &talkDomain{}
@@ -164,69 +166,69 @@ func (t *talking) domainOf(name string) *talkDomain {
 	return d
 }
 
-// talkGroup is how many recipients a group holds: as many as a lane's on a connection that has answered.
-const talkGroup = 100
+// talkBatchSize is how many recipients a group holds: as many as a ready queue's on a connection that has answered.
+const talkBatchSize = 100
 
-// take fills the next group.
-func (t *talking) take() {
-	t.group, t.rcpts = t.group[:0], t.rcpts[:0]
+// fillTransaction fills the next group.
+func (t *talkRun) fillTransaction() {
+	t.batch, t.rcpts = t.batch[:0], t.rcpts[:0]
 	var domain *talkDomain
-	for len(t.group) < talkGroup {
-		p, ok := t.next()
+	for len(t.batch) < talkBatchSize {
+		p, ok := t.nextProbe()
 		if !ok {
 			return
 		}
-		t.group = append(t.group, p)
-		t.rcpts = append(t.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: p.ev.Address.Domain(), Anew: p.begins || p.domain != domain})
+		t.batch = append(t.batch, p)
+		t.rcpts = append(t.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: p.ev.Address.Domain(), NewTransaction: p.startsTransaction || p.domain != domain})
 		domain = p.domain
 	}
 }
 
-// converse asks over one connection until no recipient is left or it is of no more use.
-func (t *talking) converse(ctx context.Context) {
-	conn, f := t.c.dial.DialContext(ctx, t.e.at)
+// runConnection asks over one connection until no recipient is left or it is of no more use.
+func (t *talkRun) runConnection(ctx context.Context) {
+	conn, f := t.c.dial.DialContext(ctx, t.task.addr)
 	if !f.None() {
 		return
 	}
-	s, f := smtp.Open(ctx, conn, t.c.cfg, t.e.host)
+	s, f := smtp.Open(ctx, conn, t.c.cfg, t.task.host)
 	if !f.None() {
 		return
 	}
 	defer s.Quit(ctx)
-	for answered := 1; t.left() && answered > 0 && ctx.Err() == nil && !s.Botched(); {
-		t.take()
+	for answered := 1; t.unfinished() && answered > 0 && ctx.Err() == nil && !s.Unusable(); {
+		t.fillTransaction()
 		t.now = time.Now()
-		answered = s.Transaction(ctx, t.rcpts, t.hear).Answered
-		t.first = append(t.first, t.group[answered:]...)
+		answered = s.Transaction(ctx, t.rcpts, t.handleReply).Answered
+		t.askFirst = append(t.askFirst, t.batch[answered:]...)
 	}
 }
 
-// hear is told each reply of a group.
-func (t *talking) hear(i int, r engine.Reply) {
-	p, d := t.group[i], t.group[i].domain
-	seen := engine.Sighting{Subject: engine.SubjectTarget, Host: t.e.host, Reply: r, At: t.now,
-		Finding: t.c.table.Classify(t.e.route.Provider, r, t.c.asker)}
+// handleReply is told each reply of a group.
+func (t *talkRun) handleReply(i int, r engine.Reply) {
+	p, d := t.batch[i], t.batch[i].domain
+	seen := engine.Sighting{Subject: engine.SubjectTarget, Host: t.task.host, Reply: r, At: t.now,
+		Finding: t.c.table.Classify(t.task.route.Provider, r, t.c.senderIdentity)}
 	if p.decoy {
 		seen.Subject = engine.SubjectDecoy
 		d.sighting = seen
 		for _, w := range d.waiting {
 			w.ev.Append(d.sighting)
-			t.move(w)
+			t.advance(w)
 		}
 		d.waiting = nil
 		return
 	}
-	t.heard.Recipients++
+	t.result.Recipients++
 	if seen.Finding.Meaning == engine.Accepted {
-		t.heard.Accepted++
+		t.result.Accepted++
 		d.accepted = true
 	}
 	p.ev.Append(seen)
-	t.move(p)
+	t.advance(p)
 }
 
-// move takes a probe as far as it goes without asking anyone.
-func (t *talking) move(p *talkProbe) {
+// advance takes a probe as far as it goes without asking anyone.
+func (t *talkRun) advance(p *talkProbe) {
 	d := p.domain
 	step := engine.Next(&p.ev, engine.Policy{}, t.now)
 	if step.Kind == engine.StepDecoy && d.sighting.Host != "" {
@@ -235,19 +237,19 @@ func (t *talking) move(p *talkProbe) {
 	}
 	if step.Kind == engine.StepDecoy {
 		if d.waiting = append(d.waiting, p); len(d.waiting) == 1 {
-			t.first = append(t.first, t.decoyOf(p))
+			t.askFirst = append(t.askFirst, t.newDecoy(p))
 		}
 		return
 	}
 	v := engine.Judge(&p.ev, engine.Policy{}, t.now)
-	t.heard.Judged++
-	if t.c.told != nil {
-		t.c.told(p.ev.Address, &v)
+	t.result.Judged++
+	if t.c.onVerdict != nil {
+		t.c.onVerdict(p.ev.Address, &v)
 	}
 }
 
-// decoyOf makes the decoy of a probe's domain: a made-up local part.
-func (t *talking) decoyOf(p *talkProbe) *talkProbe {
+// newDecoy makes the decoy of a probe's domain: a made-up local part.
+func (t *talkRun) newDecoy(p *talkProbe) *talkProbe {
 	local := make([]byte, 16)
 	for i := range local {
 		local[i] = 'a' + byte(rand.IntN(26))
@@ -256,5 +258,5 @@ func (t *talking) decoyOf(p *talkProbe) *talkProbe {
 	if err != nil {
 		panic("BUG: letters make no local part: " + err.Error())
 	}
-	return &talkProbe{ev: engine.Evidence{Address: a}, domain: p.domain, decoy: true, begins: true}
+	return &talkProbe{ev: engine.Evidence{Address: a}, domain: p.domain, decoy: true, startsTransaction: true}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // The conversation that bench measures ends in verdicts, and they are true.
-func TestBenchTalkJudgesTruly(t *testing.T) {
+func TestBenchTalkVerdictsAreCorrect(t *testing.T) {
 	network := memnet.New()
 	internet, err := sim.Start(t.Context(), sim.Config{Seed: 3}, network)
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestBenchTalkJudgesTruly(t *testing.T) {
 		hosts[h.Persona.Name] = h.Addrs[0]
 	}
 	for _, persona := range []string{"google", "microsoft365", "icloud"} {
-		e := bench.Errand{}
+		e := bench.Task{}
 		for _, a := range internet.World.Addresses(persona, 400) {
 			_, domain, _ := strings.Cut(a, "@")
 			d, ok := internet.World.Domain(domain)
@@ -37,8 +37,8 @@ func TestBenchTalkJudgesTruly(t *testing.T) {
 			e.Recipients = append(e.Recipients, []string{a})
 		}
 		e.At = netip.AddrPortFrom(hosts[persona], uint16(internet.World.Config().SMTPPort))
-		c, verdicts := newConversation(network.Dial), map[engine.Status]int{}
-		c.told = func(a engine.Address, v *engine.Verdict) {
+		c, verdicts := newProberTalk(network.Dial), map[engine.Status]int{}
+		c.onVerdict = func(a engine.Address, v *engine.Verdict) {
 			verdicts[v.Status]++
 			if known.Flags(a) != 0 {
 				return // what the lists say of an address is not part of a conversation
@@ -47,11 +47,11 @@ func TestBenchTalkJudgesTruly(t *testing.T) {
 				return o.Status == v.Status.String()
 			}), "%s is not %s (%s)", a, v.Status, v.Rule)
 		}
-		heard := c.about([]bench.Errand{e})(t.Context(), 0)
-		require.Equal(t, heard.Recipients, heard.Judged, persona)
-		require.Zero(t, heard.Lost, persona)
-		require.Positive(t, heard.Accepted, persona)
+		got := c.tasksFunc([]bench.Task{e})(t.Context(), 0)
+		require.Equal(t, got.Recipients, got.Judged, persona)
+		require.Zero(t, got.Lost, persona)
+		require.Positive(t, got.Accepted, persona)
 		require.Positive(t, verdicts[engine.Invalid], persona)
-		require.Equal(t, 1, heard.Connections, persona)
+		require.Equal(t, 1, got.Connections, persona)
 	}
 }

@@ -53,7 +53,7 @@ func (c certsInitCmd) Run(con *console) error {
 	if err != nil {
 		return err
 	}
-	if err := writeNew([]secretFile{{c.path(authorityCert), issued.cert}, {c.path(authorityKey), issued.key}, {c.path(clusterKey), line}}); err != nil {
+	if err := writeNewFiles([]secretFile{{c.path(authorityCert), issued.cert}, {c.path(authorityKey), issued.key}, {c.path(clusterKey), line}}); err != nil {
 		return err
 	}
 	fmt.Fprintf(con.out, "%s\tthe authority's certificate: copy it to every machine\n", c.path(authorityCert))
@@ -105,7 +105,7 @@ func (d certsDir) issue(con *console, names []string, use x509.ExtKeyUsage, vali
 		}
 		files = append(files, secretFile{d.path(name + ".crt"), issued.cert}, secretFile{d.path(name + ".key"), issued.key})
 	}
-	if err := writeNew(files); err != nil {
+	if err := writeNewFiles(files); err != nil {
 		return err
 	}
 	for _, name := range names {

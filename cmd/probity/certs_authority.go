@@ -110,8 +110,8 @@ func readCert(file string) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-// readTrust loads what a machine of the cluster needs: its own certificate and key, and the authority that it trusts.
-func readTrust(certFile, keyFile, authorityFile string) (tls.Certificate, *x509.CertPool, error) {
+// loadTLSFiles loads what a machine of the cluster needs: its own certificate and key, and the authority that it trusts.
+func loadTLSFiles(certFile, keyFile, authorityFile string) (tls.Certificate, *x509.CertPool, error) {
 	own, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		return own, nil, fmt.Errorf("certificate %s with key %s: %w; probity certs init and certs node make them", certFile, keyFile, err)
@@ -135,8 +135,8 @@ type secretFile struct {
 	data []byte
 }
 
-// writeNew writes files that must not exist yet. When one cannot be written, those before it are taken away again.
-func writeNew(files []secretFile) (err error) {
+// writeNewFiles writes files that must not exist yet. When one cannot be written, those before it are taken away again.
+func writeNewFiles(files []secretFile) (err error) {
 	var made []string
 	defer func() {
 		if err != nil {
@@ -149,7 +149,7 @@ func writeNew(files []secretFile) (err error) {
 		if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 			return err
 		}
-		if err := writeOne(f, os.O_CREATE|os.O_EXCL); err != nil {
+		if err := writeSecretFile(f, os.O_CREATE|os.O_EXCL); err != nil {
 			if errors.Is(err, fs.ErrExist) {
 				return fmt.Errorf("%s is there already; move it away if you mean to replace it", f.path)
 			}
@@ -160,8 +160,8 @@ func writeNew(files []secretFile) (err error) {
 	return nil
 }
 
-// writeOne makes the file durable before it returns.
-func writeOne(f secretFile, flags int) error {
+// writeSecretFile makes the file durable before it returns.
+func writeSecretFile(f secretFile, flags int) error {
 	file, err := os.OpenFile(f.path, os.O_WRONLY|flags, 0o600)
 	if err != nil {
 		return err

@@ -72,11 +72,11 @@ func (d certsDir) rewrite(con *console, next string, change func([][]byte) ([][]
 	for _, k := range keys {
 		b.Write(keyLine(k))
 	}
-	draft := secretFile{path + ".new", b.Bytes()}
-	if err := writeOne(draft, os.O_CREATE|os.O_TRUNC); err != nil {
+	tempFile := secretFile{path + ".new", b.Bytes()}
+	if err := writeSecretFile(tempFile, os.O_CREATE|os.O_TRUNC); err != nil {
 		return err
 	}
-	if err := os.Rename(draft.path, path); err != nil {
+	if err := os.Rename(tempFile.path, path); err != nil {
 		return err
 	}
 	fmt.Fprintf(con.out, "%s\t%s: %s\n", path, counted(len(keys), "key"), next)

@@ -57,16 +57,16 @@ func TestCertsOfACluster(t *testing.T) {
 	require.Regexp(t, `(?m)boss\.example\.crt	boss\.example	coordinator	until .*, 824 days left$`, out)
 	require.Regexp(t, `(?m)n1\.crt	n1	prober node	until .*, 29 days left$`, out)
 
-	require.NoError(t, shake(t, dir, "n1", "boss.example", "n1"))
-	require.ErrorContains(t, shake(t, dir, "n1", "boss.example", "n2.example"), "certificate is valid for n1, not n2.example")
-	require.Error(t, shake(t, dir, "n1", "n2.example", "n1"), "a node is no coordinator")
-	require.Error(t, shake(t, dir, "boss.example", "boss.example", "boss.example"), "a coordinator is no node")
+	require.NoError(t, handshake(t, dir, "n1", "boss.example", "n1"))
+	require.ErrorContains(t, handshake(t, dir, "n1", "boss.example", "n2.example"), "certificate is valid for n1, not n2.example")
+	require.Error(t, handshake(t, dir, "n1", "n2.example", "n1"), "a node is no coordinator")
+	require.Error(t, handshake(t, dir, "boss.example", "boss.example", "boss.example"), "a coordinator is no node")
 }
 
-// shake makes a TLS handshake between a node and a coordinator that means the node of that name.
-func shake(t *testing.T, dir, node, coordinator, means string) error {
+// handshake makes a TLS handshake between a node and a coordinator that means the node of that name.
+func handshake(t *testing.T, dir, node, coordinator, means string) error {
 	load := func(name string) (tls.Certificate, *x509.CertPool) {
-		own, pool, err := readTrust(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"), filepath.Join(dir, "ca.crt"))
+		own, pool, err := loadTLSFiles(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"), filepath.Join(dir, "ca.crt"))
 		require.NoError(t, err)
 		return own, pool
 	}
@@ -130,7 +130,7 @@ func TestCertsRefuseBadNamesAndDays(t *testing.T) {
 	require.Len(t, files, 3)
 }
 
-func TestForeignCertificateIsNotOfTheAuthority(t *testing.T) {
+func TestForeignCertificateIsRefused(t *testing.T) {
 	ours, theirs := t.TempDir(), t.TempDir()
 	for _, dir := range []string{ours, theirs} {
 		_, err := runCerts(t, "init", "--dir", dir)
@@ -138,9 +138,9 @@ func TestForeignCertificateIsNotOfTheAuthority(t *testing.T) {
 		_, err = runCerts(t, "node", "n1", "--dir", dir)
 		require.NoError(t, err)
 	}
-	_, _, err := readTrust(filepath.Join(theirs, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
+	_, _, err := loadTLSFiles(filepath.Join(theirs, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
 	require.ErrorContains(t, err, "is not of authority")
-	_, _, err = readTrust(filepath.Join(ours, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
+	_, _, err = loadTLSFiles(filepath.Join(ours, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
 	require.ErrorContains(t, err, "does not match")
 }
 

@@ -84,7 +84,7 @@ func (c *apiClient) verifyFile(ctx context.Context, con *console, list, result s
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(refresh):
+		case <-time.After(progressInterval):
 		}
 		if job, err = c.job(ctx, job.ID); err != nil {
 			return nil, err

@@ -26,12 +26,12 @@ type clusterCmd struct {
 	JSON   bool   `name:"json" help:"One JSON object."`
 }
 
-// askTimeout bounds a question to a running server.
-const askTimeout = 15 * time.Second
+// adminTimeout bounds a question to a running server.
+const adminTimeout = 15 * time.Second
 
 // Run shows the nodes of a cluster.
 func (c clusterCmd) Run(ctx context.Context, con *console) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
 	client, path := apiClient{base: "http://" + c.Admin, http: http.DefaultClient}, "/debug/cluster"
 	if c.Server != "" {
@@ -65,19 +65,19 @@ func printCluster(out io.Writer, r *fleet.ClusterReport, now time.Time) error {
 	fmt.Fprintln(w, "NODE / IDENTITY\tSTATE\tFOR\tADDRESS / EHLO\tLANES\tSESSIONS\tROWS\tROWS/S\tRESTING\tSPENT\tNOTE")
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.0f\t\t\t%s\n", n.Name, n.State, now.Sub(n.Since).Round(time.Second), orDash(n.Address), n.Lanes, n.Sessions,
-			n.Rows, n.RowsPerSecond, noteOf(n))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.0f\t\t\t%s\n", n.Name, n.State, now.Sub(n.Since).Round(time.Second), orDash(n.Address), n.ReadyQueues, n.Sessions,
+			n.Rows, n.RowsPerSecond, nodeNote(n))
 		for _, id := range n.Identities {
-			fmt.Fprintf(w, "  %s\t%s\t\t%s\t%d\t\t\t\t%d\t%d\t\n", id.Name, id.State, id.EHLO, id.Lanes, id.Resting, id.Spent)
+			fmt.Fprintf(w, "  %s\t%s\t\t%s\t%d\t\t\t\t%d\t%d\t\n", id.Name, id.State, id.EHLO, id.ReadyQueues, id.Quarantined, id.Exhausted)
 		}
 	}
 	return w.Flush()
 }
 
-// noteOf is what is wrong with a node, in words.
-func noteOf(n *fleet.NodeReport) string {
-	if n.Problem == "" && n.Failing > 0 {
-		return "its audit has " + counted(n.Failing, "failure") + ": probity doctor there tells more"
+// nodeNote is what is wrong with a node, in words.
+func nodeNote(n *fleet.NodeReport) string {
+	if n.Problem == "" && n.AuditFailures > 0 {
+		return "its audit has " + counted(n.AuditFailures, "failure") + ": probity doctor there tells more"
 	}
 	return n.Problem
 }
@@ -99,9 +99,9 @@ func (s *service) showOwner(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]string{"owner": owner})
 }
 
-// askOwner asks a coordinator's admin listener who owns a domain or an address.
-func askOwner(ctx context.Context, admin, what string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+// fetchOwner asks a coordinator's admin listener who owns a domain or an address.
+func fetchOwner(ctx context.Context, admin, what string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
 	client := apiClient{base: "http://" + admin, http: http.DefaultClient}
 	body, err := client.call(ctx, http.MethodGet, "/debug/owner?of="+url.QueryEscape(what), "", nil)
@@ -113,8 +113,8 @@ func askOwner(ctx context.Context, admin, what string) (string, error) {
 	return answer.Owner, json.NewDecoder(body).Decode(&answer)
 }
 
-// domainOrAddress reads what somebody asks about; the address is zero for a domain.
-func domainOrAddress(what string) (domain string, a engine.Address, err error) {
+// parseDomainOrAddress reads the name that is asked about; the address is zero for a domain.
+func parseDomainOrAddress(what string) (domain string, a engine.Address, err error) {
 	if !strings.Contains(what, "@") {
 		domain, err = engine.ParseDomain(what)
 		return domain, a, err
@@ -126,41 +126,41 @@ func domainOrAddress(what string) (domain string, a engine.Address, err error) {
 // identitiesOf are a prober's, as others are told of them.
 func identitiesOf(p *prober.Prober) []wire.Identity {
 	var ids []wire.Identity
-	for _, id := range p.Asks() {
-		told := wire.Identity{Name: id.Name(), EHLO: id.EHLO}
+	for _, id := range p.ActiveSources() {
+		reported := wire.Identity{Name: id.Name(), EHLO: id.EHLO}
 		if id.Local.IsValid() {
-			told.Local, told.Public = id.Local.String(), id.Local.String()
+			reported.Local, reported.Public = id.Local.String(), id.Local.String()
 		}
 		if id.Public.IsValid() {
-			told.Public = id.Public.String()
+			reported.Public = id.Public.String()
 		}
-		ids = append(ids, told)
+		ids = append(ids, reported)
 	}
 	return ids
 }
 
-// pacer tells the pace of a counter between two looks at it.
-type pacer struct {
-	mu   sync.Mutex // guards what follows
-	n    uint64
-	at   time.Time
-	last float64
+// rateMeter tells the pace of a counter between two looks at it.
+type rateMeter struct {
+	mu       sync.Mutex // guards what follows
+	count    uint64
+	lastAt   time.Time
+	lastRate float64
 }
 
 // rate is what n grew by a second since the last look, which counts for a second.
-func (p *pacer) rate(n uint64) float64 {
+func (p *rateMeter) rate(n uint64) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	took := now.Sub(p.at)
+	took := now.Sub(p.lastAt)
 	if took < time.Second {
-		return p.last
+		return p.lastRate
 	}
-	if !p.at.IsZero() && n >= p.n {
-		p.last = float64(n-p.n) / took.Seconds()
+	if !p.lastAt.IsZero() && n >= p.count {
+		p.lastRate = float64(n-p.count) / took.Seconds()
 	}
-	p.n, p.at = n, now
-	return p.last
+	p.count, p.lastAt = n, now
+	return p.lastRate
 }
 
 // setLists makes other lists the ones in force.
@@ -169,9 +169,9 @@ func (n *node) setLists(known *lists.Set) {
 	n.coordinator.SetLists(known)
 }
 
-// setTable makes a provider table the one in force.
+// reloadTable makes a provider table the one in force.
 func (n *node) setTable(t *engine.Table) {
-	n.current.Store(t)
+	n.activeTable.Store(t)
 	n.resolver.SetTable(t)
 	n.coordinator.SetTable(t)
 	if n.fleet != nil {

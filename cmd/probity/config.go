@@ -20,7 +20,7 @@ func loadConfig(r io.Reader) (kong.Resolver, error) {
 	return values, nil
 }
 
-// Validate refuses keys that no command has, so that a misspelt one is not silently ignored.
+// Validate refuses keys that no command has, so that a misspelled one is not silently ignored.
 func (v fileValues) Validate(app *kong.Application) error {
 	known := map[string]bool{}
 	_ = kong.Visit(app, func(node kong.Visitable, next kong.Next) error {

@@ -36,7 +36,7 @@ func (c *coordinatorCmd) Run(ctx context.Context, con *console, root *cli) error
 	if c.RetainCache != 0 {
 		return fmt.Errorf("%w: --retain-cache belongs to probity prober; a coordinator has no cache", errUsage)
 	}
-	if err := c.ready(); err != nil {
+	if err := c.setDefaults(); err != nil {
 		return err
 	}
 	s := &service{cmd: &c.serveCmd, flags: c, log: serverLog(con, c.LogFormat, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry(), members: &c.memberFlags}
@@ -46,13 +46,13 @@ func (c *coordinatorCmd) Run(ctx context.Context, con *console, root *cli) error
 // fleet is the cluster's side of a coordinator: gossip finds nodes, streams make them one prober.
 type remoteProbers struct {
 	*fleet.Fleet
-	members *memberFlags
-	cluster *cluster.Cluster
-	abandon func() error // shuts the sockets of a cluster that never ran
+	members      *memberFlags
+	cluster      *cluster.Cluster
+	closeSockets func() error // shuts the sockets of a cluster that never ran
 }
 
-func (f *memberFlags) fleet(n *node, cfg nodeConfig) (*remoteProbers, error) {
-	own, authority, err := f.trust(x509.ExtKeyUsageClientAuth, "coordinator")
+func (f *memberFlags) newFleet(n *node, cfg nodeConfig) (*remoteProbers, error) {
+	own, authority, err := f.loadTLS(x509.ExtKeyUsageClientAuth, "coordinator")
 	if err != nil {
 		return nil, err
 	}
@@ -60,13 +60,13 @@ func (f *memberFlags) fleet(n *node, cfg nodeConfig) (*remoteProbers, error) {
 	if err != nil {
 		return nil, err
 	}
-	gossip, transport, err := f.gossip(cluster.RoleCoordinator, "", cfg.log)
+	gossip, transport, err := f.newGossip(cluster.RoleCoordinator, "", cfg.log)
 	if err != nil {
 		return nil, err
 	}
-	out := &remoteProbers{members: f, cluster: gossip, abandon: transport.Shutdown}
+	out := &remoteProbers{members: f, cluster: gossip, closeSockets: transport.Shutdown}
 	out.Fleet, err = fleet.New(fleet.Config{Cluster: gossip, Coordinator: who, Version: version,
-		Table: n.current.Load, Dial: dialStream, Log: cfg.log, Metrics: cfg.metrics, Disk: cfg.fs, Dir: cfg.dir,
+		Table: n.activeTable.Load, Dial: dialStream, Log: cfg.log, Metrics: cfg.metrics, Disk: cfg.fs, Dir: cfg.dir,
 		Credentials: func(node string) credentials.TransportCredentials { return wire.ClientTLS(own, authority, node) },
 		Suppressed: func(domain string, hosts []string) bool {
 			_, is := n.store.SuppressedDomain(domain, hosts)
@@ -84,33 +84,33 @@ func (n *node) report() fleet.ClusterReport {
 	if n.fleet != nil {
 		return n.fleet.Report()
 	}
-	self := selfReport(audited(n.prober.Status(), n.audit), n.prober, &n.pace)
-	self.Name, self.Since = hostName(), n.opened
+	self := selfReport(audited(n.prober.Status(), n.audit), n.prober, &n.rowRate)
+	self.Name, self.Since = hostName(), n.startedAt
 	return fleet.ClusterReport{Coordinator: hostName(), Nodes: []fleet.NodeReport{self}}
 }
 
-// sights are what operators see of the nodes and may do to them.
-func (n *node) sights() fleet.Sights {
+// nodeViews are what operators see of the nodes and may do to them.
+func (n *node) nodeViews() fleet.Views {
 	if n.fleet != nil {
 		return n.fleet
 	}
-	return fleet.Alone{Node: hostName(), Sight: n.prober}
+	return fleet.LocalViews{Node: hostName(), Views: n.prober}
 }
 
 // selfReport is a prober as its own process sees it.
-func selfReport(s wire.Status, p *prober.Prober, pace *pacer) fleet.NodeReport {
-	s.RowsPerSecond = pace.rate(s.Answered)
+func selfReport(s wire.Status, p *prober.Prober, throughput *rateMeter) fleet.NodeReport {
+	s.RowsPerSecond = throughput.rate(s.Answered)
 	self := fleet.NodeReport{Version: version, State: cluster.Alive.String(), Usable: true, Rows: s.Rows}
 	for _, id := range identitiesOf(p) {
 		self.Identities = append(self.Identities, fleet.IdentityReport{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO})
 	}
-	self.Fare(s)
+	self.SetStatus(s)
 	return self
 }
 
 // ownerOf says who asks about a domain, or an address, in words.
 func (n *node) ownerOf(ctx context.Context, what string) (string, error) {
-	domain, address, err := domainOrAddress(what)
+	domain, address, err := parseDomainOrAddress(what)
 	if err != nil {
 		return "", err
 	}

@@ -33,7 +33,7 @@ type demoCmd struct {
 // The demo's internet runs a day in two seconds and a half.
 const demoSpeedup = 36000
 
-// Run starts a pretend internet and a server on loopback, has the server verify a list through its public API, and holds
+// Run starts a simulated internet and a server on loopback, has the server verify a list through its public API, and holds
 // the result against the truth.
 func (c demoCmd) Run(ctx context.Context, con *console, root *cli) error {
 	internet, err := sim.Start(ctx, sim.Config{Seed: c.Seed, Speedup: demoSpeedup, SMTPPort: sim.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
@@ -46,7 +46,7 @@ func (c demoCmd) Run(ctx context.Context, con *console, root *cli) error {
 
 // withServer runs a server of its own while it plays.
 func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, internet *sim.Server) error {
-	files, err := c.prepare(internet.World)
+	files, err := c.prepareFiles(internet.World)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, intern
 	defer stop()
 	served := make(chan error, 1)
 	go func() { served <- s.run(ctx); stop() }()
-	err = c.play(ctx, con, s, internet, files)
+	err = c.verifySample(ctx, con, s, internet, files)
 	stop()
 	return errors.Join(err, <-served, s.close())
 }
@@ -70,7 +70,7 @@ func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, intern
 // demoAdmin is the account of the demo.
 const demoAdmin = "admin@demo.example"
 
-func (c demoCmd) play(ctx context.Context, con *console, s *service, internet *sim.Server, files demoFiles) error {
+func (c demoCmd) verifySample(ctx context.Context, con *console, s *service, internet *sim.Server, files demoFiles) error {
 	password := store.RandomPassword()
 	admin, _, err := s.node.store.FirstAdmin(ctx, demoAdmin, password, s.cmd.InitialCredits, time.Now())
 	if err != nil {
@@ -80,7 +80,7 @@ func (c demoCmd) play(ctx context.Context, con *console, s *service, internet *s
 	if err != nil {
 		return err
 	}
-	base := "http://" + s.public.Addr().String()
+	base := "http://" + s.publicListener.Addr().String()
 	fmt.Fprintf(con.err, "A server is up at %s.\nUploading %s: %s.\n", base, files.list, counted(c.Rows, "row"))
 	client := &apiClient{base: base, key: key, http: &http.Client{}}
 	job, err := client.verifyFile(ctx, con, files.list, files.result)
@@ -93,19 +93,19 @@ func (c demoCmd) play(ctx context.Context, con *console, s *service, internet *s
 	if err := printProviders(con, files.result); err != nil {
 		return err
 	}
-	if err := judgeDemo(con, internet, files); err != nil {
+	if err := printDemoScore(con, internet, files); err != nil {
 		return err
 	}
 	dashboard := api.HasDashboard()
 	if c.Exit {
-		fmt.Fprintf(con.err, "\nThe demo ends here, and its server with it. To keep one up, with its dashboard:\n  %s\n", c.lasting(dashboard))
+		fmt.Fprintf(con.err, "\nThe demo ends here, and its server with it. To keep one up, with its dashboard:\n  %s\n", c.keepCommand(dashboard))
 		return nil
 	}
 	fmt.Fprintf(con.err, "\nEverything stays up until you interrupt it.\n")
 	if dashboard {
 		fmt.Fprintf(con.err, "The dashboard is at %s: login %s, password %s.\n", base, demoAdmin, password)
 	} else {
-		fmt.Fprintf(con.err, "This program has no dashboard. To get one: interrupt, then\n  %s\n", c.lasting(dashboard))
+		fmt.Fprintf(con.err, "This program has no dashboard. To get one: interrupt, then\n  %s\n", c.keepCommand(dashboard))
 	}
 	fmt.Fprintf(con.err, `Look into one row, or go on with the API:
   curl -s %[1]s/v1/verify/single -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -d '{"email":"ADDRESS","details":true}'
@@ -117,8 +117,8 @@ The interface is described at %[1]s/docs.
 	return nil
 }
 
-// lasting is the command of a demo that stays up and has a dashboard.
-func (c demoCmd) lasting(dashboard bool) string {
+// keepCommand is the command of a demo that stays up and has a dashboard.
+func (c demoCmd) keepCommand(dashboard bool) string {
 	if !dashboard { // make build needs Node, and writes the program to bin
 		return fmt.Sprintf("make build && ./bin/probity demo --rows %d", c.Rows)
 	}
@@ -128,11 +128,11 @@ func (c demoCmd) lasting(dashboard bool) string {
 // demoFiles are where the demo keeps its things.
 type demoFiles struct{ list, truth, result, overrides, data string }
 
-// prepare writes the list, its truth and the override file.
-func (c demoCmd) prepare(w *sim.World) (f demoFiles, err error) {
+// prepareFiles writes the list, its truth and the override file.
+func (c demoCmd) prepareFiles(w *sim.World) (f demoFiles, err error) {
 	at := func(name string) string { return filepath.Join(c.Dir, name) }
 	f = demoFiles{list: at("list.csv"), truth: at("truth.csv"), result: at("result.csv"), overrides: at("providers.toml"), data: at("data")}
-	if err = c.claim(); err != nil {
+	if err = c.claimFolder(); err != nil {
 		return f, err
 	}
 	if err = errors.Join(os.RemoveAll(f.data), os.MkdirAll(f.data, 0o700)); err != nil {
@@ -155,8 +155,8 @@ func (c demoCmd) prepare(w *sim.World) (f demoFiles, err error) {
 // demoMark is a file in the folder of a demo: what stands next to it may be replaced by the next one.
 const demoMark = ".probity-demo"
 
-// claim makes the demo's folder, or takes one that an earlier demo made; anybody else's is left alone.
-func (c demoCmd) claim() error {
+// claimFolder makes the demo's folder, or takes one that an earlier demo made; another one is left alone.
+func (c demoCmd) claimFolder() error {
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -178,8 +178,8 @@ func (c *demoCmd) Validate() error {
 	return nil
 }
 
-// judgeDemo holds the result against the truth, and the prober against the receivers' limits.
-func judgeDemo(con *console, server *sim.Server, files demoFiles) error {
+// printDemoScore holds the result against the truth, and the prober against the receivers' limits.
+func printDemoScore(con *console, server *sim.Server, files demoFiles) error {
 	truth, err := os.Open(files.truth)
 	if err != nil {
 		return err
@@ -253,7 +253,7 @@ func columnOf(head []string, name string) int {
 func printMatrix(con *console, counts map[string]map[string]int64) error {
 	w := tabwriter.NewWriter(con.err, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nprovider\trows\tVALID\tRISKY\tINVALID\tUNKNOWN")
-	for _, name := range largestFirst(counts) {
+	for _, name := range sortedByCount(counts) {
 		n := counts[name]
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", name, n["all"], count(n["VALID"]), count(n["RISKY"]), count(n["INVALID"]), count(n["UNKNOWN"]))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDemo plays the smallest demo there is: it is the first thing that anybody does with the program.
+// TestDemo plays the smallest demo there is: it is the first thing that users do with the program.
 func TestDemo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts a pretend internet and a server; run without -short")

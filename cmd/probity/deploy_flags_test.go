@@ -44,22 +44,22 @@ func requireCommand(t *testing.T, args []string, env ...string) {
 	}
 }
 
-func TestUnitsAreCommands(t *testing.T) {
+func TestSystemdCommandsAreValid(t *testing.T) {
 	units, err := filepath.Glob(filepath.Join(deployDir, "systemd", "*.service"))
 	require.NoError(t, err)
 	require.Len(t, units, 4)
 	for _, unit := range units {
 		text, err := os.ReadFile(unit)
 		require.NoError(t, err)
-		plain := regexp.MustCompile(`"/var[^']*'`).ReplaceAllString(string(text), "copy") // what a shell makes of it
-		for _, found := range regexp.MustCompile(`(?m)^ExecStart(?:Pre)?=(?:.*exec )?/usr/local/bin/probity (.+)$`).FindAllStringSubmatch(plain, -1) {
+		unquoted := regexp.MustCompile(`"/var[^']*'`).ReplaceAllString(string(text), "copy") // what a shell makes of it
+		for _, found := range regexp.MustCompile(`(?m)^ExecStart(?:Pre)?=(?:.*exec )?/usr/local/bin/probity (.+)$`).FindAllStringSubmatch(unquoted, -1) {
 			args := strings.Fields(strings.ReplaceAll(found[1], "/etc/probity/", filepath.Join(deployDir, "systemd")+"/"))
 			requireCommand(t, args)
 		}
 	}
 }
 
-func TestContainerIsACommand(t *testing.T) {
+func TestContainerCommandsAreValid(t *testing.T) {
 	text := deployFile(t, "Containerfile")
 	env := regexp.MustCompile(`PROBITY_\w+`).FindAllString(text, -1)
 	checked := 0
@@ -79,13 +79,13 @@ func TestContainerIsACommand(t *testing.T) {
 	require.Contains(t, text, "CGO_ENABLED=0")
 }
 
-func TestComposeIsOfCommands(t *testing.T) {
+func TestComposeCommandsAreValid(t *testing.T) {
 	services := document(t, deployFile(t, "compose/compose.yaml"))["services"].(map[string]any)
 	require.Subset(t, keysOf(services), []string{"hub", "p1", "p2", "p3", "resolver", "prometheus", "grafana"})
 	checked := 0
 	for name, s := range services {
 		service := s.(map[string]any)
-		for _, v := range textsOf(service["volumes"]) {
+		for _, v := range stringsOf(service["volumes"]) {
 			if from, _, ok := strings.Cut(v, ":"); ok && strings.HasPrefix(from, ".") {
 				_, err := os.Stat(filepath.Join(deployDir, "compose", from))
 				require.NoError(t, err, name)
@@ -96,9 +96,9 @@ func TestComposeIsOfCommands(t *testing.T) {
 		}
 		checked++
 		env, _ := service["environment"].(map[string]any)
-		requireCommand(t, textsOf(service["command"]), keysOf(env)...)
+		requireCommand(t, stringsOf(service["command"]), keysOf(env)...)
 		require.Equal(t, true, service["read_only"], name)
-		require.Equal(t, []string{"ALL"}, textsOf(service["cap_drop"]), name)
+		require.Equal(t, []string{"ALL"}, stringsOf(service["cap_drop"]), name)
 	}
 	require.Equal(t, 5, checked)
 }
@@ -110,7 +110,7 @@ func keysOf(m map[string]any) (keys []string) {
 	return keys
 }
 
-func textsOf(v any) (list []string) {
+func stringsOf(v any) (list []string) {
 	items, _ := v.([]any)
 	for _, i := range items {
 		list = append(list, i.(string))
@@ -118,8 +118,8 @@ func textsOf(v any) (list []string) {
 	return list
 }
 
-// TestChartIsOfCommands holds what Helm rendered against the command line: arguments, configuration files, probes.
-func TestChartIsOfCommands(t *testing.T) {
+// TestChartCommandsAreValid holds what Helm rendered against the command line: arguments, configuration files, probes.
+func TestChartCommandsAreValid(t *testing.T) {
 	conf := t.TempDir()
 	var sets []map[string]any
 	kinds := map[string]int{}
@@ -142,14 +142,14 @@ func TestChartIsOfCommands(t *testing.T) {
 		c := pod["containers"].([]any)[0].(map[string]any)
 		name := set["metadata"].(map[string]any)["name"].(string) + "-0"
 		var args []string
-		for _, a := range textsOf(c["args"]) {
+		for _, a := range stringsOf(c["args"]) {
 			a = strings.NewReplacer("$(POD_NAME)", name, "$(POD_IP)", "192.0.2.1", "/etc/probity-conf/", conf+"/").Replace(a)
 			args = append(args, a)
 		}
 		requireCommand(t, args)
 		require.NoError(t, validNodeName(name), "it is the name in a certificate")
 		for _, probe := range []string{"startupProbe", "livenessProbe", "readinessProbe"} {
-			requireCommand(t, textsOf(c[probe].(map[string]any)["exec"].(map[string]any)["command"])[1:])
+			requireCommand(t, stringsOf(c[probe].(map[string]any)["exec"].(map[string]any)["command"])[1:])
 		}
 		security := c["securityContext"].(map[string]any)
 		require.Equal(t, true, security["readOnlyRootFilesystem"])
@@ -159,12 +159,12 @@ func TestChartIsOfCommands(t *testing.T) {
 }
 
 var (
-	shellBlock   = regexp.MustCompile("(?s)```sh\n(.*?)```")
-	shownCommand = regexp.MustCompile(`(?:^|[\s(|;&])(?:bin/|\./bin/|/usr/local/bin/)?probity ([a-z][^|;&)#\n]*)`)
+	shellBlock     = regexp.MustCompile("(?s)```sh\n(.*?)```")
+	commandPattern = regexp.MustCompile(`(?:^|[\s(|;&])(?:bin/|\./bin/|/usr/local/bin/)?probity ([a-z][^|;&)#\n]*)`)
 )
 
-// TestDocumentsNameCommands: each command that a document shows is one of ours, with flags that it has.
-func TestDocumentsNameCommands(t *testing.T) {
+// TestDocumentedCommandsAreValid: each command that a document shows is one of ours, with flags that it has.
+func TestDocumentedCommandsAreValid(t *testing.T) {
 	files, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
 	for _, name := range []string{"quickstart.md", "api.md", "fleet.md", "operating.md", "security.md", "politeness.md", "simulator.md", "benchmarks.md"} {
@@ -184,7 +184,7 @@ func TestDocumentsNameCommands(t *testing.T) {
 		}
 		text = strings.ReplaceAll(text, "\\\n", " ")
 		for line := range strings.Lines(text) {
-			for _, found := range shownCommand.FindAllStringSubmatch(line, -1) {
+			for _, found := range commandPattern.FindAllStringSubmatch(line, -1) {
 				requireKnownFlags(t, file, strings.Fields(found[1]))
 			}
 		}

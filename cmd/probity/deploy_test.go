@@ -104,15 +104,15 @@ func exposed(t *testing.T) map[string]bool {
 		c := parsed(t, args)
 		s := &service{cmd: &c.Serve, log: newLog(con, false), disk: con.files(), registry: listening{prometheus.NewRegistry(), names}}
 		if args[0] == "coordinator" {
-			require.NoError(t, c.Coordinator.ready())
+			require.NoError(t, c.Coordinator.setDefaults())
 			s.cmd, s.members = &c.Coordinator.serveCmd, &c.Coordinator.memberFlags
 		}
 		require.NoError(t, s.open())
 		require.NoError(t, s.close())
 	}
 	c := parsed(t, append([]string{"prober", "--name", "p1", "--data", at("p"), "--node-listen", "127.0.0.1:0"}, append(member, sender...)...))
-	require.NoError(t, c.Prober.ready())
-	w := &worker{cmd: &c.Prober, log: newLog(con, false), disk: con.files(), registry: listening{prometheus.NewRegistry(), names}}
+	require.NoError(t, c.Prober.setDefaults())
+	w := &proberProcess{cmd: &c.Prober, log: newLog(con, false), disk: con.files(), registry: listening{prometheus.NewRegistry(), names}}
 	require.NoError(t, w.open())
 	require.NoError(t, w.close())
 	return names
@@ -138,8 +138,8 @@ func parsed(t *testing.T, args []string) *cli {
 
 var metricName = regexp.MustCompile(`\b(?:probity|process|go)_[a-z0-9_]+`)
 
-// TestMetricsOfDeployExist: an alert on a metric that nobody exposes never fires, and nobody notices.
-func TestMetricsOfDeployExist(t *testing.T) {
+// TestMetricsUsedByAlertsExist: an alert on a metric that is not exposed never fires, and that is not noticed.
+func TestMetricsUsedByAlertsExist(t *testing.T) {
 	known := exposed(t)
 	require.Greater(t, len(known), 50)
 	for _, file := range []string{"prometheus/rules.yaml", "grafana/probity.json", "prometheus/rules_test.yaml"} {
@@ -152,8 +152,8 @@ func TestMetricsOfDeployExist(t *testing.T) {
 	}
 }
 
-// TestEveryAlertHasItsPage: whoever is woken finds what to do under the alert's own name.
-func TestEveryAlertHasItsPage(t *testing.T) {
+// TestEveryAlertHasARunbookSection: the operator on call finds what to do under the alert's own name.
+func TestEveryAlertHasARunbookSection(t *testing.T) {
 	runbook, err := os.ReadFile("../../docs/operating.md")
 	require.NoError(t, err)
 	var headings, alerts []string
@@ -185,8 +185,8 @@ func TestAlertsFire(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// TestChartIsAsRendered: the renderings that the tests look at belong to the chart as it is. Helm made them.
-func TestChartIsAsRendered(t *testing.T) {
+// TestRenderedChartIsCurrent: the renderings that the tests look at belong to the chart as it is. Helm made them.
+func TestRenderedChartIsCurrent(t *testing.T) {
 	for line := range strings.Lines(deployFile(t, "helm/rendered.sum")) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		require.Equal(t, sum, fmt.Sprintf("%x", sha256.Sum256([]byte(deployFile(t, "helm/"+name)))), "%s: run make charts", name)

@@ -1,8 +1,8 @@
 // Command probity verifies e-mail addresses: one at a time or in lists of millions, on the command line or as a service.
 //
-// It knows flags, files and sockets, and joins the rooms: it alone imports both prober and coordinator, and hands every
+// It knows flags, files and sockets, and connects the packages: it alone imports both prober and coordinator, and hands every
 // room what that may not open by itself (dial functions, listeners, a file system, a logger, a registry). It refuses to
-// decide: what a reply means, what a job may do or what a request is answered lives in the rooms. One file a subcommand;
+// decide: what a reply means, what a job may do or what a request is answered is decided in those packages. One file a subcommand;
 // node.go puts together what verify, serve and the coordinator share, serve.go what stands around it.
 //
 // Invariants:

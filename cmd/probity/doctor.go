@@ -76,7 +76,7 @@ func (f *probingFlags) doctor(table *engine.Table, parts doctorParts) (*doctor.D
 	if err != nil && !errors.Is(err, errUsage) {
 		return nil, err
 	}
-	through, err := f.proxy()
+	proxy, err := f.proxy()
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (f *probingFlags) doctor(table *engine.Table, parts doctorParts) (*doctor.D
 	if sessions == 0 {
 		sessions = defaultMaxSessions
 	}
-	cfg := doctor.Config{MailFrom: f.MailFrom, Servers: servers, Table: table, Exchange: exchangeDNS, Dial: dialFrom, SOCKS5: through,
+	cfg := doctor.Config{MailFrom: f.MailFrom, Servers: servers, Table: table, Exchange: exchangeDNS, Dial: dialFrom, SOCKS5: proxy,
 		AllowPrivate: f.AllowPrivateTargets, Port: f.SMTPPort, Target: parts.target, DNSBLs: parts.lists, OpenFiles: openFiles, Sessions: sessions,
 		FS: vfs.Default, Folder: parts.folder, Synced: clockSynced, NotBefore: newest(engine.DefaultTable()), Log: parts.log, Metrics: parts.metrics}
 	if len(parts.lists) == 1 && parts.lists[0] == "none" {
@@ -129,7 +129,7 @@ func newest(table *engine.Table) time.Time {
 func printReport(w io.Writer, r *doctor.Report, asJSON bool) error {
 	if asJSON {
 		counts := map[string]int{}
-		for _, l := range []doctor.Level{doctor.OK, doctor.Warn, doctor.Fail, doctor.Unknown} {
+		for _, l := range []doctor.Severity{doctor.OK, doctor.Warn, doctor.Fail, doctor.Unknown} {
 			counts[l.String()] = r.Count(l)
 		}
 		enc := json.NewEncoder(w)
@@ -143,9 +143,9 @@ func printReport(w io.Writer, r *doctor.Report, asJSON bool) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, f := range r.Findings {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s", f.Level, f.Check, f.Subject, f.What)
-		if f.Do != "" {
-			fmt.Fprintf(t, "; %s", f.Do)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s", f.Severity, f.Check, f.Subject, f.Message)
+		if f.Advice != "" {
+			fmt.Fprintf(t, "; %s", f.Advice)
 		}
 		fmt.Fprintln(t)
 	}

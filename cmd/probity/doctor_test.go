@@ -53,7 +53,7 @@ func nameServer(t *testing.T, zone ...string) netip.AddrPort {
 	return netip.MustParseAddrPort(tcp.Addr().String())
 }
 
-func TestDoctorPrintsOneLineAFinding(t *testing.T) {
+func TestDoctorPrintsOneLinePerFinding(t *testing.T) {
 	server := nameServer(t, "mx.sender.org. A 127.0.0.1", "1.0.0.127.in-addr.arpa. PTR mx.sender.org.",
 		"sender.org. SOA ns.sender.org. h.sender.org. 1 2 3 4 5", "sender.org. MX 0 .", `sender.org. TXT "v=spf1 ip4:127.0.0.1 -all"`)
 	args := []string{"--dns", server.String(), "--egress", "127.0.0.1=mx.sender.org", "--mail-from", "probe@sender.org", "--allow-private-targets",

@@ -22,8 +22,8 @@ import (
 	"probity/store"
 )
 
-// killedProgram erases an address in a data folder, and is killed when the jobs are done and no cache is.
-const killedProgram = "probity-killed-erasing"
+// killedErasureProgram erases an address in a data folder, and is killed when the jobs are done and no cache is.
+const killedErasureProgram = "probity-killed-erasing"
 
 // killingCache kills its process when it is told to forget.
 type killingCache struct{}
@@ -34,8 +34,8 @@ func (killingCache) Forget(context.Context, string, func(string) bool) (map[stri
 
 func (killingCache) Reachable(string) bool { return true }
 
-// killedMain is the program: its arguments are the folder and the address.
-func killedMain() {
+// killedErasureMain is the program: its arguments are the folder and the address.
+func killedErasureMain() {
 	fail := func(err error) {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -49,25 +49,25 @@ func killedMain() {
 	a, err := engine.Parse(os.Args[2])
 	fail(err)
 	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: os.Args[1], Table: engine.DefaultTable(), Lists: known})
-	r := coordinator.NewEraser(coordinator.EraserConfig{Store: s, Jobs: c, Caches: killingCache{}, Answers: keptAnswers(s)})
+	r := coordinator.NewEraser(coordinator.EraserConfig{Store: s, Jobs: c, Caches: killingCache{}, Answers: storedAnswerEraser(s)})
 	_, err = r.Erase(context.Background(), a, "test", time.Now())
 	fail(err)
 	os.Exit(3) // it was to be killed
 }
 
-// TestAKilledErasureIsTakenUpByTheServer kills an erasure with SIGKILL between the jobs and the cache. The next serve finishes it: the
+// TestServeFinishesAKilledErasure kills an erasure with SIGKILL between the jobs and the cache. The next serve finishes it: the
 // verdict is out of the cache, and the receipt, asked from that server, is the one of a whole erasure.
-func TestAKilledErasureIsTakenUpByTheServer(t *testing.T) {
+func TestServeFinishesAKilledErasure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes processes; run without -short")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	w, key := newAdminWorld(t)
+	w, key := newAdminTest(t)
 	killed := command(ctx, w.data, "gone@shop.example")
-	path, err := exec.LookPath(killedProgram)
+	path, err := exec.LookPath(killedErasureProgram)
 	require.NoError(t, err)
-	killed.Path, killed.Args[0] = path, killedProgram
+	killed.Path, killed.Args[0] = path, killedErasureProgram
 	words, err := killed.CombinedOutput()
 	require.ErrorContains(t, err, "killed", "%s", words)
 	open := w.rows("erase", "--list")
@@ -87,8 +87,8 @@ func TestAKilledErasureIsTakenUpByTheServer(t *testing.T) {
 	}
 	require.NotEmpty(t, public)
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
-	t.Setenv(adminKeyVariable, key)
-	remote := &adminWorld{t: t, where: []string{"--server", "http://" + public}}
+	t.Setenv(adminKeyEnv, key)
+	remote := &adminTest{t: t, targetArgs: []string{"--server", "http://" + public}}
 	var receipt map[string]any
 	require.Eventually(t, func() bool {
 		receipt = remote.rows("erase", "--receipt", open[0]["erasure_id"].(string))[0]
@@ -100,7 +100,7 @@ func TestAKilledErasureIsTakenUpByTheServer(t *testing.T) {
 	require.NoError(t, server.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, server.Wait())
 
-	_, s, k := adminRooms(t, w.data)
+	_, s, k := openDataFolder(t, w.data)
 	a, err := engine.Parse("gone@shop.example")
 	require.NoError(t, err)
 	_, cached := k.Get(k.Key(a), time.Now())

@@ -71,7 +71,7 @@ type addressFacts struct {
 
 // Run writes one JSON line for each line of input.
 func (c explainAddressCmd) Run(con *console) error {
-	set, err := c.knownLists()
+	set, err := c.loadLists()
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ type replyFacts struct {
 	Rule    string  `json:"rule"`
 	Action  string  `json:"action"`
 
-	band string // that scores of the reason lie in
+	scoreRange string // that scores of the reason lie in
 }
 
 // maxBadLines is how many bad lines are told one by one.
@@ -154,24 +154,24 @@ func (c explainReplyCmd) Run(con *console) error {
 	if err != nil {
 		return err
 	}
-	asker, err := c.asker()
+	senderIdentity, err := c.senderIdentity()
 	if err != nil {
 		return err
 	}
 	out := newLineWriter(con.out)
-	n, bad, strangers := 0, 0, map[string]bool{}
+	n, bad, unknown := 0, 0, map[string]bool{}
 	err = eachLine(nil, con.in, func(line string) error {
 		n++
 		line = strings.TrimSuffix(line, "\r")
-		facts, err := explainReply(table, asker, line)
+		facts, err := explainReply(table, senderIdentity, line)
 		if err != nil {
 			if bad++; bad <= maxBadLines {
 				fmt.Fprintf(con.err, "line %d: %v\n", n, err)
 			}
 			return nil
 		}
-		if who := stranger(table, line); who != "" && len(strangers) < maxBadLines && !strangers[who] {
-			strangers[who] = true
+		if who := unknownProvider(table, line); who != "" && len(unknown) < maxBadLines && !unknown[who] {
+			unknown[who] = true
 			fmt.Fprintf(con.err, "line %d: no provider is known as %.40q: judged by the rules for all providers\n", n, who)
 		}
 		return out.encode(facts)
@@ -185,26 +185,26 @@ func (c explainReplyCmd) Run(con *console) error {
 	return errors.Join(err, out.Flush())
 }
 
-// asker is who was answered, as far as the flags say.
-func (c *explainReplyCmd) asker() (engine.Asker, error) {
+// senderIdentity is who was answered, as far as the flags say.
+func (c *explainReplyCmd) senderIdentity() (engine.SenderIdentity, error) {
 	if c.MailFrom != "" {
 		if _, err := engine.Parse(c.MailFrom); err != nil {
-			return engine.Asker{}, fmt.Errorf("%w: --mail-from %q: %v", errUsage, c.MailFrom, err)
+			return engine.SenderIdentity{}, fmt.Errorf("%w: --mail-from %q: %v", errUsage, c.MailFrom, err)
 		}
 	}
-	var id prober.Identity
+	var id prober.Source
 	if c.Egress != "" {
 		spec, err := egressFlag(c.Egress).parse()
 		if err != nil {
-			return engine.Asker{}, err
+			return engine.SenderIdentity{}, err
 		}
-		id = prober.Identity{Local: spec.local, Public: spec.public, EHLO: spec.ehlo}
+		id = prober.Source{Local: spec.local, Public: spec.public, EHLO: spec.ehlo}
 	}
-	return id.Asker(c.MailFrom), nil
+	return id.SenderIdentity(c.MailFrom), nil
 }
 
-// stranger is a line's provider that the table does not know, unless it may be a host: many hosts belong to no provider.
-func stranger(table *engine.Table, line string) string {
+// unknownProvider is a line's provider that the table does not know, unless it may be a host: many hosts belong to no provider.
+func unknownProvider(table *engine.Table, line string) string {
 	_, rest, _ := strings.Cut(line, "\t")
 	who, _, _ := strings.Cut(rest, "\t")
 	if who == "" || strings.Contains(who, ".") || table.ProviderOfHint(who) != table.Unknown {
@@ -213,7 +213,7 @@ func stranger(table *engine.Table, line string) string {
 	return who
 }
 
-func explainReply(table *engine.Table, asker engine.Asker, line string) (replyFacts, error) {
+func explainReply(table *engine.Table, senderIdentity engine.SenderIdentity, line string) (replyFacts, error) {
 	fields := strings.SplitN(line, "\t", 3)
 	if len(fields) != 3 {
 		return replyFacts{}, fmt.Errorf("%.80q is not 'stage<TAB>provider<TAB>reply-text'; leave the provider empty if it is not known", line)
@@ -224,20 +224,20 @@ func explainReply(table *engine.Table, asker engine.Asker, line string) (replyFa
 	}
 	provider := table.ProviderOfHint(fields[1])
 	if provider == table.Unknown && len(fields[1]) > 3 {
-		if near := nearNames(table, fields[1], 1); len(near) > 0 {
-			return replyFacts{}, fmt.Errorf("no provider is known as %.40q%s", fields[1], orNear(near))
+		if near := suggestProviders(table, fields[1], 1); len(near) > 0 {
+			return replyFacts{}, fmt.Errorf("no provider is known as %.40q%s", fields[1], didYouMean(near))
 		}
 	}
 	finding := engine.Finding{Meaning: engine.ProtocolFault, Blame: engine.BlameSite, Rule: "generic/not-a-reply"}
 	reply, err := engine.ParseReply(stage, strings.ReplaceAll(fields[2], `\n`, "\n"))
 	if err == nil {
-		finding = table.Classify(provider, reply, asker)
+		finding = table.Classify(provider, reply, senderIdentity)
 	}
-	return judgeOnly(provider, reply, stage, finding), nil
+	return judgeReply(provider, reply, stage, finding), nil
 }
 
-// judgeOnly is the verdict that one reply alone leads to.
-func judgeOnly(provider *engine.Provider, reply engine.Reply, stage engine.Stage, f engine.Finding) replyFacts {
+// judgeReply is the verdict that one reply alone leads to.
+func judgeReply(provider *engine.Provider, reply engine.Reply, stage engine.Stage, f engine.Finding) replyFacts {
 	about := engine.SubjectSession
 	if stage == engine.StageRcpt {
 		about = engine.SubjectTarget
@@ -248,17 +248,17 @@ func judgeOnly(provider *engine.Provider, reply engine.Reply, stage engine.Stage
 	ev := engine.Evidence{Route: &engine.Route{Fact: engine.FactMX, Hosts: []string{"mx"}, Provider: &asked}}
 	ev.Append(engine.Sighting{Subject: about, Host: "mx", Reply: reply, Finding: f})
 	v := engine.Judge(&ev, engine.Policy{}, time.Time{})
-	return replyFacts{Meaning: f.Meaning.String(), Blame: f.Blame.String(), Status: v.Status.String(), Reason: nullable(v.Reason.String()),
-		Rule: f.Rule, Action: f.Action.Kind.String(), band: bandText(v.Reason)}
+	return replyFacts{Meaning: f.Meaning.String(), Blame: f.Blame.String(), Status: v.Status.String(), Reason: nilIfEmpty(v.Reason.String()),
+		Rule: f.Rule, Action: f.Action.Kind.String(), scoreRange: scoreRangeText(v.Reason)}
 }
 
-// bandText is the least and the greatest score of a reason.
-func bandText(r engine.Reason) string {
+// scoreRangeText is the least and the greatest score of a reason.
+func scoreRangeText(r engine.Reason) string {
 	b := r.Band()
 	return fmt.Sprintf("%d to %d", b.Low, b.High)
 }
 
-func nullable(s string) *string {
+func nilIfEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}
@@ -276,12 +276,12 @@ func printMeanings(con *console) error {
 		{engine.RateLimited, 450}, {engine.Blocked, 554}, {engine.SenderRefused, 550}, {engine.PolicyRefused, 550}, {engine.RelayDenied, 554},
 		{engine.Temporary, 451}, {engine.SyntaxRefused, 501}, {engine.ProtocolFault, 503}, {engine.MeaningUnknown, 550}} {
 		f := engine.Finding{Meaning: row.m, Blame: engine.BlameRecipient}
-		facts := judgeOnly(&engine.Provider{}, engine.Reply{Stage: engine.StageRcpt, Code: row.code}, engine.StageRcpt, f)
+		facts := judgeReply(&engine.Provider{}, engine.Reply{Stage: engine.StageRcpt, Code: row.code}, engine.StageRcpt, f)
 		reason := "null"
 		if facts.Reason != nil {
 			reason = *facts.Reason
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", row.m, row.code, facts.Status, reason, facts.band)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", row.m, row.code, facts.Status, reason, facts.scoreRange)
 	}
 	return w.Flush()
 }

@@ -15,27 +15,27 @@ import (
 	"probity/store"
 )
 
-var errBrokenFolder = errors.New("the folder cannot be synced")
+var errUnsyncable = errors.New("the folder cannot be synced")
 
-// brokenFolders is a disk on which no folder can be synced.
-type brokenFolders struct{ vfs.FS }
+// unsyncableFolders is a disk on which no folder can be synced.
+type unsyncableFolders struct{ vfs.FS }
 
-func (brokenFolders) OpenDir(string) (vfs.File, error) { return nil, errBrokenFolder }
+func (unsyncableFolders) OpenDir(string) (vfs.File, error) { return nil, errUnsyncable }
 
 func TestFirstPasswordIsInAFileOfItsOwnerAndNotInTheLog(t *testing.T) {
 	data := t.TempDir()
-	path := filepath.Join(data, firstPassword)
+	path := filepath.Join(data, firstPasswordFile)
 	require.NoError(t, os.WriteFile(path, []byte("left by a start that was killed"), 0o644))
 	state, err := store.Open(vfs.Default, filepath.Join(data, "state"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, state.Close()) }()
 	s := &service{cmd: &serveCmd{Data: data, AdminEmail: "root@example.com", InitialCredits: 5}, node: &node{store: state}}
 	var log bytes.Buffer
-	s.disk = brokenFolders{vfs.Default}
-	require.ErrorIs(t, s.firstAdmin(t.Context(), &console{err: &log}), errBrokenFolder)
+	s.disk = unsyncableFolders{vfs.Default}
+	require.ErrorIs(t, s.createFirstAdmin(t.Context(), &console{err: &log}), errUnsyncable)
 	require.Empty(t, state.Users(), "no account before its password outlasts a power cut")
 	s.disk = vfs.Default
-	require.NoError(t, s.firstAdmin(t.Context(), &console{err: &log}))
+	require.NoError(t, s.createFirstAdmin(t.Context(), &console{err: &log}))
 
 	info, err := os.Stat(path)
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func TestFirstPasswordIsInAFileOfItsOwnerAndNotInTheLog(t *testing.T) {
 	require.Equal(t, store.Admin, u.Role)
 
 	log.Reset()
-	require.NoError(t, s.firstAdmin(t.Context(), &console{err: &log}))
+	require.NoError(t, s.createFirstAdmin(t.Context(), &console{err: &log}))
 	require.Empty(t, log.String(), "a store with accounts has its admin")
 	same, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -61,5 +61,5 @@ func TestFirstPasswordIsInAFileOfItsOwnerAndNotInTheLog(t *testing.T) {
 	require.Equal(t, string(written), out.String())
 	require.NoError(t, os.Remove(path))
 	require.Equal(t, 1, run(t.Context(), []string{"user", "first-password", "--data", data}, &console{out: &out, err: &log}))
-	require.Contains(t, log.String(), firstPassword)
+	require.Contains(t, log.String(), firstPasswordFile)
 }

@@ -24,8 +24,8 @@ func checkListen(flag, at string) error {
 	return nil
 }
 
-// checkReach refuses an address that cannot be connected to.
-func checkReach(flag, at string) error {
+// checkHostPort refuses an address that cannot be connected to.
+func checkHostPort(flag, at string) error {
 	if host, port, err := splitAddress(at); err != nil || host == "" || port == 0 {
 		return fmt.Errorf("--%s %q: write HOST:PORT, e.g. 192.0.2.10:7946", flag, at)
 	}

@@ -90,7 +90,7 @@ func FuzzConfig(f *testing.F) {
 }
 
 // A zero would be taken for the default, and a floor below zero for more than any disk has.
-func TestServeNumbers(t *testing.T) {
+func TestServeRefusesZeroAndNegativeNumbers(t *testing.T) {
 	good := serveCmd{Listen: ":8080", AdminListen: ":9090", InitialCredits: 0, PublicPerDay: 1, DiskFloor: 1}
 	good.SMTPPort, good.RetainResults = 25, period(7*day)
 	require.NoError(t, good.Validate())

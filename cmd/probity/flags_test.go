@@ -74,8 +74,8 @@ func TestWrongFlags(t *testing.T) {
 	}
 }
 
-// TestASourceIsGivenOnce: two of one name would share its budgets twice. Nothing is made before that is said.
-func TestASourceIsGivenOnce(t *testing.T) {
+// TestDuplicateEgressSourceIsRefused: two of one name would share its budgets twice. Nothing is made before that is said.
+func TestDuplicateEgressSourceIsRefused(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	var words bytes.Buffer
 	code := run(t.Context(), []string{"prober", "--data", data, "--egress", "127.0.0.1=mx.example.org", "--egress", "127.0.0.2/127.0.0.1=mx.example.org"},

@@ -17,15 +17,15 @@ import (
 
 // TestFleetAvoidsListedSources has one source listed at a provider and another one everywhere, while lists come one after the
 // other. The provider's rows are answered from the other sources, each with its own budget; what only a listed source may ask is
-// UNKNOWN; operators see it; and a canary brings the source back when it is off the lists.
+// UNKNOWN; operators see it; and a trial connection brings the source back when it is off the lists.
 func TestFleetAvoidsListedSources(t *testing.T) {
-	const speedup = fleetSpeedup / 4 // a canary is let go every four minutes
-	inFleet(t, speedup, 2, 2, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
-		atGoogle, everywhere := spokes[0].ids[0].Local, spokes[1].ids[1].Local
-		blocked, unknown, next := map[string]int{}, 0, f.slices(24_000, 400)
+	const speedup = fleetSpeedup / 4 // a trial connection is made every four minutes
+	withMemCluster(t, speedup, 2, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
+		atGoogle, everywhere := probers[0].ids[0].Local, probers[1].ids[1].Local
+		blocked, unknown, next := map[string]int{}, 0, f.chunks(24_000, 400)
 		verify := func() {
 			list := next()
-			_, result := f.hub.finish(t, ctx, f.hub.accept(t, ctx, list))
+			_, result := f.coord.waitResult(t, ctx, f.coord.accept(t, ctx, list))
 			s := scoreOf(t, f.internet.World, list, result)
 			require.Zero(t, s.FalseValid+s.FalseInvalid)
 			unknown += s.UnexpectedUnknown
@@ -35,7 +35,7 @@ func TestFleetAvoidsListedSources(t *testing.T) {
 		}
 		f.internet.Blocklist(atGoogle, "google")
 		verify()
-		require.NotZero(t, f.identity(atGoogle).Resting, "a lane of it rests")
+		require.NotZero(t, f.identity(atGoogle).Quarantined, "a lane of it rests")
 		require.Equal(t, "ok", f.identity(atGoogle).State, "it rests at one receiver only")
 
 		f.internet.Blocklist(everywhere, "")
@@ -43,29 +43,29 @@ func TestFleetAvoidsListedSources(t *testing.T) {
 			require.Less(t, tries, 5, "nobody is alerted")
 			verify()
 		}
-		before, began := spokes[1].dialsOf(everywhere), time.Now()
-		verify() // its rows go home at once: canaries go without
+		before, began := probers[1].dialsFrom(everywhere), time.Now()
+		verify() // its rows are returned at once: trial connections need none of them
 		time.Sleep(time.Until(began.Add(5 * time.Minute)))
-		require.Positive(t, spokes[1].dialsOf(everywhere)-before, "no canary")
+		require.Positive(t, probers[1].dialsFrom(everywhere)-before, "no canary")
 		for time.Since(began) < 9*time.Minute {
 			verify()
 		}
-		tried := spokes[1].dialsOf(everywhere) - before
+		tried := probers[1].dialsFrom(everywhere) - before
 		t.Logf("%d canaries in %v", tried, time.Since(began))
 		require.LessOrEqual(t, tried, 1+int(time.Since(began)/(4*time.Minute)), "canaries, and nothing else")
 
-		f.internet.Pardon(everywhere)
-		pardoned := time.Now()
+		f.internet.Unblock(everywhere)
+		delistedAt := time.Now()
 		for ; f.identity(everywhere).State != "ok"; verify() {
-			require.Less(t, time.Since(pardoned), 9*time.Minute, "the canary does not bring it back")
+			require.Less(t, time.Since(delistedAt), 9*time.Minute, "the canary does not bring it back")
 		}
-		t.Logf("back after %v", time.Since(pardoned))
-		requirePolite(t, f.internet.Referee.Report())
+		t.Logf("back after %v", time.Since(delistedAt))
+		requireWithinLimits(t, f.internet.Referee.Report())
 		t.Logf("%d canaries; %d UNKNOWN beyond the truth; blocked by provider: %v", tried, unknown, blocked)
 		require.Less(t, blocked["Google"], 20, "the other sources have budgets of their own")
 
-		for _, spoke := range spokes {
-			for _, one := range spoke.ids {
+		for _, node := range probers {
+			for _, one := range node.ids {
 				f.internet.Blocklist(one.Local, "google")
 			}
 		}
@@ -75,8 +75,8 @@ func TestFleetAvoidsListedSources(t *testing.T) {
 	})
 }
 
-// slices cuts a list into lists.
-func (f *fleetLab) slices(rows, each int) (next func() []byte) {
+// chunks cuts a list into lists.
+func (f *memCluster) chunks(rows, each int) (next func() []byte) {
 	all, err := csv.NewReader(bytes.NewReader(f.list(rows, nil))).ReadAll()
 	require.NoError(f.t, err)
 	header, left := all[0], all[1:]
@@ -91,15 +91,15 @@ func (f *fleetLab) slices(rows, each int) (next func() []byte) {
 	}
 }
 
-func (s *spoke) dialsOf(source netip.Addr) int {
+func (s *memProber) dialsFrom(source netip.Addr) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.dials[source]
 }
 
 // identity is what the cluster says of a source.
-func (f *fleetLab) identity(local netip.Addr) fleet.IdentityReport {
-	for _, n := range f.hub.fleet.Report().Nodes {
+func (f *memCluster) identity(local netip.Addr) fleet.IdentityReport {
+	for _, n := range f.coord.fleet.Report().Nodes {
 		for _, id := range n.Identities {
 			if id.Name == local.String() {
 				return id

@@ -29,54 +29,54 @@ var fleetCuts = []struct {
 // TestFleetIsCut cuts one node off in each way, one after the other, while a list is under way: each row has one verdict, no
 // receiver sees too much, and who has lost its coordinator asks nobody.
 func TestFleetIsCut(t *testing.T) {
-	inFleet(t, 4, 3, 2, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
+	withMemCluster(t, 4, 3, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list := f.list(6000, nil)
-		id := f.hub.accept(t, ctx, list)
+		id := f.coord.accept(t, ctx, list)
 		time.Sleep(10 * time.Second)
 		for i, cut := range fleetCuts {
-			f.cut(spokes[i%len(spokes)], cut.gossip, cut.streams, cut.lasts)
+			f.cutNode(probers[i%len(probers)], cut.gossip, cut.streams, cut.lasts)
 			f.waitUsable(3)
 			time.Sleep(20 * time.Second)
 		}
-		f.requireUnderWay(id)
-		f.requireDone(ctx, id, list)
+		f.requireStillRunning(id)
+		f.requireCorrectEnd(ctx, id, list)
 	})
 }
 
-// TestFleetSurvivesInABubble has all of it happen in one run: two nodes killed and one of them started again, the others cut off
+// TestFleetSurvivesKillsAndCutsInVirtualTime has all of it happen in one run: two nodes killed and one of them started again, the others cut off
 // in every way, the coordinator killed and started again.
-func TestFleetSurvivesInABubble(t *testing.T) {
-	inFleet(t, 4, 4, 2, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
+func TestFleetSurvivesKillsAndCutsInVirtualTime(t *testing.T) {
+	withMemCluster(t, 4, 4, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list := f.list(6000, nil)
-		id := f.hub.accept(t, ctx, list)
+		id := f.coord.accept(t, ctx, list)
 		time.Sleep(10 * time.Second)
-		spokes[0].kill()
-		spokes[1].kill()
+		probers[0].kill()
+		probers[1].kill()
 		var cuts sync.WaitGroup
-		cuts.Go(func() { f.cut(spokes[2], true, true, 3*time.Minute) })
+		cuts.Go(func() { f.cutNode(probers[2], true, true, 3*time.Minute) })
 		time.Sleep(20 * time.Second)
-		spokes[0].start()
+		probers[0].start()
 		cuts.Wait()
 		f.waitUsable(3)
-		f.cut(spokes[2], true, true, 30*time.Second)
+		f.cutNode(probers[2], true, true, 30*time.Second)
 
-		f.killHub()
+		f.killCoordinator()
 		time.Sleep(2 * time.Second)
-		f.hub = f.resumeHub(hubIP, "hub", f.hub)
+		f.coord = f.restartCoordinator(coordinatorIP, "hub", f.coord)
 		f.waitUsable(3)
 
-		cuts.Go(func() { f.cut(spokes[3], false, true, 3*time.Minute) })
-		cuts.Go(func() { f.cut(spokes[0], true, false, 3*time.Minute) })
+		cuts.Go(func() { f.cutNode(probers[3], false, true, 3*time.Minute) })
+		cuts.Go(func() { f.cutNode(probers[0], true, false, 3*time.Minute) })
 		cuts.Wait()
 		f.waitUsable(3)
-		f.requireUnderWay(id)
-		f.requireDone(ctx, id, list)
-		spokes[1].start() // it is stopped with the others
+		f.requireStillRunning(id)
+		f.requireCorrectEnd(ctx, id, list)
+		probers[1].start() // it is stopped with the others
 	})
 }
 
-// cut takes gossip, streams or both from a node for a time. Without streams it may probe for ten seconds more, and not after.
-func (f *fleetLab) cut(s *spoke, gossip, streams bool, lasts time.Duration) {
+// cutNode takes gossip, streams or both from a node for a time. Without streams it may probe for ten seconds more, and not after.
+func (f *memCluster) cutNode(s *memProber, gossip, streams bool, lasts time.Duration) {
 	f.lan.cutStreams(s.ip, streams)
 	f.lan.cutGossip(s.ip, gossip)
 	began := time.Now()
@@ -89,44 +89,44 @@ func (f *fleetLab) cut(s *spoke, gossip, streams bool, lasts time.Duration) {
 	f.lan.cutStreams(s.ip, false)
 }
 
-// kill ends a node of which nobody hears a word: its goodbyes reach no one.
-func (s *spoke) kill() {
-	s.f.lan.cutStreams(s.ip, true)
-	s.f.lan.cutGossip(s.ip, true)
+// kill ends a node without a word: its goodbye reaches no other node.
+func (s *memProber) kill() {
+	s.cluster.lan.cutStreams(s.ip, true)
+	s.cluster.lan.cutGossip(s.ip, true)
 	s.stop()
-	s.f.lan.cutGossip(s.ip, false)
-	s.f.lan.cutStreams(s.ip, false)
+	s.cluster.lan.cutGossip(s.ip, false)
+	s.cluster.lan.cutStreams(s.ip, false)
 }
 
-// killHub ends the coordinator likewise.
-func (f *fleetLab) killHub() {
+// killCoordinator ends the coordinator likewise.
+func (f *memCluster) killCoordinator() {
 	var nodes []string
-	for _, n := range f.hub.fleet.Report().Nodes {
+	for _, n := range f.coord.fleet.Report().Nodes {
 		ip, _, _ := net.SplitHostPort(n.Address)
 		nodes = append(nodes, ip)
 		f.lan.cutStreams(ip, true)
 	}
-	f.lan.cutGossip(hubIP, true)
-	f.hub.stop()
-	f.lan.cutGossip(hubIP, false)
+	f.lan.cutGossip(coordinatorIP, true)
+	f.coord.stop()
+	f.lan.cutGossip(coordinatorIP, false)
 	for _, ip := range nodes {
 		f.lan.cutStreams(ip, false)
 	}
 }
 
-func (f *fleetLab) requireUnderWay(id string) {
+func (f *memCluster) requireStillRunning(id string) {
 	f.t.Helper()
-	job, err := f.hub.store.Job(id)
+	job, err := f.coord.store.Job(id)
 	require.NoError(f.t, err)
 	require.Equal(f.t, store.JobRunning, job.State, "it ended before all had happened")
 }
 
-// requireDone waits for a job and judges it.
-func (f *fleetLab) requireDone(ctx context.Context, id string, list []byte) {
+// requireCorrectEnd waits for a job and judges it.
+func (f *memCluster) requireCorrectEnd(ctx context.Context, id string, list []byte) {
 	f.t.Helper()
-	job, result := f.hub.finish(f.t, ctx, id)
-	requireHonest(f.t, f.internet.World, list, result)
-	requirePolite(f.t, f.internet.Referee.Report())
+	job, result := f.coord.waitResult(f.t, ctx, id)
+	requireCorrect(f.t, f.internet.World, list, result)
+	requireWithinLimits(f.t, f.internet.Referee.Report())
 	requireRoutes(f.t, f.internet.Referee.Report())
 	require.EqualValues(f.t, job.Rows-job.Blank, job.Counts["VALID"]+job.Counts["RISKY"]+job.Counts["INVALID"]+job.Counts["UNKNOWN"])
 }
@@ -135,22 +135,22 @@ func (f *fleetLab) requireDone(ctx context.Context, id string, list []byte) {
 // routes go to nobody else meanwhile. A node that does not come back loses them, as ever; as it has not told what it used of their
 // hour, that counts as used up.
 func TestRestartedCoordinatorWaitsForItsNodes(t *testing.T) {
-	inFleet(t, 1, 2, 1, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
+	withMemCluster(t, 1, 2, 1, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list, _ := f.receiver("strict", 120)
-		id := f.hub.accept(t, ctx, list)
+		id := f.coord.accept(t, ctx, list)
 		time.Sleep(20 * time.Second)
-		owner, other := spokes[0], spokes[1]
+		owner, other := probers[0], probers[1]
 		if owner.lastProbe().Before(other.lastProbe()) {
 			owner, other = other, owner
 		}
-		f.killHub()
+		f.killCoordinator()
 		f.lan.cutStreams(owner.ip, true)
 		f.lan.cutGossip(owner.ip, true)
-		f.hub = f.resumeHub(hubIP, "hub", f.hub)
+		f.coord = f.restartCoordinator(coordinatorIP, "hub", f.coord)
 		restarted := time.Now()
 		time.Sleep(40 * time.Second)
 		require.True(t, other.lastProbe().Before(restarted), "who is away keeps its routes")
-		s, err := f.hub.coordinator.Snapshot(id)
+		s, err := f.coord.coordinator.Snapshot(id)
 		require.NoError(t, err)
 		require.NotZero(t, s.WaitingBudget)
 		require.True(t, s.ETA == 0 || s.ETA >= 25*time.Second, "no end before the owner is back or another may ask; 0 is one that cannot be told: %s", s.ETA)
@@ -161,6 +161,6 @@ func TestRestartedCoordinatorWaitsForItsNodes(t *testing.T) {
 		f.lan.cutStreams(owner.ip, false)
 		f.lan.cutGossip(owner.ip, false)
 		f.waitUsable(2)
-		f.requireDone(ctx, id, list)
+		f.requireCorrectEnd(ctx, id, list)
 	})
 }

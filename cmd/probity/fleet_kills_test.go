@@ -23,19 +23,19 @@ const (
 func TestKilledProbersKeepTheHour(t *testing.T) {
 	text := os.Getenv(killsEachEnv)
 	if text == "" {
-		t.Skip("it takes minutes: make kills; TestKilledEachMinute tries the same in virtual time")
+		t.Skip("it takes minutes: make kills; TestBudgetHoldsWhenKilledEachMinute tries the same in virtual time")
 	}
 	each, err := time.ParseDuration(text)
 	require.NoError(t, err, killsEachEnv)
-	inYard(t, 60*each+fleetPatience, func(y *yard) {
+	inNetworkNamespaces(t, 60*each+fleetTimeout, func(y *netnsTest) {
 		speedup := max(1, int(time.Minute/each))
-		c := y.openWith(max(killsRows, killsRows/3*speedup), speedup, killsNodes)
-		job := c.upload(y.at("list.csv"))
+		c := y.openClusterOf(max(killsRows, killsRows/3*speedup), speedup, killsNodes)
+		job := c.upload(y.path("list.csv"))
 		for minute := range 60 {
 			for n := range c.probers {
-				y.rest(each / time.Duration(len(c.probers)))
+				y.sleep(each / time.Duration(len(c.probers)))
 				c.probers[n].kill()
-				c.probers[n] = y.prober(n + 1)
+				c.probers[n] = y.startProber(n + 1)
 			}
 			if r := y.referee(); minute%10 == 9 || len(r.By) > 0 {
 				t.Logf("after %d kills of each: %d recipients, %d refused, %d excesses", minute+1, r.Recipients, r.Refused, r.Excesses)
@@ -51,7 +51,7 @@ func TestKilledProbersKeepTheHour(t *testing.T) {
 }
 
 // requireHours demands that no hour of any receiver was exceeded, and that the larger ones were used.
-func (y *yard) requireHours() {
+func (y *netnsTest) requireHours() {
 	r := y.referee()
 	used, full := 0, 0
 	for _, e := range r.Peaks {
@@ -65,7 +65,7 @@ func (y *yard) requireHours() {
 		y.t.Logf("%s by %s: %s of %d in the hour", e.Persona, e.Source, strconv.Itoa(e.Seen), e.Limit)
 	}
 	y.t.Logf("hourly budgets: %d in use, %d at least half used", used, full)
-	requirePolite(y.t, r)
+	requireWithinLimits(y.t, r)
 	requireRoutes(y.t, r)
 	require.NotZero(y.t, full, "%+v", []sim.Entry(r.Peaks))
 }

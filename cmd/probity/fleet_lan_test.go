@@ -22,46 +22,46 @@ import (
 const gossipPort = 7946
 
 // lan joins the machines of a cluster in memory: packets and streams of gossip, and the coordinator's streams. Each of the
-// two can be cut for one machine, as a cable: nothing passes, nobody is told, and what was sent arrives when it heals.
+// two can be cut for one machine, as a pulled cable does: nothing passes, no side is told, and what was sent arrives when it heals.
 type lan struct {
 	network *memnet.Network
 
-	mu      sync.Mutex // guards what follows, and who stands in line at a machine
-	hosts   map[string]*lanHost
-	deaf    map[string]bool          // address -> its gossip is cut
-	severed map[string]chan struct{} // address -> its streams are cut, until the channel is closed
+	mu         sync.Mutex // guards what follows, and who stands in line at a machine
+	hosts      map[string]*lanHost
+	gossipCut  map[string]bool          // address -> its gossip is cut
+	streamsCut map[string]chan struct{} // address -> its streams are cut, until the channel is closed
 }
 
 func newLAN(network *memnet.Network) *lan {
-	return &lan{network: network, hosts: map[string]*lanHost{}, deaf: map[string]bool{}, severed: map[string]chan struct{}{}}
+	return &lan{network: network, hosts: map[string]*lanHost{}, gossipCut: map[string]bool{}, streamsCut: map[string]chan struct{}{}}
 }
 
 // cutGossip cuts a machine off from gossip, or heals it.
 func (l *lan) cutGossip(ip string, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.deaf[ip] = cut
+	l.gossipCut[ip] = cut
 }
 
 // cutStreams cuts the coordinator's streams to a machine, or heals them.
 func (l *lan) cutStreams(ip string, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	healed := l.severed[ip]
+	healed := l.streamsCut[ip]
 	switch {
 	case cut && healed == nil:
-		l.severed[ip] = make(chan struct{})
+		l.streamsCut[ip] = make(chan struct{})
 	case !cut && healed != nil:
 		close(healed)
-		delete(l.severed, ip)
+		delete(l.streamsCut, ip)
 	}
 }
 
-// passes waits until nothing is cut; false when end comes before.
-func (l *lan) passes(ip string, end <-chan struct{}) bool {
+// waitUncut waits until nothing is cut; false when end comes before.
+func (l *lan) waitUncut(ip string, end <-chan struct{}) bool {
 	for {
 		l.mu.Lock()
-		healed := l.severed[ip]
+		healed := l.streamsCut[ip]
 		l.mu.Unlock()
 		if healed == nil {
 			return true
@@ -77,18 +77,18 @@ func (l *lan) passes(ip string, end <-chan struct{}) bool {
 // dial reaches a node's stream, as a Fleet does.
 func (l *lan) dial(ctx context.Context, address string) (net.Conn, error) {
 	ip, _, _ := strings.Cut(address, ":")
-	if !l.passes(ip, ctx.Done()) {
+	if !l.waitUncut(ip, ctx.Done()) {
 		return nil, ctx.Err()
 	}
 	conn, err := l.network.Dial(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	return &cable{Conn: conn, lan: l, ip: ip, closed: make(chan struct{})}, nil
+	return &cuttableConn{Conn: conn, lan: l, ip: ip, closed: make(chan struct{})}, nil
 }
 
-// cable is a stream that can be cut.
-type cable struct {
+// cuttableConn is a stream that can be cut.
+type cuttableConn struct {
 	net.Conn
 	lan    *lan
 	ip     string
@@ -96,22 +96,22 @@ type cable struct {
 	closed chan struct{}
 }
 
-func (c *cable) Read(b []byte) (int, error) {
+func (c *cuttableConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if !c.lan.passes(c.ip, c.closed) {
+	if !c.lan.waitUncut(c.ip, c.closed) {
 		return 0, os.ErrClosed
 	}
 	return n, err
 }
 
-func (c *cable) Write(b []byte) (int, error) {
-	if !c.lan.passes(c.ip, c.closed) {
+func (c *cuttableConn) Write(b []byte) (int, error) {
+	if !c.lan.waitUncut(c.ip, c.closed) {
 		return 0, os.ErrClosed
 	}
 	return c.Conn.Write(b)
 }
 
-func (c *cable) Close() error {
+func (c *cuttableConn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	return c.Conn.Close()
 }
@@ -122,7 +122,7 @@ type lanHost struct {
 	ip      string
 	packets chan *memberlist.Packet
 	streams chan net.Conn
-	shut    bool // guarded by the lan's mutex
+	closed  bool // guarded by the lan's mutex
 }
 
 func (l *lan) host(ip string) *lanHost {
@@ -133,12 +133,12 @@ func (l *lan) host(ip string) *lanHost {
 	return h
 }
 
-// reach is where a message from h arrives; nil where it does not.
-func (h *lanHost) reach(address string) *lanHost {
+// routeTo is where a message from h arrives; nil where it does not.
+func (h *lanHost) routeTo(address string) *lanHost {
 	ip, _, _ := strings.Cut(address, ":")
 	h.lan.mu.Lock()
 	defer h.lan.mu.Unlock()
-	if h.lan.deaf[h.ip] || h.lan.deaf[ip] {
+	if h.lan.gossipCut[h.ip] || h.lan.gossipCut[ip] {
 		return nil
 	}
 	return h.lan.hosts[ip]
@@ -152,7 +152,7 @@ func (h *lanHost) StreamCh() <-chan net.Conn           { return h.streams }
 
 func (h *lanHost) WriteTo(b []byte, address string) (time.Time, error) {
 	now := time.Now()
-	if to := h.reach(address); to != nil {
+	if to := h.routeTo(address); to != nil {
 		from := net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(h.ip), gossipPort))
 		select {
 		case to.packets <- &memberlist.Packet{Buf: bytes.Clone(b), From: from, Timestamp: now}:
@@ -163,7 +163,7 @@ func (h *lanHost) WriteTo(b []byte, address string) (time.Time, error) {
 }
 
 func (h *lanHost) DialTimeout(address string, timeout time.Duration) (net.Conn, error) {
-	if to := h.reach(address); to != nil {
+	if to := h.routeTo(address); to != nil {
 		if near, ok := to.accept(h.ip); ok {
 			return near, nil
 		}
@@ -176,7 +176,7 @@ func (h *lanHost) DialTimeout(address string, timeout time.Duration) (net.Conn, 
 func (h *lanHost) accept(from string) (near net.Conn, ok bool) {
 	h.lan.mu.Lock()
 	defer h.lan.mu.Unlock()
-	if h.shut {
+	if h.closed {
 		return nil, false
 	}
 	near, far := net.Pipe()
@@ -188,11 +188,11 @@ func (h *lanHost) accept(from string) (near net.Conn, ok bool) {
 	}
 }
 
-// Shutdown hangs up on those in line, as a listener does that is closed: nobody would read what they write.
+// Shutdown closes the connections in line, as a listener does that is closed: nobody would read what they write.
 func (h *lanHost) Shutdown() error {
 	h.lan.mu.Lock()
 	defer h.lan.mu.Unlock()
-	h.shut = true
+	h.closed = true
 	if h.lan.hosts[h.ip] == h {
 		delete(h.lan.hosts, h.ip)
 	}
@@ -217,7 +217,7 @@ func (s lanStream) RemoteAddr() net.Addr {
 }
 
 // Who stands in line at a machine that shuts is hung up on, and so is who comes after.
-func TestShutMachineHangsUp(t *testing.T) {
+func TestClosedHostDropsQueuedConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLAN(nil)
 		near, far := l.host("10.0.0.1"), l.host("10.0.0.2")

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	fleetRowsEnv  = "PROBITY_FLEET_ROWS" // of the list; the speed-up grows with it, so that the job takes as long
-	fleetRows     = 20_000
-	fleetPatience = 12 * time.Minute
+	fleetRowsEnv = "PROBITY_FLEET_ROWS" // of the list; the speed-up grows with it, so that the job takes as long
+	fleetRows    = 20_000
+	fleetTimeout = 12 * time.Minute
 )
 
 func fleetRowsWanted(t *testing.T) int {
@@ -37,23 +37,23 @@ func fleetRowsWanted(t *testing.T) int {
 	return rows
 }
 
-// TestFleetOfProcesses runs a coordinator, four probers and the pretend internet as processes in namespaces of their own.
+// TestFleetOfProcesses runs a coordinator, four probers and the simulated internet as processes in namespaces of their own.
 func TestFleetOfProcesses(t *testing.T) {
-	inYard(t, fleetPatience, func(y *yard) {
+	inNetworkNamespaces(t, fleetTimeout, func(y *netnsTest) {
 		rows := fleetRowsWanted(t)
-		c := y.open(rows, rows/40)
+		c := y.openCluster(rows, rows/40)
 		began := time.Now()
-		job := c.upload(y.at("list.csv"))
+		job := c.upload(y.path("list.csv"))
 		c.follow(job, func(jobView) {})
 		t.Logf("%d rows in %s", rows, time.Since(began).Round(time.Millisecond))
-		y.judge(c, job, rows)
-		c.requireShown()
+		y.requireCorrectEnd(c, job, rows)
+		c.requireVisible()
 		sources := sourcesOf(y.referee())
 		narrow := 0
 		for id, seen := range sources {
 			p := engine.DefaultTable().Provider(id)
 			switch {
-			case p == nil: // a server of nobody we know
+			case p == nil: // a server of no known provider
 			case p.ID == "google" || p.ID == "microsoft365" || p.ID == "outlook":
 				require.Len(t, seen, 8, "%s: %v", p.ID, seen)
 			case !p.Shared():
@@ -62,40 +62,40 @@ func TestFleetOfProcesses(t *testing.T) {
 			}
 		}
 		require.Greater(t, narrow, 3, "%v", sources)
-		require.Less(t, c.probers[0].end(), 25*time.Second)
-		require.Less(t, c.hub.end(), 25*time.Second)
+		require.Less(t, c.probers[0].terminate(), 25*time.Second)
+		require.Less(t, c.coordinator.terminate(), 25*time.Second)
 	})
 }
 
-// TestFleetSurvives kills and cuts off everything but the pretend internet while a job runs.
+// TestFleetSurvives kills and cuts off everything but the simulated internet while a job runs.
 func TestFleetSurvives(t *testing.T) {
-	inYard(t, fleetPatience+10*cutTime(t), func(y *yard) {
+	inNetworkNamespaces(t, fleetTimeout+10*cutTime(t), func(y *netnsTest) {
 		rows := fleetRowsWanted(t)
 		c := y.openForFaults(rows)
 		began := time.Now()
-		job := c.upload(y.at("list.csv"))
-		y.rest(8 * time.Second)
+		job := c.upload(y.path("list.csv"))
+		y.sleep(8 * time.Second)
 		c.probers[0].kill()
 		c.probers[1].kill()
 		t.Log("killed two probers")
 		var cuts sync.WaitGroup
-		cuts.Go(func() { y.cutOff(3, cutBoth, false) })
-		y.rest(20 * time.Second)
-		c.probers[0] = y.prober(1)
+		cuts.Go(func() { y.cutNode(3, cutBoth, false) })
+		y.sleep(20 * time.Second)
+		c.probers[0] = y.startProber(1)
 		t.Log("started one of them again")
 		cuts.Wait()
-		c.hub.kill()
-		y.rest(2 * time.Second)
-		c.hub = y.hub()
+		c.coordinator.kill()
+		y.sleep(2 * time.Second)
+		c.coordinator = y.startCoordinator()
 		t.Log("killed the coordinator and started it again")
-		y.until("three nodes take work", func() bool { return y.usable(3) })
-		cuts.Go(func() { y.cutOff(4, cutStreams, false) })
-		cuts.Go(func() { y.cutOff(1, cutGossip, true) })
+		y.waitFor("three nodes take work", func() bool { return y.hasUsable(3) })
+		cuts.Go(func() { y.cutNode(4, cutStreams, false) })
+		cuts.Go(func() { y.cutNode(1, cutGossip, true) })
 		cuts.Wait()
-		c.requireUnderWay(job)
+		c.requireStillRunning(job)
 		c.follow(job, func(jobView) {})
 		t.Logf("%d rows in %s", rows, time.Since(began).Round(time.Millisecond))
-		y.judge(c, job, rows)
+		y.requireCorrectEnd(c, job, rows)
 	})
 }
 
@@ -105,33 +105,33 @@ func TestFleetCutsOneByOne(t *testing.T) {
 	if os.Getenv(fleetCutEnv) == "" {
 		t.Skip("it takes as long as three cuts: make fleet; TestFleetIsCut tries the same in virtual time")
 	}
-	inYard(t, fleetPatience+10*cutTime(t), func(y *yard) {
+	inNetworkNamespaces(t, fleetTimeout+10*cutTime(t), func(y *netnsTest) {
 		rows := fleetRowsWanted(t)
 		c := y.openForFaults(rows)
 		began := time.Now()
-		job := c.upload(y.at("list.csv"))
-		y.rest(8 * time.Second)
+		job := c.upload(y.path("list.csv"))
+		y.sleep(8 * time.Second)
 		c.probers[0].kill()
 		c.probers[1].kill()
-		y.rest(20 * time.Second)
-		c.probers[0] = y.prober(1)
+		y.sleep(20 * time.Second)
+		c.probers[0] = y.startProber(1)
 		t.Log("killed two probers and started one of them again")
-		y.until("three nodes take work", func() bool { return y.usable(3) })
-		c.probers[1] = y.prober(2)
-		y.until("all nodes take work", func() bool { return y.usable(4) })
-		c.hub.kill()
-		y.rest(2 * time.Second)
-		c.hub = y.hub()
+		y.waitFor("three nodes take work", func() bool { return y.hasUsable(3) })
+		c.probers[1] = y.startProber(2)
+		y.waitFor("all nodes take work", func() bool { return y.hasUsable(4) })
+		c.coordinator.kill()
+		y.sleep(2 * time.Second)
+		c.coordinator = y.startCoordinator()
 		t.Log("killed the coordinator and started it again")
-		y.until("all nodes take work", func() bool { return y.usable(4) })
-		y.cutOff(2, cutGossip, true)
-		y.cutOff(3, cutStreams, false)
-		y.until("all nodes take work", func() bool { return y.usable(4) })
-		y.cutOff(4, cutBoth, false)
-		c.requireUnderWay(job)
+		y.waitFor("all nodes take work", func() bool { return y.hasUsable(4) })
+		y.cutNode(2, cutGossip, true)
+		y.cutNode(3, cutStreams, false)
+		y.waitFor("all nodes take work", func() bool { return y.hasUsable(4) })
+		y.cutNode(4, cutBoth, false)
+		c.requireStillRunning(job)
 		c.follow(job, func(jobView) {})
 		t.Logf("%d rows in %s", rows, time.Since(began).Round(time.Millisecond))
-		y.judge(c, job, rows)
+		y.requireCorrectEnd(c, job, rows)
 	})
 }
 
@@ -159,32 +159,32 @@ func cutTime(t *testing.T) time.Duration {
 	return d
 }
 
-// cutOff cuts a node off for a time. If that takes its coordinator, it probes for ten seconds more, and not after.
-func (y *yard) cutOff(n int, what []string, usable bool) {
+// cutNode cuts a node off for a time. If that takes its coordinator, it probes for ten seconds more, and not after.
+func (y *netnsTest) cutNode(n int, what []string, usable bool) {
 	machine := fmt.Sprintf("p%d", n)
 	for _, rule := range what {
-		y.ip(machine, "rule add "+rule+" prio 1 blackhole")
+		y.runIP(machine, "rule add "+rule+" prio 1 blackhole")
 	}
-	y.rest(11 * time.Second)
+	y.sleep(11 * time.Second)
 	before := y.recipients(n)
-	y.rest(cutTime(y.t) - 11*time.Second)
+	y.sleep(cutTime(y.t) - 11*time.Second)
 	if after := y.recipients(n); !usable && after != before {
 		y.t.Errorf("node %d went on probing: %d, then %d recipients", n, before, after)
 	}
-	for _, node := range y.cluster().Nodes {
+	for _, node := range y.clusterReport().Nodes {
 		if node.Name == machine && node.Usable != usable {
 			y.t.Errorf("node %d while cut off: %+v", n, node)
 		}
 	}
 	for _, rule := range what {
-		y.ip(machine, "rule del "+rule+" prio 1 blackhole")
+		y.runIP(machine, "rule del "+rule+" prio 1 blackhole")
 	}
 	y.t.Logf("node %d was cut off for %s: %v", n, cutTime(y.t), what)
 }
 
 // recipients is how many a node has sent, by its own count: asked on its own machine, for it is cut off.
-func (y *yard) recipients(n int) uint64 {
-	out, err := y.inside(fmt.Sprintf("p%d", n), "cluster", "--json", "--admin", proberAddress(n)+":9090")
+func (y *netnsTest) recipients(n int) uint64 {
+	out, err := y.runInside(fmt.Sprintf("p%d", n), "cluster", "--json", "--admin", proberAddress(n)+":9090")
 	if err != nil {
 		y.t.Errorf("node %d: %v", n, err)
 	}
@@ -196,59 +196,61 @@ func (y *yard) recipients(n int) uint64 {
 	return r.Nodes[0].Recipients
 }
 
-func (y *yard) rest(d time.Duration) {
+func (y *netnsTest) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-y.ctx.Done():
 	}
 }
 
-// yardCluster is a cluster at work, and its customer.
-type yardCluster struct {
-	y       *yard
-	api     apiClient
-	hub     *started
-	probers []*started
+// netnsCluster is a cluster at work, and its customer.
+type netnsCluster struct {
+	net         *netnsTest
+	api         apiClient
+	coordinator *testProcess
+	probers     []*testProcess
 }
 
-const yardCredits = 10_000_000
+const netnsCredits = 10_000_000
 
-// open starts everything and waits until all nodes take work.
-func (y *yard) open(rows, speedup int) *yardCluster { return y.openWith(rows, speedup, 4) }
+// openCluster starts everything and waits until all nodes take work.
+func (y *netnsTest) openCluster(rows, speedup int) *netnsCluster {
+	return y.openClusterOf(rows, speedup, 4)
+}
 
-func (y *yard) openWith(rows, speedup, nodes int) *yardCluster {
-	y.internet(speedup)
-	produce(y.ctx, y.t, y.at("list.csv"), "sim", "list", "--rows", strconv.Itoa(rows))
-	produce(y.ctx, y.t, y.at("truth.csv"), "sim", "truth", y.at("list.csv"))
-	y.certs("p1", "p2", "p3", "p4")
-	c := &yardCluster{y: y, api: apiClient{base: "http://" + hubAddress + ":8080", key: y.customer(), http: http.DefaultClient}}
-	y.machine("hub", hubAddress)
-	c.hub = y.hub()
+func (y *netnsTest) openClusterOf(rows, speedup, nodes int) *netnsCluster {
+	y.startSimulator(speedup)
+	writeOutput(y.ctx, y.t, y.path("list.csv"), "sim", "list", "--rows", strconv.Itoa(rows))
+	writeOutput(y.ctx, y.t, y.path("truth.csv"), "sim", "truth", y.path("list.csv"))
+	y.makeCerts("p1", "p2", "p3", "p4")
+	c := &netnsCluster{net: y, api: apiClient{base: "http://" + coordinatorAddress + ":8080", key: y.customer(), http: http.DefaultClient}}
+	y.addMachine("hub", coordinatorAddress)
+	c.coordinator = y.startCoordinator()
 	for n := 1; n <= nodes; n++ {
-		y.machine(fmt.Sprintf("p%d", n), proberAddress(n), fmt.Sprintf("10.77.1.%d", n), fmt.Sprintf("10.77.2.%d", n))
-		c.probers = append(c.probers, y.prober(n))
+		y.addMachine(fmt.Sprintf("p%d", n), proberAddress(n), fmt.Sprintf("10.77.1.%d", n), fmt.Sprintf("10.77.2.%d", n))
+		c.probers = append(c.probers, y.startProber(n))
 	}
-	y.until("all nodes take work", func() bool { return y.usable(nodes) })
+	y.waitFor("all nodes take work", func() bool { return y.hasUsable(nodes) })
 	return c
 }
 
 // customer makes an account in the store of a coordinator that does not run yet, and gives its key.
-func (y *yard) customer() string {
-	s, err := store.Open(vfs.Default, y.at("hub/state"))
+func (y *netnsTest) customer() string {
+	s, err := store.Open(vfs.Default, y.path("hub/state"))
 	require.NoError(y.t, err)
 	defer func() { require.NoError(y.t, s.Close()) }()
-	u, _, err := s.AddUser(y.ctx, store.NewUser{Email: "yard@example.com", Credits: yardCredits, Role: store.Admin, Limits: store.Limits{SinglePerMinute: 100_000, BulkPerHour: 1000}}, "test", time.Now())
+	u, _, err := s.AddUser(y.ctx, store.NewUser{Email: "yard@example.com", Credits: netnsCredits, Role: store.Admin, Limits: store.Limits{SinglePerMinute: 100_000, BulkPerHour: 1000}}, "test", time.Now())
 	require.NoError(y.t, err)
 	key, _, err := s.CreateKey(u.ID, store.NewKey{Name: "first", Scopes: store.DefaultScopes | store.ScopeAdmin}, "test", time.Now())
 	require.NoError(y.t, err)
 	return key
 }
 
-// requireShown looks at the cluster in every way there is.
-func (c *yardCluster) requireShown() {
-	t, y := c.y.t, c.y
-	admin := []string{"--admin", hubAddress + ":9090"}
-	table, err := y.inside("hub", append([]string{"cluster"}, admin...)...)
+// requireVisible looks at the cluster in every way there is.
+func (c *netnsCluster) requireVisible() {
+	t, y := c.net.t, c.net
+	admin := []string{"--admin", coordinatorAddress + ":9090"}
+	table, err := y.runInside("hub", append([]string{"cluster"}, admin...)...)
 	require.NoError(t, err)
 	t.Logf("%s", table)
 	body, err := c.api.call(y.ctx, http.MethodGet, "/v1/admin/cluster", "", nil)
@@ -265,11 +267,11 @@ func (c *yardCluster) requireShown() {
 	}
 	flags := append(admin, "--dns", simDNS, "--json")
 	for domain, owner := range map[string]string{"gmail.com": "each address has its own", "mailinator.com": "10.77."} {
-		facts, err := y.inside("hub", append([]string{"explain", "route", domain}, flags...)...)
+		facts, err := y.runInside("hub", append([]string{"explain", "route", domain}, flags...)...)
 		require.NoError(t, err)
 		require.Contains(t, string(facts), `"owner":"`+owner)
 	}
-	metrics, err := http.Get("http://" + hubAddress + ":9090/metrics")
+	metrics, err := http.Get("http://" + coordinatorAddress + ":9090/metrics")
 	require.NoError(t, err)
 	defer metrics.Body.Close()
 	text, err := io.ReadAll(metrics.Body)
@@ -277,16 +279,16 @@ func (c *yardCluster) requireShown() {
 	require.Contains(t, string(text), `probity_node_up{node="p1"} 1`)
 }
 
-func (c *yardCluster) upload(list string) string {
-	job, err := c.api.upload(c.y.ctx, list)
-	require.NoError(c.y.t, err)
+func (c *netnsCluster) upload(list string) string {
+	job, err := c.api.upload(c.net.ctx, list)
+	require.NoError(c.net.t, err)
 	return job.ID
 }
 
 // follow looks at a job until it is over; the coordinator may be away meanwhile.
-func (c *yardCluster) follow(id string, look func(jobView)) {
-	c.y.until("the job is over", func() bool {
-		ctx, cancel := context.WithTimeout(c.y.ctx, 5*time.Second)
+func (c *netnsCluster) follow(id string, look func(jobView)) {
+	c.net.waitFor("the job is over", func() bool {
+		ctx, cancel := context.WithTimeout(c.net.ctx, 5*time.Second)
 		defer cancel()
 		job, err := c.api.job(ctx, id)
 		if err == nil {
@@ -296,17 +298,17 @@ func (c *yardCluster) follow(id string, look func(jobView)) {
 	})
 }
 
-// judge lets the truth, the referee and the ledger judge a job that is over.
-func (y *yard) judge(c *yardCluster, id string, rows int) {
+// requireCorrectEnd lets the truth, the referee and the ledger judge a job that is over.
+func (y *netnsTest) requireCorrectEnd(c *netnsCluster, id string, rows int) {
 	t := y.t
-	require.NoError(t, c.api.download(y.ctx, id, y.at("result.csv")))
-	produce(y.ctx, t, y.at("score.json"), "sim", "score", "--truth", y.at("truth.csv"), "--result", y.at("result.csv"))
-	text, err := os.ReadFile(y.at("score.json"))
+	require.NoError(t, c.api.download(y.ctx, id, y.path("result.csv")))
+	writeOutput(y.ctx, t, y.path("score.json"), "sim", "score", "--truth", y.path("truth.csv"), "--result", y.path("result.csv"))
+	text, err := os.ReadFile(y.path("score.json"))
 	require.NoError(t, err)
 	var s sim.Scores
 	require.NoError(t, json.Unmarshal(text, &s))
 	require.Equal(t, rows, s.Rows)
-	requirePolite(t, y.referee())
+	requireWithinLimits(t, y.referee())
 	requireRoutes(t, y.referee())
 	requireScore(t, s)
 	if len(c.probers) == 4 {
@@ -328,7 +330,7 @@ func (y *yard) judge(c *yardCluster, id string, rows int) {
 }
 
 // requireLedger demands that what the job says it used is what the account has less, and nothing is reserved any more.
-func (y *yard) requireLedger(c *yardCluster, id string) {
+func (y *netnsTest) requireLedger(c *netnsCluster, id string) {
 	var job struct {
 		Used     int64 `json:"credits_used"`
 		Unique   int64 `json:"unique_addresses"`
@@ -342,7 +344,7 @@ func (y *yard) requireLedger(c *yardCluster, id string) {
 		require.NoError(y.t, body.Close())
 	}
 	y.t.Logf("credits: %+v, account %+v", job, credits)
-	require.EqualValues(y.t, yardCredits-job.Used, credits.Balance)
+	require.EqualValues(y.t, netnsCredits-job.Used, credits.Balance)
 	require.Zero(y.t, credits.Reserved)
 	require.Equal(y.t, job.Unique, job.Used+job.Refunded)
 }

@@ -16,15 +16,15 @@ import (
 const scaleRows = 11_550
 
 // TestThroughputIsLinearInIdentities gives each identity the same work at one wide provider, in real time as receivers feel
-// it, so that politeness alone is the bottleneck: with more identities it takes as long.
+// it, so that budgets alone are the bottleneck: with more identities it takes as long.
 func TestThroughputIsLinearInIdentities(t *testing.T) {
 	if raceEnabled {
 		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")
 	}
-	pace := map[int]float64{}
+	throughput := map[int]float64{}
 	for _, shape := range []struct{ nodes, identities int }{{1, 1}, {1, 2}, {2, 2}, {4, 2}} {
 		n := shape.nodes * shape.identities
-		inFleet(t, 1, shape.nodes, shape.identities, func(ctx context.Context, f *fleetLab, _ []*spoke) {
+		withMemCluster(t, 1, shape.nodes, shape.identities, func(ctx context.Context, f *memCluster, _ []*memProber) {
 			left := n * scaleRows
 			list := f.list(16*n*scaleRows, func(email string) bool {
 				local, domain, _ := strings.Cut(email, "@")
@@ -36,14 +36,14 @@ func TestThroughputIsLinearInIdentities(t *testing.T) {
 			})
 			require.Zero(t, left, "the drawn list is too short")
 			began := time.Now()
-			job, _ := f.hub.finish(t, ctx, f.hub.accept(t, ctx, list))
-			pace[n] = float64(job.Unique) / time.Since(began).Seconds()
-			requirePolite(t, f.internet.Referee.Report())
+			job, _ := f.coord.waitResult(t, ctx, f.coord.accept(t, ctx, list))
+			throughput[n] = float64(job.Unique) / time.Since(began).Seconds()
+			requireWithinLimits(t, f.internet.Referee.Report())
 			f.requireOwners(n, "google")
 		})
-		t.Logf("%d identities: %.2f rows/s, %.3f of linear", n, pace[n], pace[n]/pace[1]/float64(n))
+		t.Logf("%d identities: %.2f rows/s, %.3f of linear", n, throughput[n], throughput[n]/throughput[1]/float64(n))
 	}
-	for n, rate := range pace {
-		require.GreaterOrEqual(t, rate, 0.95*pace[1]*float64(n), "%d identities", n)
+	for n, rate := range throughput {
+		require.GreaterOrEqual(t, rate, 0.95*throughput[1]*float64(n), "%d identities", n)
 	}
 }

@@ -21,29 +21,29 @@ import (
 // TestFleetChangesItsTable changes the coordinator's provider table while a list is under way, with a node whose own table was another
 // one from the start: each row is judged by one table, no receiver sees too much, and no node is lost.
 func TestFleetChangesItsTable(t *testing.T) {
-	inFleet(t, fleetSpeedup/4, 3, 2, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
-		spokes[2].stop()
-		spokes[2].own = engine.DefaultTable()
-		spokes[2].start()
+	withMemCluster(t, fleetSpeedup/4, 3, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
+		probers[2].stop()
+		probers[2].ownTable = engine.DefaultTable()
+		probers[2].start()
 		f.waitUsable(3)
-		require.Equal(t, f.table.Hash(), spokes[2].usedLast().Hash(), "it took the coordinator's")
+		require.Equal(t, f.table.Hash(), probers[2].lastTable().Hash(), "it took the coordinator's")
 		next, err := f.table.Override([]byte("[[provider]]\nid = \"google\"\nname = \"Google, renamed\"\n"))
 		require.NoError(t, err)
 
 		list := f.list(4000, nil)
-		id := f.hub.accept(t, ctx, list)
+		id := f.coord.accept(t, ctx, list)
 		time.Sleep(30 * time.Second)
-		f.hub.setTable(next)
+		f.coord.reloadTable(next)
 		time.Sleep(15 * time.Second)
-		for _, s := range spokes {
-			require.Equal(t, next.Hash(), s.usedLast().Hash(), s.name)
+		for _, s := range probers {
+			require.Equal(t, next.Hash(), s.lastTable().Hash(), s.name)
 		}
 		f.waitUsable(3)
 		require.NotContains(t, f.log.String(), "gave the node up")
-		f.requireUnderWay(id)
-		f.requireDone(ctx, id, list)
+		f.requireStillRunning(id)
+		f.requireCorrectEnd(ctx, id, list)
 		var result bytes.Buffer
-		require.NoError(t, f.hub.coordinator.Results(ctx, id, coordinator.Filter{}, &result))
+		require.NoError(t, f.coord.coordinator.Results(ctx, id, coordinator.Filter{}, &result))
 		rows, err := csv.NewReader(&result).ReadAll()
 		require.NoError(t, err)
 		column, names := slices.Index(rows[0], "verify_smtp_provider"), map[string]int{}
@@ -62,7 +62,7 @@ func TestReloadedTableReachesProbers(t *testing.T) {
 	}
 	dir := t.TempDir()
 	at := func(name ...string) string { return filepath.Join(append([]string{dir}, name...)...) }
-	certsFor(t, at("certs"), "p1")
+	makeClusterCerts(t, at("certs"), "p1")
 	hashOf := func(text string) string {
 		table, err := engine.DefaultTable().Override([]byte(text))
 		require.NoError(t, err)
@@ -72,18 +72,18 @@ func TestReloadedTableReachesProbers(t *testing.T) {
 	const before, after, own = "[defaults.limits]\nconnections = 2\n", "[defaults.limits]\nconnections = 3\n", "[defaults.limits]\nconnections = 4\n"
 	require.NoError(t, os.WriteFile(at("hub.toml"), []byte(before), 0o600))
 	require.NoError(t, os.WriteFile(at("p1.toml"), []byte(own), 0o600))
-	hub := talk(t, "coordinator", "--name", "hub", "--data", at("hub"), "--certs", at("certs"), "--cluster-listen", "127.77.1.1:17946", "--providers", at("hub.toml"),
+	coord := startLogged(t, "coordinator", "--name", "hub", "--data", at("hub"), "--certs", at("certs"), "--cluster-listen", "127.77.1.1:17946", "--providers", at("hub.toml"),
 		"--listen", "127.77.1.1:0", "--admin-listen", "127.77.1.1:0", "--dns", "127.77.1.1:53", "--disk-floor", "1")
-	hub.says("msg=serving")
-	prober := talk(t, "prober", "--name", "p1", "--data", at("p1"), "--certs", at("certs"), "--join", "127.77.1.1:17946", "--cluster-listen", "127.77.1.2:17946",
+	coord.waitForLog("msg=serving")
+	prober := startLogged(t, "prober", "--name", "p1", "--data", at("p1"), "--certs", at("certs"), "--join", "127.77.1.1:17946", "--cluster-listen", "127.77.1.2:17946",
 		"--node-listen", "127.77.1.2:17947", "--admin-listen", "127.77.1.2:0", "--dns", "127.77.1.1:53", "--egress", "127.77.1.2=p1.prober.example", "--providers", at("p1.toml"))
-	prober.says(hashOf(before))
-	hub.says(`msg="attached to the node"`)
+	prober.waitForLog(hashOf(before))
+	coord.waitForLog(`msg="attached to the node"`)
 	require.NoError(t, os.WriteFile(at("hub.toml"), []byte(after), 0o600))
-	require.NoError(t, hub.cmd.Process.Signal(syscall.SIGHUP))
-	prober.says(hashOf(after))
+	require.NoError(t, coord.cmd.Process.Signal(syscall.SIGHUP))
+	prober.waitForLog(hashOf(after))
 	require.NoError(t, prober.cmd.Process.Signal(syscall.SIGHUP))
-	prober.says("the coordinator's provider table stays in force")
-	require.NotContains(t, prober.text(), hashOf(own))
-	require.NotContains(t, hub.text(), "not attached to the node", "it kept its stream")
+	prober.waitForLog("the coordinator's provider table stays in force")
+	require.NotContains(t, prober.logText(), hashOf(own))
+	require.NotContains(t, coord.logText(), "not attached to the node", "it kept its stream")
 }

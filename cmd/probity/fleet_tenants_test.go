@@ -12,20 +12,20 @@ import (
 // TestTenantsOfAFleetHaveOneSource verifies a list behind two gateways with four nodes, and loses one of them on the way: the domains
 // of its two sources get other ones, no domain has two at one time, and the others stay.
 func TestTenantsOfAFleetHaveOneSource(t *testing.T) {
-	inFleet(t, 1, 4, 2, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
+	withMemCluster(t, 1, 4, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		world := f.internet.World
 		list := []byte("email\n" + strings.Join(append(world.Addresses("proofpoint", 1500), world.Addresses("barracuda", 1500)...), "\n") + "\n")
-		id := f.hub.accept(t, ctx, list)
+		id := f.coord.accept(t, ctx, list)
 		time.Sleep(30 * time.Minute)
 		before := f.internet.Referee.Report()
 		require.Zero(t, requireRoutes(t, before), "while the sources stay, each domain has one")
 		for _, gateway := range []string{"proofpoint", "barracuda"} {
 			require.Len(t, sourcesOf(before)[gateway], 8, "%s is asked from all", gateway)
 		}
-		spokes[3].kill()
+		probers[3].kill()
 		time.Sleep(time.Hour)
-		spokes[3].start()
-		f.requireDone(ctx, id, list)
+		probers[3].start()
+		f.requireCorrectEnd(ctx, id, list)
 		after := f.internet.Referee.Report()
 		domains := 0
 		for _, u := range after.Routes {

@@ -33,28 +33,28 @@ func keepRows(t *testing.T, list []byte, f func(email string) bool) []byte {
 	return out.Bytes()
 }
 
-// inFleet runs f with a coordinator and nodes in a bubble.
-func inFleet(t *testing.T, speedup float64, nodes, identities int, do func(ctx context.Context, f *fleetLab, spokes []*spoke)) {
-	inFleetAt(t, speedup, "none", nodes, identities, do)
+// withMemCluster runs f with a coordinator and nodes in a bubble.
+func withMemCluster(t *testing.T, speedup float64, nodes, identities int, do func(ctx context.Context, f *memCluster, probers []*memProber)) {
+	withMemClusterAt(t, speedup, "none", nodes, identities, do)
 }
 
-func inFleetAt(t *testing.T, speedup float64, latency string, nodes, identities int, do func(ctx context.Context, f *fleetLab, spokes []*spoke)) {
+func withMemClusterAt(t *testing.T, speedup float64, latency string, nodes, identities int, do func(ctx context.Context, f *memCluster, probers []*memProber)) {
 	began := time.Now()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		f := newFleetLab(t, ctx, speedup, latency)
-		f.hub = f.startHub(hubIP, "hub")
-		var spokes []*spoke
+		f := newMemCluster(t, ctx, speedup, latency)
+		f.coord = f.startCoordinator(coordinatorIP, "hub")
+		var probers []*memProber
 		for n := range nodes {
-			s := f.newSpoke(n+1, identities)
+			s := f.newProber(n+1, identities)
 			s.start()
-			spokes = append(spokes, s)
+			probers = append(probers, s)
 		}
 		f.waitUsable(nodes)
-		do(ctx, f, spokes)
-		f.hub.stop()
-		for _, s := range spokes {
+		do(ctx, f, probers)
+		f.coord.stop()
+		for _, s := range probers {
 			s.stop()
 		}
 		require.NoError(t, f.internet.Close())
@@ -64,11 +64,11 @@ func inFleetAt(t *testing.T, speedup float64, latency string, nodes, identities 
 }
 
 // waitUsable waits until so many nodes take work.
-func (f *fleetLab) waitUsable(nodes int) {
+func (f *memCluster) waitUsable(nodes int) {
 	f.t.Helper()
 	for range 300 {
 		usable := 0
-		for _, n := range f.hub.fleet.Report().Nodes {
+		for _, n := range f.coord.fleet.Report().Nodes {
 			if n.Usable {
 				usable++
 			}
@@ -78,7 +78,7 @@ func (f *fleetLab) waitUsable(nodes int) {
 		}
 		time.Sleep(time.Second)
 	}
-	require.Fail(f.t, "nodes are missing", "%+v\n%s", f.hub.fleet.Report(), f.log)
+	require.Fail(f.t, "nodes are missing", "%+v\n%s", f.coord.fleet.Report(), f.log)
 }
 
 // fleetSpeedup makes an hour a minute: the hourly budgets of the wide providers hold a list up for some minutes.
@@ -86,37 +86,37 @@ const fleetSpeedup = 60
 
 // TestFleetInABubble verifies a list with four nodes of two identities each.
 func TestFleetInABubble(t *testing.T) {
-	inFleet(t, fleetSpeedup, 4, 2, func(ctx context.Context, f *fleetLab, _ []*spoke) {
+	withMemCluster(t, fleetSpeedup, 4, 2, func(ctx context.Context, f *memCluster, _ []*memProber) {
 		list := f.list(10_000, nil)
 		began := time.Now()
-		id := f.hub.accept(t, ctx, list)
-		job, result := f.hub.finish(t, ctx, id)
+		id := f.coord.accept(t, ctx, list)
+		job, result := f.coord.waitResult(t, ctx, id)
 		t.Logf("%d rows in %s of virtual time: %v %v", job.Rows, time.Since(began).Round(time.Second), job.Counts, job.Reasons)
-		requireHonest(t, f.internet.World, list, result)
-		requirePolite(t, f.internet.Referee.Report())
+		requireCorrect(t, f.internet.World, list, result)
+		requireWithinLimits(t, f.internet.Referee.Report())
 		requireRoutes(t, f.internet.Referee.Report())
 		f.requireOwners(8, "google", "microsoft365", "outlook", "yahoo")
 	})
 }
 
-// TestFleetSaysGoodbye verifies a list while a node goes with a goodbye and comes back; it runs slower, so that all of it happens
+// TestNodeLeavesAndReturnsDuringAJob verifies a list while a node goes with a goodbye and comes back; it runs slower, so that all of it happens
 // while the job is under way.
-func TestFleetSaysGoodbye(t *testing.T) {
-	inFleet(t, fleetSpeedup/4, 4, 2, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
+func TestNodeLeavesAndReturnsDuringAJob(t *testing.T) {
+	withMemCluster(t, fleetSpeedup/4, 4, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list := f.list(4000, nil)
-		id := f.hub.accept(t, ctx, list)
+		id := f.coord.accept(t, ctx, list)
 		time.Sleep(10 * time.Second)
-		spokes[3].stop()
+		probers[3].stop()
 		time.Sleep(30 * time.Second)
-		spokes[3].start()
+		probers[3].start()
 		f.waitUsable(4)
-		f.requireUnderWay(id)
-		f.requireDone(ctx, id, list)
+		f.requireStillRunning(id)
+		f.requireCorrectEnd(ctx, id, list)
 	})
 }
 
-func nodeOf(f *fleetLab, name string) fleet.NodeReport {
-	for _, n := range f.hub.fleet.Report().Nodes {
+func nodeOf(f *memCluster, name string) fleet.NodeReport {
+	for _, n := range f.coord.fleet.Report().Nodes {
 		if n.Name == name {
 			return n
 		}
@@ -126,8 +126,8 @@ func nodeOf(f *fleetLab, name string) fleet.NodeReport {
 
 // TestSecondCoordinatorIsRefused starts one more while a job runs.
 func TestSecondCoordinatorIsRefused(t *testing.T) {
-	inFleet(t, fleetSpeedup, 2, 1, func(ctx context.Context, f *fleetLab, _ []*spoke) {
-		second := f.startHub("10.9.0.2", "usurper")
+	withMemCluster(t, fleetSpeedup, 2, 1, func(ctx context.Context, f *memCluster, _ []*memProber) {
+		second := f.startCoordinator("10.9.0.2", "usurper")
 		time.Sleep(20 * time.Second)
 		for _, n := range second.fleet.Report().Nodes {
 			require.False(t, n.Usable)
@@ -137,27 +137,27 @@ func TestSecondCoordinatorIsRefused(t *testing.T) {
 		require.NotEmpty(t, second.fleet.Report().Rivals)
 		second.stop()
 		list := f.list(300, nil)
-		_, result := f.hub.finish(t, ctx, f.hub.accept(t, ctx, list))
-		requireHonest(t, f.internet.World, list, result)
+		_, result := f.coord.waitResult(t, ctx, f.coord.accept(t, ctx, list))
+		requireCorrect(t, f.internet.World, list, result)
 	})
 }
 
-// TestSingleWithoutProbers is refused with the error that the interface knows, and answered once there is one.
-func TestSingleWithoutProbers(t *testing.T) {
-	inFleet(t, fleetSpeedup, 1, 2, func(ctx context.Context, f *fleetLab, spokes []*spoke) {
+// TestSingleWithoutProbersIsRefused is refused with the error that the API knows, and answered once there is one.
+func TestSingleWithoutProbersIsRefused(t *testing.T) {
+	withMemCluster(t, fleetSpeedup, 1, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		ask := func() (coordinator.Answer, error) {
 			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 			defer cancel()
-			return f.hub.coordinator.Single(ctx, coordinator.Request{Email: "nobody.at.all.here@gmail.com", MaxAge: time.Hour})
+			return f.coord.coordinator.Single(ctx, coordinator.Request{Email: "nobody.at.all.here@gmail.com", MaxAge: time.Hour})
 		}
 		a, err := ask()
 		require.NoError(t, err)
 		require.Equal(t, "p1", a.Node)
-		spokes[0].stop()
+		probers[0].stop()
 		time.Sleep(time.Minute)
 		_, err = ask()
 		require.ErrorIs(t, err, fleet.ErrNoProber)
-		spokes[0].start()
+		probers[0].start()
 		f.waitUsable(1)
 		a, err = ask()
 		require.NoError(t, err)
@@ -165,19 +165,19 @@ func TestSingleWithoutProbers(t *testing.T) {
 	})
 }
 
-// TestACoordinatorTellsWhatItsNodesCount: what comes of probes at nodes is seen where people look, which is at their coordinator.
-func TestACoordinatorTellsWhatItsNodesCount(t *testing.T) {
-	inFleet(t, fleetSpeedup, 2, 1, func(ctx context.Context, f *fleetLab, _ []*spoke) {
-		f.hub.finish(t, ctx, f.hub.accept(t, ctx, f.list(300, nil)))
+// TestCoordinatorReportsNodeMetrics: what comes of probes at nodes is seen where people look, which is at their coordinator.
+func TestCoordinatorReportsNodeMetrics(t *testing.T) {
+	withMemCluster(t, fleetSpeedup, 2, 1, func(ctx context.Context, f *memCluster, _ []*memProber) {
+		f.coord.waitResult(t, ctx, f.coord.accept(t, ctx, f.list(300, nil)))
 		time.Sleep(10 * time.Second)
-		for _, n := range f.hub.fleet.Report().Nodes {
+		for _, n := range f.coord.fleet.Report().Nodes {
 			outcomes := 0
-			for name, count := range n.Meters {
+			for name, count := range n.Counters {
 				if strings.HasPrefix(name, "probity_prober_outcomes_total{") {
 					outcomes += int(count)
 				}
 			}
-			require.Positive(t, outcomes, "%s: %v", n.Name, n.Meters)
+			require.Positive(t, outcomes, "%s: %v", n.Name, n.Counters)
 		}
 	})
 }

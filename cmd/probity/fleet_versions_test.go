@@ -15,55 +15,55 @@ import (
 )
 
 const (
-	versionsEnv   = "PROBITY_VERSIONS"     // set: the test runs
-	olderEnv      = "PROBITY_OLDER"        // the program of the protocol before, for the process within the namespace
-	olderTakesFor = 10 * time.Minute       // to build and to verify a short list
-	helloFile     = "prober/wire/hello.go" // where the protocol's number is
+	versionsEnv     = "PROBITY_VERSIONS"     // set: the test runs
+	olderProgramEnv = "PROBITY_OLDER"        // the program of the protocol before, for the process within the namespace
+	olderTimeout    = 10 * time.Minute       // to build and to verify a short list
+	protocolFile    = "prober/wire/hello.go" // where the protocol's number is
 )
 
 // TestVersionsOldProber has a coordinator of this version and probers of the protocol before it verify a list.
 func TestVersionsOldProber(t *testing.T) {
-	inVersions(t, "p1", "p2")
+	withOlderVersion(t, "p1", "p2")
 }
 
 // TestVersionsOldCoordinator has a coordinator of the protocol before and probers of this version verify a list.
 func TestVersionsOldCoordinator(t *testing.T) {
-	inVersions(t, "hub")
+	withOlderVersion(t, "hub")
 }
 
-// inVersions runs a cluster of which some machines have the older program; all rows get their right verdicts.
-func inVersions(t *testing.T, older ...string) {
+// withOlderVersion runs a cluster of which some machines have the older program; all rows get their right verdicts.
+func withOlderVersion(t *testing.T, older ...string) {
 	if os.Getenv(versionsEnv) == "" {
-		t.Skip("it builds the version before, which takes a minute and more: make versions; TestCoordinatorOfTheProtocolBeforeIsServed and TestNodeOfTheProtocolBeforeIsUsed speak its protocol")
+		t.Skip("it builds the version before, which takes a minute and more: make versions; TestOldCoordinatorIsServed and TestOldNodeIsUsed speak its protocol")
 	}
-	if os.Getenv(olderEnv) == "" {
-		t.Setenv(olderEnv, buildOlder(t))
+	if os.Getenv(olderProgramEnv) == "" {
+		t.Setenv(olderProgramEnv, buildOlderVersion(t))
 	}
-	inYard(t, olderTakesFor, func(y *yard) {
-		y.runs = map[string]string{}
+	inNetworkNamespaces(t, olderTimeout, func(y *netnsTest) {
+		y.programs = map[string]string{}
 		for _, machine := range older {
-			y.runs[machine] = os.Getenv(olderEnv)
+			y.programs[machine] = os.Getenv(olderProgramEnv)
 		}
 		const rows = 2000
-		c := y.openWith(rows, rows/40, 2)
-		job := c.upload(y.at("list.csv"))
+		c := y.openClusterOf(rows, rows/40, 2)
+		job := c.upload(y.path("list.csv"))
 		c.follow(job, func(jobView) {})
-		y.judge(c, job, rows)
+		y.requireCorrectEnd(c, job, rows)
 		for n := range 2 {
 			require.Positive(t, y.recipients(n+1), "the prober asked")
 		}
-		for _, machine := range append(c.probers, c.hub) {
-			require.Less(t, machine.end(), 25*time.Second)
+		for _, machine := range append(c.probers, c.coordinator) {
+			require.Less(t, machine.terminate(), 25*time.Second)
 		}
 	})
 }
 
-// buildOlder builds the last commit of the protocol before ours. Of a protocol that cannot send its provider table both sides need the
+// buildOlderVersion builds the last commit of the protocol before ours. Of a protocol that cannot send its provider table both sides need the
 // same, so the older program gets the table of this one.
-func buildOlder(t *testing.T) string {
+func buildOlderVersion(t *testing.T) string {
 	root := filepath.Join("..", "..")
 	line := fmt.Sprintf("^const Protocol = %d$", wire.Protocol)
-	found, err := exec.Command("git", "-C", root, "log", "-1", "--format=%H", "-G"+line, "--", helloFile).Output()
+	found, err := exec.Command("git", "-C", root, "log", "-1", "--format=%H", "-G"+line, "--", protocolFile).Output()
 	commit := strings.TrimSpace(string(found)) + "^"
 	if err != nil || commit == "^" {
 		t.Skipf("no history here that has the commit which began protocol %d: %v", wire.Protocol, err)

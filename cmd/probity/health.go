@@ -20,16 +20,16 @@ const healthTimeout = 5 * time.Second
 func (c healthCmd) Run(ctx context.Context, con *console) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	path, well := "/healthz", "alive"
+	path, okText := "/healthz", "alive"
 	if c.Ready {
-		path, well = "/readyz", "ready"
+		path, okText = "/readyz", "ready"
 	}
 	client := apiClient{base: "http://" + c.Admin, http: http.DefaultClient}
 	body, err := client.call(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
-		return fmt.Errorf("not %s: %w", well, err)
+		return fmt.Errorf("not %s: %w", okText, err)
 	}
 	defer body.Close()
-	_, err = fmt.Fprintln(con.out, well)
+	_, err = fmt.Fprintln(con.out, okText)
 	return err
 }

@@ -26,44 +26,44 @@ import (
 
 const (
 	killRows    = 20_000
-	killTimes   = 3
+	killCount   = 3
 	killSeedEnv = "PROBITY_KILL_SEED"
 )
 
 // TestKillAndGoOn kills the process that verifies a list with SIGKILL at three random moments, runs the same command again
-// each time, and wants the result of a run that nobody disturbed. A witness between it and the mail servers sees whom it asks
+// each time, and wants the result of a run that ran without a kill. A witness between it and the mail servers sees whom it asks
 // about: never again about a row that the folder of its progress knew when it was killed.
 func TestKillAndGoOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it verifies " + strconv.Itoa(killRows) + " rows twice, in real processes; run without -short")
 	}
 	random := rand.New(rand.NewPCG(killSeed(t), 0))
-	k := newKilling(t)
+	k := newKillTest(t)
 	ctx, cancel := context.WithTimeout(t.Context(), systemDeadline)
 	defer cancel()
 
-	undisturbed, recipients := k.undisturbed(ctx, t)
+	uninterrupted, recipients := k.runUninterrupted(ctx, t)
 	world := startInternet(ctx, t)
-	result := k.at("killed.csv")
+	result := k.path("killed.csv")
 	answered := map[string]bool{}
-	for range killTimes {
-		goal := 1 + random.IntN(recipients/(killTimes+1))
-		w := newWitness(t, goal)
-		k.kill(ctx, t, w, world.verify(k.list, result, k.overrides))
-		requireNoneAgain(t, w, answered)
-		answered = k.answered(t, result+progressFolder)
+	for range killCount {
+		goal := 1 + random.IntN(recipients/(killCount+1))
+		w := newRecordingProxy(t, goal)
+		k.kill(ctx, t, w, world.verifyArgs(k.list, result, k.overrides))
+		requireNotAskedAgain(t, w, answered)
+		answered = k.answeredAddresses(t, result+progressFolder)
 		t.Logf("killed after %d recipients of %d: %d addresses are answered", w.total, recipients, len(answered))
 		require.NoFileExists(t, result)
 	}
-	w := newWitness(t, 0)
-	k.toTheEnd(ctx, t, w, world.verify(k.list, result, k.overrides))
-	requireNoneAgain(t, w, answered)
+	w := newRecordingProxy(t, 0)
+	k.runToEnd(ctx, t, w, world.verifyArgs(k.list, result, k.overrides))
+	requireNotAskedAgain(t, w, answered)
 	t.Logf("then %d recipients to the end", w.total)
 
 	after, err := os.ReadFile(result)
 	require.NoError(t, err)
-	requireSameRows(t, undisturbed, after)
-	requirePolite(t, world.referee(ctx, t))
+	requireSameRows(t, uninterrupted, after)
+	requireWithinLimits(t, world.referee(ctx, t))
 }
 
 // killSeed decides the moments; the environment repeats a run.
@@ -78,28 +78,28 @@ func killSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// killing is the list, the overrides and where results go.
-type killing struct {
+// killTest is the list, the overrides and where results go.
+type killTest struct {
 	dir, list, overrides string
 }
 
-func newKilling(t *testing.T) *killing {
-	k := &killing{dir: t.TempDir()}
-	k.list, k.overrides = k.at("list.csv"), k.at("providers.toml")
-	require.NoError(t, os.WriteFile(k.list, steadyList(t), 0o600))
+func newKillTest(t *testing.T) *killTest {
+	k := &killTest{dir: t.TempDir()}
+	k.list, k.overrides = k.path("list.csv"), k.path("providers.toml")
+	require.NoError(t, os.WriteFile(k.list, deterministicList(t), 0o600))
 	var toml bytes.Buffer
 	require.NoError(t, sim.WriteProviders(&toml, systemSpeedup))
-	// Providers that want TLS are asked without, for the witness cannot offer it.
+	// Providers that want TLS are asked without, for the recording proxy cannot offer it.
 	text := regexp.MustCompile(`(?m)^id = .*$`).ReplaceAllString(toml.String(), "$0\ntls = \"opportunistic\"")
 	require.NoError(t, os.WriteFile(k.overrides, []byte(text), 0o600))
 	return k
 }
 
-func (k *killing) at(name string) string { return filepath.Join(k.dir, name) }
+func (k *killTest) path(name string) string { return filepath.Join(k.dir, name) }
 
-// steadyList leaves out the rows of servers that hang up at will: whom they cut off depends on who shares the connection, and
+// deterministicList leaves out the rows of servers that hang up at will: whom they cut off depends on who shares the connection, and
 // the truth allows either answer.
-func steadyList(t *testing.T) []byte {
+func deterministicList(t *testing.T) []byte {
 	w := sim.NewWorld(sim.Config{Seed: 1})
 	var out bytes.Buffer
 	keep := csv.NewWriter(&out)
@@ -117,33 +117,33 @@ func steadyList(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// undisturbed is the result of one run to the end, and how many recipients it took.
-func (k *killing) undisturbed(ctx context.Context, t *testing.T) (result []byte, recipients int) {
-	world, w := startInternet(ctx, t), newWitness(t, 0)
-	k.toTheEnd(ctx, t, w, world.verify(k.list, k.at("undisturbed.csv"), k.overrides))
-	result, err := os.ReadFile(k.at("undisturbed.csv"))
+// runUninterrupted is the result of one run to the end, and how many recipients it took.
+func (k *killTest) runUninterrupted(ctx context.Context, t *testing.T) (result []byte, recipients int) {
+	world, w := startInternet(ctx, t), newRecordingProxy(t, 0)
+	k.runToEnd(ctx, t, w, world.verifyArgs(k.list, k.path("undisturbed.csv"), k.overrides))
+	result, err := os.ReadFile(k.path("undisturbed.csv"))
 	require.NoError(t, err)
 	requireAnswered(t, result)
 	require.GreaterOrEqual(t, int64(w.total), world.referee(ctx, t).Recipients, "the witness missed recipients")
 	return result, w.total
 }
 
-func (k *killing) toTheEnd(ctx context.Context, t *testing.T, w *witness, args []string) {
+func (k *killTest) runToEnd(ctx context.Context, t *testing.T, w *recordingProxy, args []string) {
 	t.Helper()
 	out, err := command(ctx, append(args, "--socks5", w.addr())...).CombinedOutput()
 	w.close()
 	require.NoError(t, err, "%s", out)
 }
 
-// kill lets the process live until the witness has heard of enough recipients.
-func (k *killing) kill(ctx context.Context, t *testing.T, w *witness, args []string) {
+// kill lets the process live until the recording proxy has seen enough recipients.
+func (k *killTest) kill(ctx context.Context, t *testing.T, w *recordingProxy, args []string) {
 	t.Helper()
-	_, err := k.end(ctx, t, os.Kill, w, args)
+	_, err := k.signalAtLimit(ctx, t, os.Kill, w, args)
 	require.ErrorContains(t, err, "killed")
 }
 
-// end sends a process a signal once the witness has heard of enough recipients, and gives what it said and how it ended.
-func (k *killing) end(ctx context.Context, t *testing.T, with os.Signal, w *witness, args []string) (string, error) {
+// signalAtLimit sends a process a signal once the recording proxy has seen enough recipients, and gives what it said and how it ended.
+func (k *killTest) signalAtLimit(ctx context.Context, t *testing.T, with os.Signal, w *recordingProxy, args []string) (string, error) {
 	t.Helper()
 	var words bytes.Buffer
 	c := command(ctx, append(args, "--socks5", w.addr())...)
@@ -163,8 +163,8 @@ func (k *killing) end(ctx context.Context, t *testing.T, with os.Signal, w *witn
 	return words.String(), err
 }
 
-// answered reads from a copy of a dead process's folder which addresses it knew. The folder itself is not touched.
-func (k *killing) answered(t *testing.T, folder string) map[string]bool {
+// answeredAddresses reads from a copy of a dead process's folder which addresses it knew. The folder itself is not touched.
+func (k *killTest) answeredAddresses(t *testing.T, folder string) map[string]bool {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS(folder)))
@@ -196,10 +196,10 @@ func addressesWithStatus(t *testing.T, result []byte) map[string]bool {
 	return known
 }
 
-// requireNoneAgain demands that a life asked about nobody whom an earlier life had answered.
-func requireNoneAgain(t *testing.T, w *witness, answered map[string]bool) {
+// requireNotAskedAgain demands that a life asked about no recipient that an earlier run had answered.
+func requireNotAskedAgain(t *testing.T, w *recordingProxy, answered map[string]bool) {
 	t.Helper()
-	for recipient := range w.asked {
+	for recipient := range w.recipients {
 		a, err := engine.Parse(recipient)
 		require.NoError(t, err, recipient)
 		require.NotContains(t, answered, a.Folded(), "answered before the process was killed, and asked again")
@@ -219,15 +219,15 @@ func requireAnswered(t *testing.T, result []byte) {
 // What tells one run of a list from another: the last two columns, and the score, which follows from when and over which connection a
 // domain was checked.
 var (
-	takenAt = regexp.MustCompile(`,(true|false),\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(\r?\n|$)`)
-	scored  = regexp.MustCompile(`,(VALID|RISKY|INVALID|UNKNOWN),\d+,`)
+	lastTwoColumns = regexp.MustCompile(`,(true|false),\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(\r?\n|$)`)
+	scored         = regexp.MustCompile(`,(VALID|RISKY|INVALID|UNKNOWN),\d+,`)
 )
 
 // requireSameRows compares two results byte by byte, save when the evidence was taken, whether it came from the cache, and the score.
 func requireSameRows(t *testing.T, want, got []byte) {
 	t.Helper()
 	lines := func(result []byte) [][]byte {
-		result = scored.ReplaceAll(takenAt.ReplaceAll(result, []byte(",,$2")), []byte(",$1,,"))
+		result = scored.ReplaceAll(lastTwoColumns.ReplaceAll(result, []byte(",,$2")), []byte(",$1,,"))
 		return bytes.SplitAfter(result, []byte("\n"))
 	}
 	wanted, found := lines(want), lines(got)

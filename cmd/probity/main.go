@@ -61,13 +61,13 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a reader that goes away is an error of the write, so that what is open is closed in order
-	unsetEmpty()
+	unsetEmptyVariables()
 	con := &console{in: os.Stdin, out: os.Stdout, err: os.Stderr, terminal: isTerminal(os.Stderr)}
 	os.Exit(run(ctx, os.Args[1:], con))
 }
 
-// unsetEmpty takes a PROBITY_ variable that is set to nothing for one that is not set.
-func unsetEmpty() {
+// unsetEmptyVariables takes a PROBITY_ variable that is set to nothing for one that is not set.
+func unsetEmptyVariables() {
 	for _, kv := range os.Environ() {
 		if name, value, _ := strings.Cut(kv, "="); value == "" && strings.HasPrefix(name, "PROBITY_") {
 			_ = os.Unsetenv(name) // fails only for names that an environment cannot hold
@@ -91,18 +91,18 @@ func run(ctx context.Context, args []string, con *console) int {
 		return exited
 	}
 	if err != nil {
-		fmt.Fprintf(con.err, "probity: %s\nSee %s --help.\n", inWords(err), commandOf(err))
+		fmt.Fprintf(con.err, "probity: %s\nSee %s --help.\n", errorText(err), commandNameOf(err))
 		return 2
 	}
-	if name, twice := givenTwice(parsed); twice {
+	if name, twice := repeatedFlag(parsed); twice {
 		fmt.Fprintf(con.err, "probity: --%s is given twice; give it once\n", name)
 		return 2
 	}
 	return exitCode(parsed.Run(&c), con)
 }
 
-// commandOf names the command that could not be parsed, as far as it was: its help is what helps.
-func commandOf(err error) string {
+// commandNameOf names the command that could not be parsed, as far as it was: its help is what helps.
+func commandNameOf(err error) string {
 	var at *kong.ParseError
 	if errors.As(err, &at) && at.Context != nil {
 		if command := at.Context.Selected(); command != nil {
@@ -112,8 +112,8 @@ func commandOf(err error) string {
 	return "probity"
 }
 
-// givenTwice finds a flag that takes one value and was given more: which of them was meant is not for us to choose.
-func givenTwice(parsed *kong.Context) (string, bool) {
+// repeatedFlag finds a flag that takes one value and was given more: which of them was meant is not for us to choose.
+func repeatedFlag(parsed *kong.Context) (string, bool) {
 	seen := map[string]int{}
 	for _, p := range parsed.Path {
 		if p.Flag == nil || p.Flag.IsCumulative() || p.Flag.IsBool() {
@@ -133,10 +133,10 @@ func exitCode(err error, con *console) int {
 	case errors.Is(err, syscall.EPIPE):
 		return 1 // the reader went away, and knows
 	case errors.Is(err, errUsage):
-		fmt.Fprintln(con.err, "probity:", inWords(err))
+		fmt.Fprintln(con.err, "probity:", errorText(err))
 		return 2
 	}
-	fmt.Fprintln(con.err, "probity:", inWords(err))
+	fmt.Fprintln(con.err, "probity:", errorText(err))
 	return 1
 }
 

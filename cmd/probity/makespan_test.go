@@ -29,22 +29,22 @@ import (
 const (
 	makespanRows       = 200_000 // in the suite; PROBITY_MAKESPAN_ROWS sets another number
 	makespanIdentities = 8
-	aloneRows          = 20_000
+	oneSourceRows      = 20_000
 	makespanSeed       = 12
 )
 
-// The first ratios of makespan and bound that were measured with the bound known before the run, on honestDate. What is slower by
+// The first ratios of makespan and bound that were measured with the bound known before the run, on measuredDate. What is slower by
 // more than 2 % is a fault.
 const (
-	honestDate  = "2026-11-24"
-	honestAlone = 1.019 // aloneRows from one identity: nothing is split
-	// honestRatio is of makespanRows from makespanIdentities. Chance gives one of eight sources a fifteenth more of what
+	measuredDate      = "2026-11-24"
+	measuredOneSource = 1.019 // oneSourceRows from one identity: nothing is split
+	// measuredManySources is of makespanRows from makespanIdentities. Chance gives one of eight sources a fifteenth more of what
 	// Outlook.com refuses than an even split does, and a quarter more of 50,000 rows.
-	honestRatio = 1.079
+	measuredManySources = 1.079
 )
 
-// planAgrees is how many rows make chance small, from makespanIdentities.
-const planAgrees = 200_000
+// planAgreesFrom is how many rows make chance small, from makespanIdentities.
+const planAgreesFrom = 200_000
 
 // TestMakespan verifies lists with the shipped budgets, in as many hours of virtual time as that takes, and holds the time to the
 // last verdict against the bound and the plan. Both split what is refused evenly over the sources, and chance does not: a list must
@@ -60,16 +60,16 @@ func TestMakespan(t *testing.T) {
 		require.NoError(t, err)
 	}
 	t.Run("one source", func(t *testing.T) {
-		m := measureMakespan(t, aloneRows, 1)
-		require.LessOrEqual(t, m.ratio(), 1.02*honestAlone, "it was %.3f on %s", honestAlone, honestDate)
+		m := measureMakespan(t, oneSourceRows, 1)
+		require.LessOrEqual(t, m.ratio(), 1.02*measuredOneSource, "it was %.3f on %s", measuredOneSource, measuredDate)
 		require.InEpsilon(t, m.took.Seconds(), m.planned.Seconds(), 0.1, "the plan")
 	})
 	t.Run("many sources", func(t *testing.T) {
 		m := measureMakespan(t, rows, makespanIdentities)
-		require.LessOrEqual(t, m.ratio(), 1.02*honestRatio, "it was %.3f on %s", honestRatio, honestDate)
+		require.LessOrEqual(t, m.ratio(), 1.02*measuredManySources, "it was %.3f on %s", measuredManySources, measuredDate)
 		// One source has had a window of some twenty refusals by then, of which chance makes a quarter more or less; eight have had eight.
-		require.InEpsilon(t, (m.took - time.Hour).Seconds(), (m.told - time.Hour).Seconds(), 0.25, "the end that was told after an hour")
-		if rows >= planAgrees {
+		require.InEpsilon(t, (m.took - time.Hour).Seconds(), (m.estimated - time.Hour).Seconds(), 0.25, "the end that was told after an hour")
+		if rows >= planAgreesFrom {
 			require.InEpsilon(t, m.took.Seconds(), m.planned.Seconds(), 0.1, "the plan")
 		}
 	})
@@ -79,7 +79,7 @@ func TestMakespan(t *testing.T) {
 // says is due at each receiver, and the plan, which knows the list, DNS, and the share of refusals at the receiver that takes longest.
 type makespan struct {
 	bound, planned, took time.Duration
-	told                 time.Duration // how long it would take, as its record said after an hour
+	estimated            time.Duration // how long it would take, as its record said after an hour
 }
 
 func (m makespan) ratio() float64 { return m.took.Seconds() / m.bound.Seconds() }
@@ -94,7 +94,7 @@ func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
 		require.NoError(t, err)
 		var list, result bytes.Buffer
 		require.NoError(t, sim.WriteList(&list, internet.World, rows, makespanSeed))
-		due := dueOf(t, engine.DefaultTable(), internet.World, list.Bytes())
+		due := workOf(t, engine.DefaultTable(), internet.World, list.Bytes())
 		bound := due.tally.Plan(identities)
 		logPlan(t, "bound", bound)
 		last := due.shares[bound.Receivers[0].Route]
@@ -104,78 +104,78 @@ func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
 		var job *store.Job
 		n := memNodeOf(t, network, internet.DNS, manyIdentities(identities))
 		require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
-			job, m.told = verifyInTime(t, ctx, n, list.Bytes())
+			job, m.estimated = verifyInVirtualHours(t, ctx, n, list.Bytes())
 			return n.coordinator.Results(ctx, job.ID, coordinator.Filter{}, &result)
 		}))
 		require.NoError(t, n.Close())
 		require.NoError(t, internet.Close())
-		logWork(t, internet.Referee.Work())
-		m.bound, m.planned, m.took = bound.Least, planned.Least, job.FinishedAt.Sub(job.StartedAt)
-		t.Logf("%d rows: bound %s, time %s, ratio %.3f; plan %s; told after an hour %s", job.Rows, m.bound, m.took.Round(time.Second), m.ratio(), m.planned, m.told.Round(time.Second))
-		requireHonest(t, internet.World, list.Bytes(), result.Bytes())
-		requirePolite(t, internet.Referee.Report())
+		logWork(t, internet.Referee.Usage())
+		m.bound, m.planned, m.took = bound.MinTime, planned.MinTime, job.FinishedAt.Sub(job.StartedAt)
+		t.Logf("%d rows: bound %s, time %s, ratio %.3f; plan %s; told after an hour %s", job.Rows, m.bound, m.took.Round(time.Second), m.ratio(), m.planned, m.estimated.Round(time.Second))
+		requireCorrect(t, internet.World, list.Bytes(), result.Bytes())
+		requireWithinLimits(t, internet.Referee.Report())
 	})
 	t.Logf("%s of CPU time", (cpuTime() - cpu).Round(time.Millisecond))
 	return m
 }
 
-// due is what the truth says that a list comes to.
-type due struct {
+// listWork is what the truth says that a list comes to.
+type listWork struct {
 	tally  plan.Tally
-	shares map[string]share // by route: of the addresses at domains whose servers tell who is there
+	shares map[string]refusedShare // by route: of the addresses at domains whose servers tell who is there
 }
 
-// share is how many of so many addresses are refused.
-type share struct{ refused, addresses int }
+// refusedShare is how many of so many addresses are refused.
+type refusedShare struct{ refused, addresses int }
 
-// dueAt is what is due at one domain.
-type dueAt struct {
+// domainWork is what is due at one domain.
+type domainWork struct {
 	addresses, refused int
-	home               sim.Domain
+	simDomain          sim.Domain
 }
 
-// dueOf counts what a list comes to: each address once that a mail server tells about, and one decoy of each domain where one of them
+// workOf counts what a list comes to: each address once that a mail server tells about, and one decoy of each domain where one of them
 // is accepted. Nothing is due where a server tells nothing.
-func dueOf(t *testing.T, table *engine.Table, world *sim.World, list []byte) (d due) {
+func workOf(t *testing.T, table *engine.Table, world *sim.World, list []byte) (d listWork) {
 	rows, err := csv.NewReader(bytes.NewReader(list)).ReadAll()
 	require.NoError(t, err)
-	seen, domains := map[string]bool{}, map[string]dueAt{}
+	seen, domains := map[string]bool{}, map[string]domainWork{}
 	for _, row := range rows[1:] {
 		a, err := engine.ParseTrimmed(row[3])
 		home, known := world.Domain(a.Domain())
-		if err != nil || !known || seen[a.Folded()] || !told(world.Truth(row[3])[0]) {
+		if err != nil || !known || seen[a.Folded()] || !answeredByServer(world.Truth(row[3])[0]) {
 			continue
 		}
 		seen[a.Folded()] = true
 		at := domains[a.Domain()]
-		at.home = home
+		at.simDomain = home
 		at.addresses++
 		if home.Persona.Refuses(world.Mailbox(a.Domain(), a.Local())) {
 			at.refused++
 		}
 		domains[a.Domain()] = at
 	}
-	d.shares = map[string]share{}
+	d.shares = map[string]refusedShare{}
 	for domain, at := range domains {
 		load := plan.Load{Recipients: float64(at.addresses), Refused: float64(at.refused)}
-		tells := at.home.Persona.Refuses(sim.Absent)
+		tells := at.simDomain.Persona.Refuses(sim.Absent)
 		if at.refused < at.addresses {
 			load.Recipients++
 			if tells {
 				load.Refused++
 			}
 		}
-		route := routeOf(table, domain, at.home.MX)
+		route := routeOf(table, domain, at.simDomain.MX)
 		if d.tally.Add(&route, domain, load) && tells {
 			s := d.shares[route.Key]
-			d.shares[route.Key] = share{s.refused + at.refused, s.addresses + at.addresses}
+			d.shares[route.Key] = refusedShare{s.refused + at.refused, s.addresses + at.addresses}
 		}
 	}
 	return d
 }
 
-// told reports an outcome that rests on what a mail server says of the recipient.
-func told(o sim.Outcome) bool {
+// answeredByServer reports an outcome that rests on what a mail server says of the recipient.
+func answeredByServer(o sim.Outcome) bool {
 	switch o.Reason {
 	case "mailbox_not_found", "mailbox_disabled":
 		return true
@@ -204,23 +204,23 @@ func planOf(t *testing.T, ctx context.Context, n *node, list []byte, refused flo
 }
 
 func logPlan(t *testing.T, what string, p plan.Plan) {
-	t.Logf("%s: %s from %d sources; %d sources more halve it", what, p.Least, p.Sources, p.Halve)
+	t.Logf("%s: %s from %d sources; %d sources more halve it", what, p.MinTime, p.Sources, p.MoreToHalve)
 	for _, r := range p.Receivers {
-		t.Logf("  %-14s %-7s %7.1f recipients, %6.1f refused: %9s for %d %s", r.Route[:min(14, len(r.Route))], r.Kind, r.Due.Recipients, r.Due.Refused, r.Least, r.Budget, r.Limit)
+		t.Logf("  %-14s %-7s %7.1f recipients, %6.1f refused: %9s for %d %s", r.Route[:min(14, len(r.Route))], r.Kind, r.Due.Recipients, r.Due.Refused, r.MinTime, r.Budget, r.Limit)
 	}
 }
 
 // logWork shows what the receivers saw, for comparison with what was due.
-func logWork(t *testing.T, work []sim.Work) {
-	slices.SortFunc(work, func(a, b sim.Work) int { return cmp.Compare(b.Denied, a.Denied) })
+func logWork(t *testing.T, work []sim.SourceUsage) {
+	slices.SortFunc(work, func(a, b sim.SourceUsage) int { return cmp.Compare(b.Denied, a.Denied) })
 	for _, w := range work[:min(30, len(work))] {
 		t.Logf("  %s at %s (%d): %d connections, %d recipients, %d refused", w.Source, w.Persona, w.Cluster, w.Connections, w.Recipients, w.Denied)
 	}
 }
 
-// verifyInTime verifies a list, however long that takes, and logs its progress each hour. It gives the time that the job would take in
+// verifyInVirtualHours verifies a list, however long that takes, and logs its progress each hour. It gives the time that the job would take in
 // all, as its record says after an hour.
-func verifyInTime(t *testing.T, all context.Context, n *node, list []byte) (job *store.Job, told time.Duration) {
+func verifyInVirtualHours(t *testing.T, all context.Context, n *node, list []byte) (job *store.Job, reported time.Duration) {
 	began, cpu := time.Now(), cpuTime()
 	var err error
 	job, err = n.coordinator.Accept(all, coordinator.Upload{Body: bytes.NewReader(list), Options: coordinator.Options{MaxHours: 1000}})
@@ -230,7 +230,7 @@ func verifyInTime(t *testing.T, all context.Context, n *node, list []byte) (job 
 		job, err = n.coordinator.Wait(ctx, job.ID)
 		cancel()
 		if hours == 1 {
-			told = endTold(all, n, job.ID, began)
+			reported = estimatedEnd(all, n, job.ID, began)
 		}
 		if s, err := n.coordinator.Snapshot(job.ID); err == nil {
 			t.Logf("%s, %s of CPU time: %d of %d; %d wait for budget, %d for their retry; the end in %s; %v", time.Since(began).Round(time.Second),
@@ -239,12 +239,12 @@ func verifyInTime(t *testing.T, all context.Context, n *node, list []byte) (job 
 	}
 	require.NoError(t, err)
 	require.Equal(t, store.JobCompleted, job.State, job.Error)
-	return job, told
+	return job, reported
 }
 
-// endTold is when the record says, from now on for ten minutes, that a job will end, counted from its beginning; 0 when it does not. While
+// estimatedEnd is when the record says, from now on for ten minutes, that a job will end, counted from its beginning; 0 when it does not. While
 // nothing moves for a minute, or one of its routes has not been asked for long enough, it cannot.
-func endTold(ctx context.Context, n *node, id string, began time.Time) time.Duration {
+func estimatedEnd(ctx context.Context, n *node, id string, began time.Time) time.Duration {
 	for range 10 {
 		if s, err := n.coordinator.Snapshot(id); err == nil && s.ETA > 0 {
 			return time.Since(began) + s.ETA
@@ -259,11 +259,11 @@ func endTold(ctx context.Context, n *node, id string, began time.Time) time.Dura
 	return 0
 }
 
-func manyIdentities(n int) (ids []prober.Identity) {
+func manyIdentities(n int) (ids []prober.Source) {
 	for i := range n {
-		ids = append(ids, prober.Identity{Local: netip.AddrFrom4([4]byte{10, 8, 0, byte(i + 1)}), EHLO: fmt.Sprintf("mx%d.prober.example", i)})
+		ids = append(ids, prober.Source{Local: netip.AddrFrom4([4]byte{10, 8, 0, byte(i + 1)}), EHLO: fmt.Sprintf("mx%d.prober.example", i)})
 	}
-	return append(ids, prober.Identity{Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"})
+	return append(ids, prober.Source{Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"})
 }
 
 // cpuTime is what this process has used of the processors so far.

@@ -33,11 +33,11 @@ import (
 
 // node is a coordinator and a prober in one process, joined by method calls; or a coordinator and a fleet of probers elsewhere.
 type node struct {
-	opened      time.Time
+	startedAt   time.Time
 	log         *slog.Logger
 	warn        *slog.Logger
-	current     atomic.Pointer[engine.Table] // table, or what was loaded since
-	pace        pacer
+	activeTable atomic.Pointer[engine.Table] // table, or what was loaded since
+	rowRate     rateMeter
 	table       *engine.Table
 	lists       atomic.Pointer[lists.Set]
 	store       *store.Store
@@ -47,7 +47,7 @@ type node struct {
 	audit       *doctor.Doctor // nil where there is nothing to audit
 	fleet       *remoteProbers // nil where there is a prober
 	coordinator *coordinator.Coordinator
-	press       press.Meter // of singles, for all rooms of this process
+	singleLoad  press.Meter // of singles, for all components of this process
 }
 
 // nodeConfig is where a node keeps its things and what else its coordinator is told.
@@ -58,20 +58,20 @@ type nodeConfig struct {
 	warn        *slog.Logger          // for what the waiting user must know; nil is log
 	metrics     prometheus.Registerer // nil for none
 	lists       listsFlags
-	stored      coordinator.Form
+	resultForm  coordinator.Form
 	retain      retainFlags
 	retainCache period
 	members     *memberFlags // the cluster to coordinate; nil to probe in this process
-	service     bool         // with accounts: jobs are settled and called back, and wishes not to be probed are kept
+	service     bool         // with accounts: jobs are settled and called back, and suppressions are kept
 }
 
-// latelyHere is how many rows are begun at a time with the prober of this process. Those of a fleet are on their way for longer, and
+// localInFlightRows is how many rows are begun at a time with the prober of this process. Those of a fleet are on their way for longer, and
 // fill more processors.
-const latelyHere = 32 << 10
+const localInFlightRows = 32 << 10
 
-// openNode opens the stores and puts the rooms together. It starts nothing.
+// openNode opens the stores and connects the components. It starts nothing.
 func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
-	n = &node{opened: time.Now(), log: cfg.log, warn: cmp.Or(cfg.warn, cfg.log)}
+	n = &node{startedAt: time.Now(), log: cfg.log, warn: cmp.Or(cfg.warn, cfg.log)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -81,8 +81,8 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 	if n.table, err = f.table(); err != nil {
 		return n, err
 	}
-	n.current.Store(n.table)
-	known, err := cfg.lists.knownLists()
+	n.activeTable.Store(n.table)
+	known, err := cfg.lists.loadLists()
 	if err != nil {
 		return n, err
 	}
@@ -101,13 +101,13 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 		return n, err
 	}
 	c := coordinator.Config{Store: n.store, FS: cfg.fs, Dir: cfg.dir, Resolver: n.resolver, Prober: asked,
-		Table: n.table, Lists: known, Log: cfg.log, Stored: cfg.stored, Press: &n.press,
+		Table: n.table, Lists: known, Log: cfg.log, Stored: cfg.resultForm, SingleLoad: &n.singleLoad,
 		RetainResults: time.Duration(cfg.retain.RetainResults), RetainHistory: time.Duration(cfg.retain.RetainHistory)}
 	if n.prober != nil {
-		c.Lately = latelyHere
+		c.MaxRecentRows = localInFlightRows
 	}
 	if cfg.service {
-		c.OnFinish, c.Pretend, c.Suppress = finish(), api.Pretend, suppressed(n.store)
+		c.OnFinish, c.TestVerdict, c.Suppress = jobEndParts(), api.SimulateVerdict, isSuppressed(n.store)
 	}
 	n.coordinator = coordinator.New(c)
 	return n, nil
@@ -116,7 +116,7 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 // openProber opens who is asked: a prober with its cache in this process, or a fleet of them elsewhere.
 func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, err error) {
 	if cfg.members != nil {
-		n.fleet, err = cfg.members.fleet(n, cfg)
+		n.fleet, err = cfg.members.newFleet(n, cfg)
 		return n.fleet, err
 	}
 	c := cache.Config{FS: cfg.fs, Dir: filepath.Join(cfg.dir, "cache"), Log: cfg.log, MaxLife: time.Duration(cfg.retainCache)}
@@ -124,7 +124,7 @@ func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, e
 		return nil, err
 	}
 	if cfg.service {
-		if n.audit, err = f.selfAudit(n.table, cfg.dir, cfg.log, cfg.metrics); err != nil {
+		if n.audit, err = f.newSelfAudit(n.table, cfg.dir, cfg.log, cfg.metrics); err != nil {
 			return nil, err
 		}
 	}
@@ -132,15 +132,15 @@ func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, e
 	return n.prober, err
 }
 
-// finish gives what the end of a job commits with the job: its settlement, and its callback.
-func finish() func(*store.Job) []store.Part {
+// jobEndParts gives what the end of a job commits with the job: its settlement, and its callback.
+func jobEndParts() func(*store.Job) []store.Part {
 	return func(j *store.Job) []store.Part {
 		return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), coordinator.CallbackPart(j)}
 	}
 }
 
-// suppressed reports addresses, and domains, whose owners asked never to be probed. MX names are the prober's to look at.
-func suppressed(s *store.Store) func(engine.Address) bool {
+// isSuppressed reports addresses, and domains, whose owners asked never to be probed. MX names are the prober's to look at.
+func isSuppressed(s *store.Store) func(engine.Address) bool {
 	return func(a engine.Address) bool {
 		if _, is := s.SuppressedAddress(a.Folded()); is {
 			return true
@@ -156,39 +156,39 @@ func (n *node) suppressedAddress(a engine.Address) bool {
 	return is
 }
 
-// Run runs the rooms until ctx ends or one of them fails: the coordinator ends first, then the prober or the fleet, then the
+// Run runs the components until ctx ends or one of them fails: the coordinator ends first, then the prober or the fleet, then the
 // resolver.
 func (n *node) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	resolving, stopResolver := context.WithCancel(context.WithoutCancel(ctx))
-	probing, stopProber := context.WithCancel(context.WithoutCancel(ctx))
-	var rooms sync.WaitGroup
+	resolverCtx, stopResolver := context.WithCancel(context.WithoutCancel(ctx))
+	proberCtx, stopProber := context.WithCancel(context.WithoutCancel(ctx))
+	var components sync.WaitGroup
 	var errs [5]error
 	if n.audit != nil {
-		rooms.Go(func() { errs[4] = n.audit.Run(resolving) })
+		components.Go(func() { errs[4] = n.audit.Run(resolverCtx) })
 	}
-	rooms.Go(func() { errs[0] = n.resolver.Run(resolving); stop() })
-	rooms.Go(func() { warnOfDenial(resolving, n.resolver, n.warn) })
+	components.Go(func() { errs[0] = n.resolver.Run(resolverCtx); stop() })
+	components.Go(func() { logResolverHealth(resolverCtx, n.resolver, n.warn) })
 	if n.fleet != nil {
-		n.fleet.abandon = nil // from here on Run shuts the sockets
-		rooms.Go(func() { errs[1] = n.fleet.Run(probing); stop() })
-		rooms.Go(func() { errs[3] = n.fleet.cluster.Run(probing); stop() })
+		n.fleet.closeSockets = nil // from here on Run shuts the sockets
+		components.Go(func() { errs[1] = n.fleet.Run(proberCtx); stop() })
+		components.Go(func() { errs[3] = n.fleet.cluster.Run(proberCtx); stop() })
 	} else {
-		rooms.Go(func() { errs[1] = n.prober.Run(probing); stop() })
+		components.Go(func() { errs[1] = n.prober.Run(proberCtx); stop() })
 	}
 	errs[2] = n.coordinator.Run(ctx)
 	stopProber()
 	stopResolver()
-	rooms.Wait()
+	components.Wait()
 	return errors.Join(errs[:]...)
 }
 
 // Close closes what openNode opened. Run must have returned.
 func (n *node) Close() error {
 	var errs []error
-	if n.fleet != nil && n.fleet.abandon != nil {
-		errs = append(errs, n.fleet.abandon())
+	if n.fleet != nil && n.fleet.closeSockets != nil {
+		errs = append(errs, n.fleet.closeSockets())
 	}
 	if n.cache != nil {
 		errs = append(errs, n.cache.Close())
@@ -220,13 +220,13 @@ func (f *probingFlags) prober(n *node, cfg nodeConfig) (*prober.Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	through, err := f.proxy()
+	proxy, err := f.proxy()
 	if err != nil {
 		return nil, err
 	}
-	return prober.New(prober.Config{Node: hostName(), Table: n.table, Resolver: n.resolver, Dial: f.dial(through, ids, cfg.log), Cache: n.cache, Identities: ids, Press: &n.press,
-		MailFrom: f.MailFrom, SOCKS5: through, Port: f.SMTPPort, Log: cfg.log, Metrics: cfg.metrics,
-		AllowPrivate: f.AllowPrivateTargets, Warm: f.Warm, MaxSessions: sessions, Suppressed: func(domain string, hosts []string) bool {
+	return prober.New(prober.Config{Node: hostName(), Table: n.table, Resolver: n.resolver, Dial: f.dial(proxy, ids, cfg.log), Cache: n.cache, Sources: ids, SingleLoad: &n.singleLoad,
+		MailFrom: f.MailFrom, SOCKS5: proxy, Port: f.SMTPPort, Log: cfg.log, Metrics: cfg.metrics,
+		AllowPrivate: f.AllowPrivateTargets, SkipWarmUp: f.Warm, MaxSessions: sessions, Suppressed: func(domain string, hosts []string) bool {
 			_, is := n.store.SuppressedDomain(domain, hosts)
 			return is
 		}, SuppressedAddress: n.suppressedAddress})
@@ -242,17 +242,17 @@ func dialFrom(ctx context.Context, local netip.Addr, network, address string) (n
 }
 
 // identities are those of --egress; without any, whatever address the system chooses, greeting with this machine's name.
-func (f *probingFlags) identities() ([]prober.Identity, error) {
+func (f *probingFlags) identities() ([]prober.Source, error) {
 	if len(f.Egress) == 0 {
-		return []prober.Identity{{EHLO: hostName()}}, nil
+		return []prober.Source{{EHLO: hostName()}}, nil
 	}
-	var ids []prober.Identity
+	var ids []prober.Source
 	for _, s := range f.Egress {
 		spec, err := s.parse()
 		if err != nil {
 			return nil, err
 		}
-		if err := bindable(spec.local); err != nil {
+		if err := checkBindable(spec.local); err != nil {
 			return nil, fmt.Errorf("%w: --egress %s: %v; give an address of this machine, and what receivers see behind a slash", errUsage, s, err)
 		}
 		ids = append(ids, spec.identity())
@@ -260,8 +260,8 @@ func (f *probingFlags) identities() ([]prober.Identity, error) {
 	return ids, nil
 }
 
-// bindable tries whether connections can leave from an address.
-func bindable(local netip.Addr) error {
+// checkBindable tries whether connections can leave from an address.
+func checkBindable(local netip.Addr) error {
 	if !local.IsValid() {
 		return nil
 	}
@@ -283,7 +283,7 @@ func hostName() string {
 
 // What is left of the file limit for everything that is not an SMTP session, and the most sessions without being told.
 const (
-	filesKept          = 512
+	reservedFiles      = 512
 	defaultMaxSessions = 4000
 )
 
@@ -293,7 +293,7 @@ func (f *probingFlags) sessions() (int, error) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, fmt.Errorf("file limit: %w", err)
 	}
-	room := max(16, int(min(limit.Cur, 1<<20))-filesKept)
+	room := max(16, int(min(limit.Cur, 1<<20))-reservedFiles)
 	if f.Concurrency > room {
 		return 0, fmt.Errorf("%w: --concurrency %d needs more open files than the limit of %d; raise it with ulimit -n", errUsage, f.Concurrency, limit.Cur)
 	}

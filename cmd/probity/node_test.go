@@ -16,24 +16,24 @@ import (
 	"probity/prober/wire/press"
 )
 
-// TestSinglesPressWhoeverAnswersThem: lists give way to singles that the coordinator decides alone, with its prober in the same process.
-func TestSinglesPressWhoeverAnswersThem(t *testing.T) {
+// TestSinglesAnsweredWithoutProbingCountAsLoad: lists give way to singles that the coordinator decides alone, with its prober in the same process.
+func TestSinglesAnsweredWithoutProbingCountAsLoad(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	flags := probingFlags{DNS: []resolverAddr{{netip.MustParseAddrPort("127.0.0.1:53")}}, MailFrom: "probe@us.example", SMTPPort: 25}
 	n, err := openNode(&flags, nodeConfig{fs: vfs.NewMem(), dir: "node", log: slog.New(slog.DiscardHandler), metrics: metrics})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, n.Close()) }()
-	told := errors.New("nobody was asked")
-	for tries := 0; told != nil && tries < 10; tries++ { // the machine may take longer between the last of them and the look than they press
+	reported := errors.New("nobody was asked")
+	for tries := 0; reported != nil && tries < 10; tries++ { // the machine may take longer between the last of them and the look than they press
 		for range 100 * press.Least {
-			_, err := n.coordinator.Single(t.Context(), coordinator.Request{Email: "nobody", Brief: true})
+			_, err := n.coordinator.Single(t.Context(), coordinator.Request{Email: "nobody", NoSuggestion: true})
 			require.NoError(t, err)
 		}
-		told = testutil.GatherAndCompare(metrics, strings.NewReader(`
+		reported = testutil.GatherAndCompare(metrics, strings.NewReader(`
 			# HELP probity_prober_singles_press 1 while so many singles come that lists give way to them, else 0.
 			# TYPE probity_prober_singles_press gauge
 			probity_prober_singles_press 1
 		`), "probity_prober_singles_press")
 	}
-	require.NoError(t, told)
+	require.NoError(t, reported)
 }

@@ -36,9 +36,9 @@ type percent float64
 
 // UnmarshalText is called by the parser.
 func (p *percent) UnmarshalText(text []byte) error {
-	number, isShare := strings.CutSuffix(string(text), "%")
+	number, isPercent := strings.CutSuffix(string(text), "%")
 	n, err := strconv.ParseFloat(number, 64)
-	if !isShare || err != nil || !(n >= 0 && n <= 100) {
+	if !isPercent || err != nil || !(n >= 0 && n <= 100) {
 		return fmt.Errorf("%q is no share; write one from 0%% to 100%%, e.g. 20%%", text)
 	}
 	*p = percent(n / 100)
@@ -122,7 +122,7 @@ func (c *planCmd) plan(ctx context.Context, con *console, dir string, sources in
 	u := coordinator.Upload{Body: in, Options: coordinator.Options{Column: c.Column, NoHeader: c.NoHead}}
 	p, err = planList(ctx, received, resolver, u, coordinator.PlanOptions{Sources: sources, Refused: float64(c.Refused)})
 	if bad, ok := errors.AsType[*csvfile.Error](err); ok {
-		err = &refusedList{file: c.List, cause: bad}
+		err = &badListError{file: c.List, cause: bad}
 	}
 	return p, errors.Join(err, state.Close())
 }
@@ -133,9 +133,9 @@ func planList(ctx context.Context, c *coordinator.Coordinator, r *dns.Resolver, 
 	if err != nil {
 		return p, err
 	}
-	resolving, stop := context.WithCancel(ctx)
+	resolverCtx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- r.Run(resolving) }()
+	go func() { ended <- r.Run(resolverCtx) }()
 	p, err = c.Plan(ctx, job.ID, o)
 	stop()
 	return p, errors.Join(err, <-ended)
@@ -147,7 +147,7 @@ func printPlan(out io.Writer, r *coordinator.PlanReport) error {
 		fmt.Fprintf(out, "not in the plan: %d, whose domains could not be looked up, or are beyond the first 262144\n", r.Uncounted)
 	}
 	fmt.Fprintf(out, "assumed: %g%% refused, by hosts that all tell; %s; budgets that nothing has used yet\n", 100*r.RefusedShare, counted(r.Sources, "egress source"))
-	fmt.Fprintf(out, "least time: %s; %s\n", time.Duration(r.LeastSeconds)*time.Second, halves(r))
+	fmt.Fprintf(out, "least time: %s; %s\n", time.Duration(r.LeastSeconds)*time.Second, halvingAdvice(r))
 	if len(r.Receivers) == 0 {
 		return nil
 	}
@@ -167,8 +167,8 @@ func printPlan(out io.Writer, r *coordinator.PlanReport) error {
 	return w.Flush()
 }
 
-// halves says what more sources would bring.
-func halves(r *coordinator.PlanReport) string {
+// halvingAdvice says what more sources would bring.
+func halvingAdvice(r *coordinator.PlanReport) string {
 	switch {
 	case r.LeastSeconds == 0:
 		return "no budget makes it wait"

@@ -45,62 +45,62 @@ type proberCmd struct {
 func (c *proberCmd) Validate() error {
 	errs := []error{c.probingFlags.Validate(), c.memberFlags.Validate(), c.retainCacheFlag.check(), checkListen("node-listen", c.NodeListen), checkListen("admin-listen", c.AdminListen)}
 	if c.NodeReach != "" {
-		errs = append(errs, checkReach("node-advertise", c.NodeReach))
+		errs = append(errs, checkHostPort("node-advertise", c.NodeReach))
 	}
 	return errors.Join(errs...)
 }
 
-// stopProbing is how long after SIGTERM sessions may go on for rows that are still on their way home: with what the prober
-// needs to take its leave, everything is out within 25 s.
-const stopProbing = 6 * time.Second
+// probingGrace is how long after SIGTERM sessions may go on for rows that are still on their way back to the coordinator: with what the prober
+// needs to close its sessions, everything is out within 25 s.
+const probingGrace = 6 * time.Second
 
-// worker is everything that a prober runs.
-type worker struct {
-	cmd      *proberCmd
-	log      *slog.Logger
-	disk     vfs.FS
-	registry metricsRegistry
-	opened   time.Time
-	pace     pacer
-	own      atomic.Pointer[engine.Table] // of our flags
-	table    atomic.Pointer[engine.Table] // in force: our own, or a coordinator's
-	cache    *cache.Cache
-	resolver *dns.Resolver
-	prober   *prober.Prober
-	audit    *doctor.Doctor // nil where there is nothing to audit
-	server   *wire.Server
-	fitness  *fitness
-	cluster  *cluster.Cluster
-	abandon  func() error // shuts the sockets of a cluster that never ran
-	streams  net.Listener
-	admin    net.Listener
+// proberProcess is everything that a prober runs.
+type proberProcess struct {
+	cmd            *proberCmd
+	log            *slog.Logger
+	disk           vfs.FS
+	registry       metricsRegistry
+	startedAt      time.Time
+	rowRate        rateMeter
+	ownTable       atomic.Pointer[engine.Table] // of our flags
+	table          atomic.Pointer[engine.Table] // in force: our own, or a coordinator's
+	cache          *cache.Cache
+	resolver       *dns.Resolver
+	prober         *prober.Prober
+	audit          *doctor.Doctor // nil where there is nothing to audit
+	server         *wire.Server
+	healthMetrics  *healthMetrics
+	cluster        *cluster.Cluster
+	closeSockets   func() error // shuts the sockets of a cluster that never ran
+	streamListener net.Listener
+	adminListener  net.Listener
 }
 
 // Run probes for a coordinator until ctx ends.
 func (c *proberCmd) Run(ctx context.Context, con *console, root *cli) error {
-	if err := c.ready(); err != nil {
+	if err := c.setDefaults(); err != nil {
 		return err
 	}
-	w := &worker{cmd: c, opened: time.Now(), log: serverLog(con, c.LogFormat, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry()}
-	if err := serveFolder(c.Data, w.log); err != nil {
+	w := &proberProcess{cmd: c, startedAt: time.Now(), log: serverLog(con, c.LogFormat, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry()}
+	if err := restrictDataFolder(c.Data, w.log); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
 	if err := w.open(); err != nil {
 		return errors.Join(err, w.close())
 	}
-	w.log.Info("ready for a coordinator", "node", c.Name, "streams", w.streams.Addr().String(), "gossip", c.ClusterListen, "identities", len(w.prober.Asks()))
+	w.log.Info("ready for a coordinator", "node", c.Name, "streams", w.streamListener.Addr().String(), "gossip", c.ClusterListen, "identities", len(w.prober.ActiveSources()))
 	return errors.Join(w.run(ctx), w.close())
 }
 
-// open opens the cache, takes the sockets and puts the rooms together.
-func (w *worker) open() (err error) {
+// open opens the cache, takes the sockets and connects the components.
+func (w *proberProcess) open() (err error) {
 	c := w.cmd
 	w.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	table, err := c.table()
 	if err != nil {
 		return err
 	}
-	w.own.Store(table)
+	w.ownTable.Store(table)
 	w.table.Store(table)
 	if w.resolver, err = c.resolver(table); err != nil {
 		return err
@@ -116,100 +116,100 @@ func (w *worker) open() (err error) {
 	if w.prober, err = prober.New(cfg); err != nil {
 		return err
 	}
-	if w.audit, err = c.selfAudit(table, c.Data, w.log, w.registry); err != nil {
+	if w.audit, err = c.newSelfAudit(table, c.Data, w.log, w.registry); err != nil {
 		return err
 	}
-	if w.streams, err = net.Listen("tcp", c.NodeListen); err != nil {
+	if w.streamListener, err = net.Listen("tcp", c.NodeListen); err != nil {
 		return fmt.Errorf("--node-listen: %w", err)
 	}
-	if w.admin, err = net.Listen("tcp", c.AdminListen); err != nil {
+	if w.adminListener, err = net.Listen("tcp", c.AdminListen); err != nil {
 		return fmt.Errorf("--admin-listen: %w", err)
 	}
-	if err := w.join(); err != nil {
+	if err := w.joinCluster(); err != nil {
 		return err
 	}
-	w.fitness = &fitness{disk: w.disk, dir: c.Data, report: w.report, papers: c.papersOf()}
-	w.registry.MustRegister(w.fitness, w.resolver, w.cache)
+	w.healthMetrics = &healthMetrics{disk: w.disk, dir: c.Data, report: w.report, certExpiries: c.certExpiries()}
+	w.registry.MustRegister(w.healthMetrics, w.resolver, w.cache)
 	return nil
 }
 
-// join makes this node's stream and its place in the cluster.
-func (w *worker) join() error {
+// joinCluster makes this node's stream and its place in the cluster.
+func (w *proberProcess) joinCluster() error {
 	c := w.cmd
-	own, authority, err := c.trust(x509.ExtKeyUsageServerAuth, "prober node")
+	own, authority, err := c.loadTLS(x509.ExtKeyUsageServerAuth, "prober node")
 	if err != nil {
 		return err
 	}
-	w.server, err = wire.NewServer(wire.ServerConfig{Node: c.Name, Version: version, Identities: identitiesOf(w.prober), Table: w.own.Load, Use: w.useTable,
-		Prober: w.prober, Credentials: wire.ServerTLS(own, authority, w.log), Window: w.prober.Window, Fresh: w.prober.Fresh, Alone: w.prober.SetAlone,
-		Status: w.status, Sight: w.prober, Forget: w.prober.Forget, Log: w.log})
+	w.server, err = wire.NewServer(wire.ServerConfig{Node: c.Name, Version: version, Identities: identitiesOf(w.prober), Table: w.ownTable.Load, UseTable: w.useTable,
+		Prober: w.prober, Credentials: wire.ServerTLS(own, authority, w.log), Window: w.prober.Window, Fresh: w.prober.Fresh, SetIsolated: w.prober.SetIsolated,
+		Status: w.status, Views: w.prober, Forget: w.prober.Forget, Log: w.log})
 	if err != nil {
 		return err
 	}
-	gossip, transport, err := c.gossip(cluster.RoleProber, c.reach(w.streams), w.log)
+	gossip, transport, err := c.newGossip(cluster.RoleProber, c.streamAddress(w.streamListener), w.log)
 	if err != nil {
 		return err
 	}
-	w.cluster, w.abandon = gossip, transport.Shutdown
+	w.cluster, w.closeSockets = gossip, transport.Shutdown
 	return nil
 }
 
-// reach is where the coordinator finds our stream. An address that means all of ours is for it to replace.
-func (c *proberCmd) reach(streams net.Listener) string {
+// streamAddress is where the coordinator finds our stream. An address that means all of ours is for it to replace.
+func (c *proberCmd) streamAddress(streams net.Listener) string {
 	if c.NodeReach != "" {
 		return c.NodeReach
 	}
 	return streams.Addr().String()
 }
 
-// run works until ctx ends or a part fails. The rows go home first, then the sessions take their leave.
-func (w *worker) run(ctx context.Context) error {
+// run works until ctx ends or a part fails. The rows are returned first, then the sessions close (QUIT).
+func (w *proberProcess) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	resolving, stopResolver := context.WithCancel(context.WithoutCancel(ctx))
-	probing, stopProber := context.WithCancel(context.WithoutCancel(ctx))
+	resolverCtx, stopResolver := context.WithCancel(context.WithoutCancel(ctx))
+	proberCtx, stopProber := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopResolver()
 	defer stopProber()
-	late := context.AfterFunc(ctx, func() { time.AfterFunc(stopProbing, stopProber) })
+	late := context.AfterFunc(ctx, func() { time.AfterFunc(probingGrace, stopProber) })
 	defer late()
-	w.abandon = nil // from here on Run shuts the sockets
-	var front, behind sync.WaitGroup
+	w.closeSockets = nil // from here on Run shuts the sockets
+	var frontend, backend sync.WaitGroup
 	var errs [6]error
-	front.Go(onHangup(ctx, w.log, w.fitness.watched(w.reload)))
+	frontend.Go(onHangup(ctx, w.log, w.healthMetrics.recordingFailure(w.reload)))
 	if w.audit != nil {
-		behind.Go(func() { errs[5] = w.audit.Run(resolving) })
+		backend.Go(func() { errs[5] = w.audit.Run(resolverCtx) })
 	}
-	behind.Go(func() { errs[0] = w.resolver.Run(resolving); stop() })
-	behind.Go(func() { warnOfDenial(resolving, w.resolver, w.log) })
-	probed := make(chan struct{})
-	behind.Go(func() { defer close(probed); errs[1] = w.prober.Run(probing); stop() })
-	front.Go(func() { errs[2] = w.server.Run(ctx, w.streams); stop() })
-	front.Go(func() { errs[3] = w.cluster.Run(ctx); stop() })
-	front.Go(func() { errs[4] = serveWeb(ctx, w.admin, w.backstage()); stop() })
-	front.Wait()
+	backend.Go(func() { errs[0] = w.resolver.Run(resolverCtx); stop() })
+	backend.Go(func() { logResolverHealth(resolverCtx, w.resolver, w.log) })
+	proberDone := make(chan struct{})
+	backend.Go(func() { defer close(proberDone); errs[1] = w.prober.Run(proberCtx); stop() })
+	frontend.Go(func() { errs[2] = w.server.Run(ctx, w.streamListener); stop() })
+	frontend.Go(func() { errs[3] = w.cluster.Run(ctx); stop() })
+	frontend.Go(func() { errs[4] = serveAdminHTTP(ctx, w.adminListener, w.adminHandler()); stop() })
+	frontend.Wait()
 	stopProber()
-	<-probed
+	<-proberDone
 	stopResolver()
-	behind.Wait()
+	backend.Wait()
 	return errors.Join(errs[:]...)
 }
 
 // status is how this node fares.
-func (w *worker) status() wire.Status { return audited(w.prober.Status(), w.audit) }
+func (w *proberProcess) status() wire.Status { return audited(w.prober.Status(), w.audit) }
 
-func (w *worker) backstage() http.Handler {
+func (w *proberProcess) adminHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", api.Backstage{Log: w.log, Metrics: w.registry, Config: func() any { return w.cmd }, Probes: w.prober.Recent()}.Handler())
+	mux.Handle("/", api.AdminListener{Log: w.log, Metrics: w.registry, Config: func() any { return w.cmd }, Probes: w.prober.Recent()}.Handler())
 	mux.HandleFunc("GET /debug/cluster", func(rw http.ResponseWriter, _ *http.Request) { writeJSON(rw, w.report()) })
 	return mux
 }
 
 // useTable makes a table the one in force: the coordinator's, or our own where that cannot send one.
-func (w *worker) useTable(t *engine.Table) error {
+func (w *proberProcess) useTable(t *engine.Table) error {
 	if w.cmd.RespectTerms && !t.RespectsTerms() {
 		return errors.New("it asks receivers whose terms forbid to verify addresses, and this prober has --respect-terms; give the coordinator --respect-terms too")
 	}
-	sayTable(w.log, w.table.Load(), t)
+	logTable(w.log, w.table.Load(), t)
 	w.table.Store(t)
 	w.resolver.SetTable(t)
 	w.prober.SetTable(t)
@@ -218,15 +218,15 @@ func (w *worker) useTable(t *engine.Table) error {
 
 // reload reads the provider table and the gossip keys again, and takes them over if they are right. The table is that of a node
 // alone: a coordinator sends its own.
-func (w *worker) reload() error {
+func (w *proberProcess) reload() error {
 	table, err := w.cmd.table()
 	if err != nil {
 		return err
 	}
-	if err := w.cmd.rekey(w.cluster); err != nil {
+	if err := w.cmd.reloadKeys(w.cluster); err != nil {
 		return err
 	}
-	w.own.Store(table)
+	w.ownTable.Store(table)
 	if !w.server.TableChanged() {
 		w.log.Info("the coordinator's provider table stays in force; give the file to the coordinator to change that", "table", tableName(w.table.Load()), "ours", tableName(table))
 	}
@@ -234,16 +234,16 @@ func (w *worker) reload() error {
 }
 
 // report is what probity cluster shows when it asks a prober: that one alone, and what it hears in gossip.
-func (w *worker) report() fleet.ClusterReport {
-	self, view := selfReport(w.status(), w.prober, &w.pace), w.cluster.View()
-	self.Name, self.Address, self.Since = w.cmd.Name, w.streams.Addr().String(), w.opened
+func (w *proberProcess) report() fleet.ClusterReport {
+	self, view := selfReport(w.status(), w.prober, &w.rowRate), w.cluster.View()
+	self.Name, self.Address, self.Since = w.cmd.Name, w.streamListener.Addr().String(), w.startedAt
 	return fleet.ClusterReport{Coordinator: strings.Join(view.Rivals, ", "), Problem: view.Problem, Nodes: []fleet.NodeReport{self}}
 }
 
-func (w *worker) close() error {
-	errs := []error{closeAll(w.streams, w.admin)}
-	if w.abandon != nil {
-		errs = append(errs, w.abandon())
+func (w *proberProcess) close() error {
+	errs := []error{closeListeners(w.streamListener, w.adminListener)}
+	if w.closeSockets != nil {
+		errs = append(errs, w.closeSockets())
 	}
 	if w.cache != nil {
 		errs = append(errs, w.cache.Close())
@@ -257,11 +257,11 @@ func (f *probingFlags) proberConfig(table *engine.Table, log *slog.Logger) (prob
 	if err != nil {
 		return prober.Config{}, err
 	}
-	through, err := f.proxy()
+	proxy, err := f.proxy()
 	if err != nil {
 		return prober.Config{}, err
 	}
 	sessions, err := f.sessions()
-	return prober.Config{Table: table, Dial: f.dial(through, ids, log), Identities: ids, MailFrom: f.MailFrom, SOCKS5: through, Port: f.SMTPPort,
-		AllowPrivate: f.AllowPrivateTargets, Warm: f.Warm, MaxSessions: sessions}, err
+	return prober.Config{Table: table, Dial: f.dial(proxy, ids, log), Sources: ids, MailFrom: f.MailFrom, SOCKS5: proxy, Port: f.SMTPPort,
+		AllowPrivate: f.AllowPrivateTargets, SkipWarmUp: f.Warm, MaxSessions: sessions}, err
 }

@@ -23,14 +23,14 @@ type progress struct {
 	last time.Time
 }
 
-// lineEvery is how often a pipe gets a line.
-const lineEvery = 5 * time.Second
+// progressLineInterval is how often a pipe gets a line.
+const progressLineInterval = 5 * time.Second
 
 func newProgress(con *console) *progress { return &progress{con: con, last: time.Now()} }
 
 // follow shows the job until it has ended, and gives it as it is then.
 func (p *progress) follow(ctx context.Context, c *coordinator.Coordinator, id string) (*store.Job, error) {
-	tick := time.NewTicker(refresh)
+	tick := time.NewTicker(progressInterval)
 	defer tick.Stop()
 	for {
 		s, err := c.Snapshot(id)
@@ -53,9 +53,9 @@ func (p *progress) follow(ctx context.Context, c *coordinator.Coordinator, id st
 
 func (p *progress) show(s coordinator.Snapshot) {
 	if !p.con.terminal {
-		if time.Since(p.last) >= lineEvery {
+		if time.Since(p.last) >= progressLineInterval {
 			p.last = time.Now()
-			fmt.Fprintf(p.con.err, "%s: %d of %d rows, %.0f/s, %d waiting for a retry or for budget%s\n", s.State, s.Processed, s.Rows, s.Rate, s.PendingRetry+s.WaitingBudget, slowest(s))
+			fmt.Fprintf(p.con.err, "%s: %d of %d rows, %.0f/s, %d waiting for a retry or for budget%s\n", s.State, s.Processed, s.Rows, s.Rate, s.PendingRetry+s.WaitingBudget, waitingClasses(s))
 		}
 		return
 	}
@@ -67,8 +67,8 @@ func (p *progress) show(s coordinator.Snapshot) {
 	_ = p.bar.Set64(s.Processed) // a bar that cannot be drawn is no reason to stop
 }
 
-// slowest names the classes with the most rows that wait.
-func slowest(s coordinator.Snapshot) string {
+// waitingClasses names the classes with the most rows that wait.
+func waitingClasses(s coordinator.Snapshot) string {
 	var b strings.Builder
 	for i, w := range s.Waiting {
 		if i == 3 {
@@ -123,8 +123,8 @@ func printCounts(w *tabwriter.Writer, title string, counts map[string]int64, all
 	}
 }
 
-// largestFirst orders names by their count of "all".
-func largestFirst(counts map[string]map[string]int64) []string {
+// sortedByCount orders names by their count of "all".
+func sortedByCount(counts map[string]map[string]int64) []string {
 	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b]["all"], counts[a]["all"]), strings.Compare(a, b))
 	})

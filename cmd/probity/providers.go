@@ -61,9 +61,9 @@ func (c providersCheckCmd) print(w io.Writer, remarks []doctor.Remark) error {
 		if r.Key != "" {
 			at += ": " + r.Key
 		}
-		fmt.Fprintf(out, "%s: %s: %s", at, r.Level, r.What)
-		if r.Do != "" {
-			fmt.Fprintf(out, "; %s", r.Do)
+		fmt.Fprintf(out, "%s: %s: %s", at, r.Severity, r.Message)
+		if r.Advice != "" {
+			fmt.Fprintf(out, "; %s", r.Advice)
 		}
 		fmt.Fprintln(out)
 	}
@@ -85,7 +85,7 @@ func (c providersShowCmd) Run(con *console) error {
 	}
 	view := viewTable(table)
 	if c.ID != "" {
-		if view, err = view.only(table, c.ID); err != nil {
+		if view, err = view.forProvider(table, c.ID); err != nil {
 			return err
 		}
 	}

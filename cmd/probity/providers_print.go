@@ -27,7 +27,7 @@ func (v tableView) print(w io.Writer, detail bool) error {
 		}
 	}
 	if detail {
-		return v.printRulesWhole(w)
+		return v.printFullRules(w)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RULE\tMEANING\tBLAME\tACTION\tDATE\tWHEN\tSOURCE")
@@ -38,15 +38,15 @@ func (v tableView) print(w io.Writer, detail bool) error {
 	return t.Flush()
 }
 
-// printRulesWhole writes each rule with all of its conditions, in the order in which they are tried among their like.
-func (v tableView) printRulesWhole(w io.Writer) error {
+// printFullRules writes each rule with all of its conditions, in the order in which they are tried among their like.
+func (v tableView) printFullRules(w io.Writer) error {
 	rules := v.Rules
 	for _, p := range v.Providers {
 		rules = append(p.Rules, rules...)
 	}
 	for _, r := range rules {
-		fmt.Fprintf(w, "%s\n  means   %s, blame %s, action %s\n", r.ID, r.Meaning, r.Blame, r.does())
-		for _, c := range r.when() {
+		fmt.Fprintf(w, "%s\n  means   %s, blame %s, action %s\n", r.ID, r.Meaning, r.Blame, r.actionText())
+		for _, c := range r.conditions() {
 			fmt.Fprintf(w, "  when    %s\n", c)
 		}
 		if _, err := fmt.Fprintf(w, "  source  %s, %s\n", r.Source, r.Date); err != nil {
@@ -56,8 +56,8 @@ func (v tableView) printRulesWhole(w io.Writer) error {
 	return nil
 }
 
-// when is one line a condition.
-func (r ruleView) when() (lines []string) {
+// conditions is one line a condition.
+func (r ruleView) conditions() (lines []string) {
 	for _, c := range []struct {
 		name  string
 		words []string
@@ -72,16 +72,16 @@ func (r ruleView) when() (lines []string) {
 	return lines
 }
 
-func (r ruleView) does() string { return strings.TrimSpace(r.Action + " " + r.For) }
+func (r ruleView) actionText() string { return strings.TrimSpace(r.Action + " " + r.For) }
 
-// maxWhen is how much of the conditions a line of the table of all rules shows, in letters.
-const maxWhen = 40
+// maxConditionLen is how much of the conditions a line of the table of all rules shows, in letters.
+const maxConditionLen = 40
 
-// briefly is the beginning of the conditions; providers show ID has them all.
-func (r ruleView) briefly() string {
-	all := []rune(strings.Join(r.when(), "; "))
-	if len(all) > maxWhen {
-		return string(all[:maxWhen-1]) + "…"
+// shortConditions is the beginning of the conditions; providers show ID has them all.
+func (r ruleView) shortConditions() string {
+	all := []rune(strings.Join(r.conditions(), "; "))
+	if len(all) > maxConditionLen {
+		return string(all[:maxConditionLen-1]) + "…"
 	}
 	return string(all)
 }
@@ -92,7 +92,7 @@ func (v tableView) printLimits(w io.Writer) error {
 	fmt.Fprintln(t, "PROVIDER\tPROBE\tKIND\tACCEPT-ALL\tCONNECTIONS\tCONN/MIN\tRCPT/MIN\tRCPT/TRANS\tRCPT/CONN\tTRANS/CONN\tREFUSED/CONN\tREFUSED/H\tDATE\tSOURCE")
 	fmt.Fprintf(t, "(unknown)\ton\tnarrow\t-\t%s\t\t\n", limitCells(v.defaults))
 	for _, p := range v.Providers {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.ID, onOff(p.Probe), p.Kind, yes(p.AcceptAll), limitCells(p.limits), p.Date, p.Source)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.ID, onOff(p.Probe), p.Kind, yesOrDash(p.AcceptAll), limitCells(p.limits), p.Date, p.Source)
 	}
 	fmt.Fprintln(t)
 	return t.Flush()
@@ -120,7 +120,7 @@ func onOff(b bool) string {
 	return "off"
 }
 
-func yes(b bool) string {
+func yesOrDash(b bool) string {
 	if b {
 		return "yes"
 	}
@@ -145,10 +145,10 @@ func printProvider(w io.Writer, p providerView) {
 		line("fleet sources", strconv.Itoa(p.FleetSources))
 	}
 	line("by address", strings.Join(p.ByAddress, " "))
-	line("accept-all", yes(p.AcceptAll))
-	line("parking", yes(p.Parking))
-	line("one domain per transaction", yes(p.OneDomain))
-	line("accepts silently", yes(p.Silently))
+	line("accept-all", yesOrDash(p.AcceptAll))
+	line("parking", yesOrDash(p.Parking))
+	line("one domain per transaction", yesOrDash(p.OneDomain))
+	line("accepts silently", yesOrDash(p.Silently))
 	line("tls", p.TLS)
 	for _, n := range doctor.NamedLimits(p.limits) {
 		line(strings.ReplaceAll(n.Key, "_", " "), limitCell(n.Value))
@@ -157,7 +157,7 @@ func printProvider(w io.Writer, p providerView) {
 		line("mailbox rule", fmt.Sprintf("%d to %d of a-z 0-9 %s at %s (%s, %s)", m.Min, m.Max, m.Allowed, strings.Join(m.Domains, " "), m.Source, m.Date))
 	}
 	line("terms", p.Terms)
-	line("terms forbid to verify", yes(p.TermsForbid))
+	line("terms forbid to verify", yesOrDash(p.TermsForbid))
 	line("terms source", p.TermsSource)
 	line("source", p.Source)
 	line("date", p.Date)
@@ -167,6 +167,6 @@ func printProvider(w io.Writer, p providerView) {
 
 func printRules(w io.Writer, rules []ruleView) {
 	for _, r := range rules {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Meaning, r.Blame, r.does(), r.Date, r.briefly(), r.Source)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Meaning, r.Blame, r.actionText(), r.Date, r.shortConditions(), r.Source)
 	}
 }

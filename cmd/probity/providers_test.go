@@ -79,11 +79,11 @@ func TestProvidersShow(t *testing.T) {
 	require.Equal(t, 1, strings.Count(out, "  means "))
 	require.Contains(t, out, "\n  source  ")
 
-	for asked, told := range map[string]string{"nobody-knows": `no provider is known as "nobody-knows"; see`, "gogle": "did you mean google?",
+	for asked, reported := range map[string]string{"nobody-knows": `no provider is known as "nobody-knows"; see`, "gogle": "did you mean google?",
 		"google/no-such-usr": "did you mean google/no-such-user?", "session/timeout": "the program's own"} {
 		_, err = runCommand(t, &providersCmd{}, "show", asked)
 		require.ErrorIs(t, err, errUsage)
-		require.ErrorContains(t, err, told)
+		require.ErrorContains(t, err, reported)
 	}
 }
 

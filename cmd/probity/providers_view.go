@@ -88,8 +88,8 @@ func viewTable(t *engine.Table) tableView {
 }
 
 func viewProvider(p *engine.Provider) providerView {
-	v := providerView{ID: p.ID, Name: p.Name, MX: p.MX, Aliases: some(p.Aliases), Probe: p.Probe,
-		Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(), FleetSources: p.FleetSources, ByAddress: some(p.ByAddress), AcceptAll: p.AcceptAll,
+	v := providerView{ID: p.ID, Name: p.Name, MX: p.MX, Aliases: notNil(p.Aliases), Probe: p.Probe,
+		Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(), FleetSources: p.FleetSources, ByAddress: notNil(p.ByAddress), AcceptAll: p.AcceptAll,
 		Parking: p.Parking, OneDomain: p.OneDomain, Silently: p.AcceptsSilently, TLS: p.TLS.String(), Limits: limitMap(p.Limits), Source: p.Source, Date: p.Date,
 		Terms: p.Terms, TermsForbid: p.TermsForbid, TermsSource: p.TermsSource,
 		Rules: viewRules(p.Rules), limits: p.Limits}
@@ -100,14 +100,14 @@ func viewProvider(p *engine.Provider) providerView {
 	return v
 }
 
-// some is an empty list rather than none, for JSON.
-func some(list []string) []string { return append([]string{}, list...) }
+// notNil is an empty list rather than none, for JSON.
+func notNil(list []string) []string { return append([]string{}, list...) }
 
 func viewRules(rules []engine.Rule) []ruleView {
 	out := []ruleView{}
 	for i := range rules {
 		r := &rules[i]
-		out = append(out, ruleView{ID: r.ID, Stage: some(r.When.Stage), Code: some(r.When.Code), Enhanced: some(r.When.Enhanced), Text: some(r.When.Text), Pattern: r.When.Pattern,
+		out = append(out, ruleView{ID: r.ID, Stage: notNil(r.When.Stage), Code: notNil(r.When.Code), Enhanced: notNil(r.When.Enhanced), Text: notNil(r.When.Text), Pattern: r.When.Pattern,
 			Meaning: r.Meaning.String(), Blame: r.Blame.String(), Action: r.Action.Kind.String(), For: duration(r.Action.For), Source: r.Source, Date: r.Date})
 	}
 	return out
@@ -128,10 +128,10 @@ func limitMap(l engine.Limits) map[string]int {
 	return m
 }
 
-// only narrows the view to one provider, or to one rule.
-func (v tableView) only(t *engine.Table, id string) (tableView, error) {
+// forProvider narrows the view to one provider, or to one rule.
+func (v tableView) forProvider(t *engine.Table, id string) (tableView, error) {
 	if strings.Contains(id, "/") {
-		return v.onlyRule(id)
+		return v.forRule(id)
 	}
 	if id == "generic" {
 		v.Providers = nil
@@ -142,15 +142,15 @@ func (v tableView) only(t *engine.Table, id string) (tableView, error) {
 		p = t.ProviderOfHint(id)
 	}
 	if p == t.Unknown {
-		return v, fmt.Errorf("%w: no provider is known as %q%s; see probity providers show", errUsage, id, orNear(nearNames(t, id, 2)))
+		return v, fmt.Errorf("%w: no provider is known as %q%s; see probity providers show", errUsage, id, didYouMean(suggestProviders(t, id, 2)))
 	}
 	v.Providers = slices.DeleteFunc(v.Providers, func(other providerView) bool { return other.ID != p.ID })
 	v.Rules = nil
 	return v, nil
 }
 
-// onlyRule narrows the view to the rule of an id, as a verdict names it.
-func (v tableView) onlyRule(id string) (tableView, error) {
+// forRule narrows the view to the rule of an id, as a verdict names it.
+func (v tableView) forRule(id string) (tableView, error) {
 	rules := v.Rules
 	for _, p := range v.Providers {
 		rules = append(p.Rules, rules...)
@@ -163,9 +163,9 @@ func (v tableView) onlyRule(id string) (tableView, error) {
 	}
 	var near []string
 	for _, r := range rules {
-		if slipsBetween(id, r.ID) <= 2 && len(near) < maxNear {
+		if editDistance(id, r.ID) <= 2 && len(near) < maxSuggestions {
 			near = append(near, r.ID)
 		}
 	}
-	return v, fmt.Errorf("%w: no rule of the table is %q%s; what begins with session/, dns/, policy/ or coordinator/ is the program's own", errUsage, id, orNear(near))
+	return v, fmt.Errorf("%w: no rule of the table is %q%s; what begins with session/, dns/, policy/ or coordinator/ is the program's own", errUsage, id, didYouMean(near))
 }

@@ -20,25 +20,25 @@ type (
 	egressFlag string
 )
 
-// egressProxy is before the proxy of one source.
-const egressProxy = ",socks5="
+// egressProxyOption is before the proxy of one source.
+const egressProxyOption = ",socks5="
 
 // MarshalText is the flag as it may be shown.
-func (p proxyFlag) MarshalText() ([]byte, error) { return []byte(shownProxy(string(p))), nil }
+func (p proxyFlag) MarshalText() ([]byte, error) { return []byte(redactProxy(string(p))), nil }
 
 // String is the flag as it may be shown.
 func (e egressFlag) String() string {
-	source, through, ok := strings.Cut(string(e), egressProxy)
+	source, proxy, ok := strings.Cut(string(e), egressProxyOption)
 	if !ok {
 		return string(e)
 	}
-	return source + egressProxy + shownProxy(through)
+	return source + egressProxyOption + redactProxy(proxy)
 }
 
 // MarshalText is the flag as it may be shown.
 func (e egressFlag) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-func shownProxy(s string) string {
+func redactProxy(s string) string {
 	if i := strings.LastIndexByte(s, '@'); i >= 0 {
 		return "***" + s[i:]
 	}
@@ -46,20 +46,20 @@ func shownProxy(s string) string {
 }
 
 // dial opens connections to mail servers or, where there are some, to the proxies that do.
-func (f *probingFlags) dial(through smtp.Proxy, ids []prober.Identity, log *slog.Logger) smtp.DialFunc {
-	w := &proxyWatch{gone: map[string]*atomic.Bool{}, dial: dialFrom, log: log}
-	for _, p := range append([]smtp.Proxy{through}, proxiesOf(ids)...) {
+func (f *probingFlags) dial(proxy smtp.Proxy, ids []prober.Source, log *slog.Logger) smtp.DialFunc {
+	w := &proxyWatch{unreachable: map[string]*atomic.Bool{}, dial: dialFrom, log: log}
+	for _, p := range append([]smtp.Proxy{proxy}, proxiesOf(ids)...) {
 		if p.Addr != "" {
-			w.gone[p.Addr] = new(atomic.Bool)
+			w.unreachable[p.Addr] = new(atomic.Bool)
 		}
 	}
-	if len(w.gone) == 0 {
+	if len(w.unreachable) == 0 {
 		return dialFrom
 	}
 	return w.connect
 }
 
-func proxiesOf(ids []prober.Identity) (all []smtp.Proxy) {
+func proxiesOf(ids []prober.Source) (all []smtp.Proxy) {
 	for _, id := range ids {
 		all = append(all, id.SOCKS5)
 	}
@@ -68,15 +68,15 @@ func proxiesOf(ids []prober.Identity) (all []smtp.Proxy) {
 
 // proxyWatch says when a proxy cannot be reached: to those who wait, it looks like mail servers that do not answer.
 type proxyWatch struct {
-	gone map[string]*atomic.Bool // by host:port of the proxy
-	dial smtp.DialFunc
-	log  *slog.Logger
+	unreachable map[string]*atomic.Bool // by host:port of the proxy
+	dial        smtp.DialFunc
+	log         *slog.Logger
 }
 
 // connect speaks up once when the proxy goes, and once when it is back.
 func (w *proxyWatch) connect(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 	conn, err := w.dial(ctx, local, network, address)
-	gone := w.gone[address]
+	gone := w.unreachable[address]
 	switch {
 	case gone == nil || errors.Is(ctx.Err(), context.Canceled):
 	case err != nil && gone.CompareAndSwap(false, true):

@@ -18,12 +18,12 @@ import (
 	"probity/engine/smtp"
 )
 
-// TestProxyWatch loses the proxy and finds it again: each is said once, and only of the proxy.
-func TestProxyWatch(t *testing.T) {
+// TestProxyLossAndReturnAreLoggedOnce loses the proxy and finds it again: each is said once, and only of the proxy.
+func TestProxyLossAndReturnAreLoggedOnce(t *testing.T) {
 	var words bytes.Buffer
 	var failure error
 	const proxy = "192.0.2.1:1080"
-	w := &proxyWatch{gone: map[string]*atomic.Bool{proxy: new(atomic.Bool)}, log: slog.New(slog.NewTextHandler(&words, nil)),
+	w := &proxyWatch{unreachable: map[string]*atomic.Bool{proxy: new(atomic.Bool)}, log: slog.New(slog.NewTextHandler(&words, nil)),
 		dial: func(context.Context, netip.Addr, string, string) (net.Conn, error) { return nil, failure }}
 	over, end := context.WithCancel(t.Context())
 	end()
@@ -74,9 +74,9 @@ func TestProxyPasswordsAreTakenAndNotShown(t *testing.T) {
 		own, err := smtp.ParseProxy(secret + "@own.example:1080")
 		require.NoError(t, err)
 		require.Equal(t, all, cfg.SOCKS5)
-		require.Equal(t, own, cfg.Identities[0].SOCKS5)
-		require.Zero(t, cfg.Identities[1].SOCKS5)
-		require.Equal(t, "192.0.2.1", cfg.Identities[0].Name())
+		require.Equal(t, own, cfg.Sources[0].SOCKS5)
+		require.Zero(t, cfg.Sources[1].SOCKS5)
+		require.Equal(t, "192.0.2.1", cfg.Sources[0].Name())
 
 		shown, err := json.Marshal(flags)
 		require.NoError(t, err)

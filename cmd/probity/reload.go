@@ -17,25 +17,25 @@ func (s *service) reload() error {
 	if err != nil {
 		return err
 	}
-	pair, err := s.front.next()
+	pair, err := s.tlsListener.reread()
 	if err != nil {
 		return err
 	}
 	if s.members != nil {
-		if err := s.members.rekey(s.node.fleet.cluster); err != nil {
+		if err := s.members.reloadKeys(s.node.fleet.cluster); err != nil {
 			return err
 		}
 	}
-	sayTable(s.log, s.node.current.Load(), table)
+	logTable(s.log, s.node.activeTable.Load(), table)
 	s.node.setTable(table)
-	sayLists(s.log, s.node.lists.Load(), known)
+	logLists(s.log, s.node.lists.Load(), known)
 	s.node.setLists(known)
-	s.front.take(pair)
+	s.tlsListener.use(pair)
 	return nil
 }
 
-// sayTable logs which provider table was in force and which is now, so that the operator sees that a reload read the file.
-func sayTable(log *slog.Logger, was, now *engine.Table) {
+// logTable logs which provider table was in force and which is now, so that the operator sees that a reload read the file.
+func logTable(log *slog.Logger, was, now *engine.Table) {
 	if was.Hash() == now.Hash() {
 		log.Info("the provider table is as it was", "table", tableName(now))
 		return
@@ -46,15 +46,15 @@ func sayTable(log *slog.Logger, was, now *engine.Table) {
 // tableName is a table's hash, as providers show prints it, with the day of its newest fact: a table has no other version.
 func tableName(t *engine.Table) string {
 	hash, newest := t.Hash(), ""
-	see := func(date string, rules []engine.Rule) {
+	note := func(date string, rules []engine.Rule) {
 		newest = max(newest, date)
 		for i := range rules {
 			newest = max(newest, rules[i].Date)
 		}
 	}
-	see("", t.Generic)
+	note("", t.Generic)
 	for _, p := range t.Providers {
-		see(p.Date, p.Rules)
+		note(p.Date, p.Rules)
 	}
 	return fmt.Sprintf("%x of %s", hash[:], newest)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPeriods: days and Go's durations are read, and shown in /debug/config as they can be written.
-func TestPeriods(t *testing.T) {
+// TestPeriodsAreParsedAndPrinted: days and Go's durations are read, and shown in /debug/config as they can be written.
+func TestPeriodsAreParsedAndPrinted(t *testing.T) {
 	for text, want := range map[string]time.Duration{"7d": 7 * day, "0d": 0, "36h": 36 * time.Hour, "48h": 2 * day, "1h30m": 90 * time.Minute} {
 		var p, again period
 		require.NoError(t, p.UnmarshalText([]byte(text)))

@@ -44,9 +44,9 @@ func explainRoute(ctx context.Context, con *console, c *explainRouteCmd) error {
 	if err != nil {
 		return err
 	}
-	resolving, stop := context.WithCancel(ctx)
+	resolverCtx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- resolver.Run(resolving) }()
+	go func() { ended <- resolver.Run(resolverCtx) }()
 	route := resolver.Route(ctx, domain)
 	stop()
 	if err := <-ended; err != nil {
@@ -56,14 +56,14 @@ func explainRoute(ctx context.Context, con *console, c *explainRouteCmd) error {
 	if err != nil {
 		return err
 	}
-	facts := factsOf(domain, route)
+	facts := newRouteFacts(domain, route)
 	facts.WhyNot = c.whyNotAsked(&route)
 	facts.Asked = facts.WhyNot == ""
 	if len(ids) == 1 {
 		facts.Owner = ids[0].Name()
 	}
 	if c.Admin != "" {
-		if facts.Owner, err = askOwner(ctx, c.Admin, domain); err != nil {
+		if facts.Owner, err = fetchOwner(ctx, c.Admin, domain); err != nil {
 			return fmt.Errorf("the coordinator: %w", err)
 		}
 	}
@@ -73,7 +73,7 @@ func explainRoute(ctx context.Context, con *console, c *explainRouteCmd) error {
 	return printRoute(con, &facts)
 }
 
-func factsOf(domain string, r engine.Route) routeFacts {
+func newRouteFacts(domain string, r engine.Route) routeFacts {
 	p := r.Provider
 	f := routeFacts{Domain: domain, Fact: r.Fact.String(), MX: r.MX, Key: r.Key, Provider: p.Name, Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(), AcceptAll: p.AcceptAll,
 		Probe: p.Probe, Limits: limitMap(p.Limits), limits: p.Limits, Source: p.Source, Date: p.Date}
@@ -101,15 +101,15 @@ func (c *explainRouteCmd) whyNotAsked(r *engine.Route) string {
 	return ""
 }
 
-func (f *routeFacts) asked() string {
+func (f *routeFacts) askedText() string {
 	if f.Asked {
 		return "yes"
 	}
 	return "no: " + f.WhyNot
 }
 
-// from introduces the owner of a route: it is asked from there, or would be if it were asked.
-func (f *routeFacts) from() string {
+// ownerLabel introduces the owner of a route: it is asked from there, or would be if it were asked.
+func (f *routeFacts) ownerLabel() string {
 	if f.Asked {
 		return "asked from"
 	}
@@ -124,8 +124,8 @@ func printRoute(con *console, f *routeFacts) error {
 		value any
 	}{
 		{"domain", f.Domain}, {"DNS says", f.Fact}, {"mail hosts", orDash(strings.Join(f.MX, " "))}, {"route", orDash(f.Key)},
-		{"provider", orDash(f.Provider)}, {"kind", f.Kind}, {"accepts anything", f.AcceptAll}, {"asked at all", f.asked()},
-		{f.from(), orDash(f.Owner)},
+		{"provider", orDash(f.Provider)}, {"kind", f.Kind}, {"accepts anything", f.AcceptAll}, {"asked at all", f.askedText()},
+		{f.ownerLabel(), orDash(f.Owner)},
 		{"connections", l.Connections}, {"connections a minute", l.ConnectionsPerMinute}, {"recipients a minute", l.RecipientsPerMinute},
 		{"recipients a transaction", l.RecipientsPerTransaction}, {"recipients a connection", l.RecipientsPerConnection},
 		{"transactions a connection", l.TransactionsPerConnection}, {"refusals a connection", l.RefusalsPerConnection},

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	scoredRows  = 20_000
-	scoredAgain = 300 // of each status that is kept
+	scoredRows   = 20_000
+	rescoredRows = 300 // of each status that is kept
 )
 
 // TestScoresVaryInsideTheirBucket verifies a list of the simulated internet, in the virtual time that the shipped limits take: a
@@ -31,7 +31,7 @@ const (
 // an answer has, and have the same score in each.
 func TestScoresVaryInsideTheirBucket(t *testing.T) {
 	if raceEnabled {
-		t.Skip("20,000 rows take minutes with the race detector; TestSystemInABubble looks for races")
+		t.Skip("20,000 rows take minutes with the race detector; TestSystemInVirtualTime looks for races")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -69,11 +69,11 @@ func scoredList(ctx context.Context, t *testing.T, n *node, list []byte) []score
 	require.NoError(t, err)
 	_, err = n.coordinator.Wait(ctx, job.ID)
 	require.NoError(t, err)
-	var sheet, lines, callback bytes.Buffer
-	require.NoError(t, n.coordinator.Results(ctx, job.ID, coordinator.Filter{}, &sheet))
+	var csvText, lines, callback bytes.Buffer
+	require.NoError(t, n.coordinator.Results(ctx, job.ID, coordinator.Filter{}, &csvText))
 	require.NoError(t, n.coordinator.Results(ctx, job.ID, coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL}}, &lines))
 	require.NoError(t, n.coordinator.WriteResults(ctx, job.ID, &callback))
-	rows := fromCSV(t, sheet.Bytes())
+	rows := fromCSV(t, csvText.Bytes())
 	requireSame(t, rows, fromLines(t, lines.Bytes()), "JSON lines")
 	requireSame(t, rows, fromLines(t, callback.Bytes()), "callback")
 	return rows
@@ -143,7 +143,7 @@ func keptRows(rows []scoredRow) (kept []scoredRow) {
 	for _, r := range rows {
 		switch r.Reason {
 		case "", "catch_all", "role_account", "mailbox_full", "mailbox_not_found", "mailbox_disabled":
-			if n[r.Status] < scoredAgain && !had[r.Email] {
+			if n[r.Status] < rescoredRows && !had[r.Email] {
 				n[r.Status]++
 				had[r.Email] = true
 				kept = append(kept, r)
@@ -161,21 +161,21 @@ func requireOneScore(ctx context.Context, t *testing.T, n *node, before []scored
 	ask := verifyCmd{Timeout: 10 * time.Second, MaxAge: 7 * 24 * time.Hour, Details: true}
 	for _, r := range before {
 		list = append(append(list, strconv.Quote(r.Email)...), '\n')
-		a, err := ask.ask(ctx, n, r.Email)
+		a, err := ask.verifyOne(ctx, n, r.Email)
 		require.NoError(t, err)
-		var told struct {
+		var reported struct {
 			scoredRow
 			Details struct {
 				ScoreParts []engine.Part `json:"score_parts"`
 			}
 		}
-		require.NoError(t, json.Unmarshal(a.AppendJSON(nil, time.Now()), &told))
+		require.NoError(t, json.Unmarshal(a.AppendJSON(nil, time.Now()), &reported))
 		sum := 0
-		for _, p := range told.Details.ScoreParts {
+		for _, p := range reported.Details.ScoreParts {
 			sum += p.Points
 		}
-		require.Equal(t, told.Score, sum, "%+v", told)
-		singles = append(singles, told.scoredRow)
+		require.Equal(t, reported.Score, sum, "%+v", reported)
+		singles = append(singles, reported.scoredRow)
 	}
 	requireSame(t, singles, scoredList(ctx, t, n, list), "list")
 	for i, r := range singles {

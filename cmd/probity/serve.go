@@ -26,7 +26,7 @@ import (
 type serveCmd struct {
 	probingFlags
 	listsFlags
-	frontFlags
+	tlsFlags
 	retainFlags
 	retainCacheFlag
 	Data                  string         `help:"Where state, cache and jobs live." default:"./probity-data" type:"path"`
@@ -76,25 +76,25 @@ func (c *serveCmd) checkAddresses() error {
 	return errors.Join(errs...)
 }
 
-// drainTime is how long requests under way are waited for after SIGTERM; with it, everything is out within 25 s.
-const drainTime = 10 * time.Second
+// drainTimeout is how long requests under way are waited for after SIGTERM; with it, everything is out within 25 s.
+const drainTimeout = 10 * time.Second
 
 // service is everything that serve runs.
 type service struct {
-	cmd       *serveCmd
-	flags     any          // of the command, as /debug/config shows them; nil for those of cmd
-	members   *memberFlags // the cluster to coordinate; nil to probe in this process
-	log       *slog.Logger
-	disk      vfs.FS
-	registry  metricsRegistry
-	node      *node
-	callbacks *coordinator.Callbacks
-	eraser    *coordinator.Eraser
-	server    *api.Server
-	front     *front // nil in clear
-	fitness   *fitness
-	public    net.Listener
-	admin     net.Listener
+	cmd            *serveCmd
+	flags          any          // of the command, as /debug/config shows them; nil for those of cmd
+	members        *memberFlags // the cluster to coordinate; nil to probe in this process
+	log            *slog.Logger
+	disk           vfs.FS
+	registry       metricsRegistry
+	node           *node
+	callbacks      *coordinator.Callbacks
+	eraser         *coordinator.Eraser
+	server         *api.Server
+	tlsListener    *tlsListener // nil without TLS
+	healthMetrics  *healthMetrics
+	publicListener net.Listener
+	adminListener  net.Listener
 }
 
 // Run serves until ctx ends.
@@ -103,23 +103,23 @@ func (c *serveCmd) Run(ctx context.Context, con *console, root *cli) (err error)
 	return s.serve(ctx, con)
 }
 
-// serveMemory is where the garbage collector begins to work harder; a GOMEMLIMIT in the environment is obeyed instead. What is alive
-// with one long list is half of it, including the cache's sieve; with a limit 64 MiB lower the collector ran twice as often.
-const serveMemory = 272 << 20
+// serveMemoryLimit is where the garbage collector begins to work harder; a GOMEMLIMIT in the environment is obeyed instead. What is alive
+// with one long list is half of it, including the cache's key filter; with a limit 64 MiB lower the collector ran twice as often.
+const serveMemoryLimit = 272 << 20
 
 // serve opens everything, and serves until ctx ends.
 func (s *service) serve(ctx context.Context, con *console) error {
-	followMemory(ctx, serveMemory)
-	if err := serveFolder(s.cmd.Data, s.log); err != nil {
+	adjustMemoryLimit(ctx, serveMemoryLimit)
+	if err := restrictDataFolder(s.cmd.Data, s.log); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
 	if err := s.open(); err != nil {
 		return errors.Join(err, s.close())
 	}
-	if err := s.firstAdmin(ctx, con); err != nil {
+	if err := s.createFirstAdmin(ctx, con); err != nil {
 		return errors.Join(err, s.close())
 	}
-	s.log.Info("serving", "public", s.public.Addr().String(), "admin", s.admin.Addr().String(), "data", s.cmd.Data)
+	s.log.Info("serving", "public", s.publicListener.Addr().String(), "admin", s.adminListener.Addr().String(), "data", s.cmd.Data)
 	return errors.Join(s.run(ctx), s.close())
 }
 
@@ -130,20 +130,20 @@ func serverLog(con *console, format string, verbose bool) *slog.Logger {
 		options.Level = slog.LevelDebug
 	}
 	if format == "json" {
-		return slog.New(newFewLines(slog.NewJSONHandler(con.err, options)))
+		return slog.New(newLogLimiter(slog.NewJSONHandler(con.err, options)))
 	}
-	return slog.New(newFewLines(slog.NewTextHandler(con.err, options)))
+	return slog.New(newLogLimiter(slog.NewTextHandler(con.err, options)))
 }
 
-// open opens the stores, puts the rooms together and takes the listeners.
+// open opens the stores, connects the components and takes the listeners.
 func (s *service) open() (err error) {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := s.cmd
-	if s.front, err = c.newFront(c.Data); err != nil {
+	if s.tlsListener, err = c.newTLSListener(c.Data); err != nil {
 		return err
 	}
 	s.node, err = openNode(&c.probingFlags, nodeConfig{fs: s.disk, dir: c.Data, log: s.log, metrics: s.registry, lists: c.listsFlags, retain: c.retainFlags, retainCache: c.RetainCache, service: true, members: s.members,
-		stored: coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Zstd}})
+		resultForm: coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Zstd}})
 	if err != nil {
 		return err
 	}
@@ -151,16 +151,16 @@ func (s *service) open() (err error) {
 	if s.node.cache != nil { // a coordinator alone has none
 		s.registry.MustRegister(s.node.cache)
 	}
-	if err := s.watchFitness(); err != nil {
+	if err := s.registerHealthMetrics(); err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(s.scratch()), os.MkdirAll(s.scratch(), 0o700)); err != nil {
+	if err := errors.Join(os.RemoveAll(s.scratchDir()), os.MkdirAll(s.scratchDir(), 0o700)); err != nil {
 		return err
 	}
-	if s.public, err = net.Listen("tcp", c.Listen); err != nil {
+	if s.publicListener, err = net.Listen("tcp", c.Listen); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	if s.admin, err = net.Listen("tcp", c.AdminListen); err != nil {
+	if s.adminListener, err = net.Listen("tcp", c.AdminListen); err != nil {
 		return fmt.Errorf("--admin-listen: %w", err)
 	}
 	if s.callbacks, err = s.newCallbacks(); err != nil {
@@ -170,30 +170,30 @@ func (s *service) open() (err error) {
 		return fmt.Errorf("erasures of an earlier version: %w", err)
 	}
 	s.eraser = s.node.newEraser()
-	s.warn()
+	s.warnAtStart()
 	s.server, err = s.newServer()
 	return err
 }
 
-// watchFitness lets an operator see what no room knows.
-func (s *service) watchFitness() error {
-	s.fitness = &fitness{disk: s.disk, dir: s.cmd.Data, floor: s.cmd.DiskFloor, report: s.node.report, front: s.front, backup: s.node.store.LastBackup}
+// registerHealthMetrics lets an operator see what no component knows.
+func (s *service) registerHealthMetrics() error {
+	s.healthMetrics = &healthMetrics{disk: s.disk, dir: s.cmd.Data, diskFloor: s.cmd.DiskFloor, report: s.node.report, tlsListener: s.tlsListener, backup: s.node.store.LastBackup}
 	if s.members != nil {
-		s.fitness.papers = s.members.papersOf()
+		s.healthMetrics.certExpiries = s.members.certExpiries()
 	}
-	return s.registry.Register(s.fitness)
+	return s.registry.Register(s.healthMetrics)
 }
 
-// warn says at the start what would surprise later.
-func (s *service) warn() {
+// warnAtStart says at the start what would surprise later.
+func (s *service) warnAtStart() {
 	c := s.cmd
 	if s.node.prober != nil && !c.AllowPrivateTargets && (c.MailFrom == "" || len(c.Egress) == 0) {
 		s.log.Warn("no public mail server is asked without --mail-from and --egress: what only it can tell stays UNKNOWN (smtp_not_checked)")
 	}
-	if at := s.public.Addr().(*net.TCPAddr); c.PublicURL == "" && at.IP.IsUnspecified() {
+	if at := s.publicListener.Addr().(*net.TCPAddr); c.PublicURL == "" && at.IP.IsUnspecified() {
 		s.log.Warn("links in callbacks lead nowhere without --public-url: --listen names no address of this machine", "listen", c.Listen)
 	}
-	if s.front.contradicts(c.PublicURL) {
+	if s.tlsListener.contradicts(c.PublicURL) {
 		s.log.Warn("--public-url begins with http, but --listen speaks TLS: links in callbacks will not work", "public-url", c.PublicURL)
 	}
 	if c.CallbackSource == "" {
@@ -201,16 +201,16 @@ func (s *service) warn() {
 	}
 }
 
-// firstPassword is the file in the data folder that holds the password of the first admin.
-const firstPassword = "first-admin-password"
+// firstPasswordFile is the file in the data folder that holds the password of the first admin.
+const firstPasswordFile = "first-admin-password"
 
-// firstAdmin gives an empty store its admin. The password is on the disk, for the folder's owner only, before the account is:
-// a start that ends between the two leaves a file that the next one writes anew. It is never in the log.
-func (s *service) firstAdmin(ctx context.Context, con *console) error {
+// createFirstAdmin gives an empty store its admin. The password is on the disk, for the folder's owner only, before the account is:
+// a start that ends between the two leaves a file that the next one writes again. It is never in the log.
+func (s *service) createFirstAdmin(ctx context.Context, con *console) error {
 	if len(s.node.store.Users()) > 0 {
 		return nil
 	}
-	path, password := filepath.Join(s.cmd.Data, firstPassword), store.RandomPassword()
+	path, password := filepath.Join(s.cmd.Data, firstPasswordFile), store.RandomPassword()
 	if err := writeSecret(s.disk, path, password+"\n"); err != nil {
 		return fmt.Errorf("password of the first admin: %w", err)
 	}
@@ -253,13 +253,13 @@ func (s *service) newCallbacks() (*coordinator.Callbacks, error) {
 	}
 	return coordinator.NewCallbacks(coordinator.CallbackConfig{Store: s.node.store, Results: s.node.coordinator,
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
-			return api.Record(s.publicURL(), time.Duration(s.cmd.RetainResults), j, c)
+			return api.CallbackRecord(s.publicURL(), time.Duration(s.cmd.RetainResults), j, c)
 		},
 		PublicURL: s.publicURL(), Dial: dialFrom, Lookup: s.lookup, Source: source, Allow: s.cmd.AllowPrivateCallbacks, Log: s.log, Metrics: s.registry})
 }
 
-// recent shows recent probes; a coordinator alone has none to show.
-func (s *service) recent() http.Handler {
+// recentProbes shows recent probes; a coordinator alone has none to show.
+func (s *service) recentProbes() http.Handler {
 	if s.node.prober == nil {
 		return nil
 	}
@@ -271,7 +271,7 @@ func (s *service) publicURL() string {
 	if s.cmd.PublicURL != "" {
 		return s.cmd.PublicURL
 	}
-	return s.front.scheme() + "://" + s.public.Addr().String()
+	return s.tlsListener.scheme() + "://" + s.publicListener.Addr().String()
 }
 
 // parseSource reads --callback-source: the address to bind, and the one to publish.
@@ -283,14 +283,14 @@ func parseSource(s string) (local netip.Addr, published []string, err error) {
 	if err != nil {
 		return local, nil, fmt.Errorf("%w: --callback-source %q; write LOCAL[/PUBLIC], e.g. 192.0.2.10", errUsage, s)
 	}
-	if err := bindable(spec.local); err != nil {
+	if err := checkBindable(spec.local); err != nil {
 		return local, nil, fmt.Errorf("%w: --callback-source %s: %v; give an address of this machine, and what receivers see behind a slash", errUsage, s, err)
 	}
 	return spec.local, []string{spec.public.String()}, nil
 }
 
-// scratch is where uploads are kept until their last part is read. What a crash left there belongs to no upload.
-func (s *service) scratch() string { return filepath.Join(s.cmd.Data, "scratch") }
+// scratchDir is where uploads are kept until their last part is read. What a crash left there belongs to no upload.
+func (s *service) scratchDir() string { return filepath.Join(s.cmd.Data, "scratch") }
 
 func (s *service) newServer() (*api.Server, error) {
 	c := s.cmd
@@ -300,10 +300,10 @@ func (s *service) newServer() (*api.Server, error) {
 	}
 	return api.New(api.Config{PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxy, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor,
-		TLS: s.front.tls()},
-		api.Rooms{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: s.disk,
-			Operator: api.Operator{Table: s.node.current.Load, Cluster: func() any { return s.node.report() }, Sights: s.node.sights(), Findings: findings(s.node.audit)},
-			Scratch:  s.scratch(), Log: s.log, Metrics: s.registry,
+		TLS: s.tlsListener.tlsConfig()},
+		api.Deps{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: s.disk,
+			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: func() any { return s.node.report() }, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
+			Scratch:  s.scratchDir(), Log: s.log, Metrics: s.registry,
 			Eraser: s.eraser})
 }
 
@@ -311,41 +311,41 @@ func (s *service) newServer() (*api.Server, error) {
 func (s *service) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	rooms, stopRooms := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopRooms()
-	var behind, front sync.WaitGroup
+	components, stopComponents := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopComponents()
+	var backend, frontend sync.WaitGroup
 	var errs [5]error
-	behind.Go(onHangup(rooms, s.log, s.fitness.watched(s.reload)))
-	behind.Go(func() { errs[0] = s.node.Run(rooms); stop() })
-	behind.Go(func() { errs[1] = s.callbacks.Run(rooms); stop() })
-	behind.Go(func() { errs[4] = s.eraser.Run(rooms); stop() })
-	front.Go(func() { errs[2] = s.server.Serve(ctx, s.public, drainTime); stop() })
-	front.Go(func() { errs[3] = s.serveAdmin(ctx); stop() })
-	behind.Go(func() { s.keepStore(rooms) })
-	front.Wait()
-	stopRooms()
-	behind.Wait()
+	backend.Go(onHangup(components, s.log, s.healthMetrics.recordingFailure(s.reload)))
+	backend.Go(func() { errs[0] = s.node.Run(components); stop() })
+	backend.Go(func() { errs[1] = s.callbacks.Run(components); stop() })
+	backend.Go(func() { errs[4] = s.eraser.Run(components); stop() })
+	frontend.Go(func() { errs[2] = s.server.Serve(ctx, s.publicListener, drainTimeout); stop() })
+	frontend.Go(func() { errs[3] = s.serveAdmin(ctx); stop() })
+	backend.Go(func() { s.maintainStore(components) })
+	frontend.Wait()
+	stopComponents()
+	backend.Wait()
 	return errors.Join(errs[:]...)
 }
 
 // serveAdmin serves the operator's own listener.
 func (s *service) serveAdmin(ctx context.Context) error {
-	return serveWeb(ctx, s.admin, s.backstage())
+	return serveAdminHTTP(ctx, s.adminListener, s.adminHandler())
 }
 
-// backstage is what the operator's own listener shows.
-func (s *service) backstage() http.Handler {
+// adminHandler is what the operator's own listener shows.
+func (s *service) adminHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", api.Backstage{Log: s.log, Metrics: s.registry, Config: s.shown, Server: s.server, Probes: s.recent()}.Handler())
+	mux.Handle("/", api.AdminListener{Log: s.log, Metrics: s.registry, Config: s.shownConfig, Server: s.server, Probes: s.recentProbes()}.Handler())
 	mux.HandleFunc("GET /debug/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.node.report()) })
 	mux.HandleFunc("GET /debug/owner", s.showOwner)
 	return mux
 }
 
-// serveWeb serves an operator's listener until ctx ends. One on loopback is asked by this machine alone, and by its own names.
-func serveWeb(ctx context.Context, listener net.Listener, handler http.Handler) error {
+// serveAdminHTTP serves an operator's listener until ctx ends. One on loopback is asked by this machine alone, and by its own names.
+func serveAdminHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	if a, ok := listener.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
-		handler = api.OwnHosts(handler)
+		handler = api.RefuseForeignHosts(handler)
 	}
 	web := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
@@ -360,16 +360,16 @@ func serveWeb(ctx context.Context, listener net.Listener, handler http.Handler) 
 	return err
 }
 
-// shown is the configuration as /debug/config shows it. There is no secret in it; keys and passwords live in the store.
-func (s *service) shown() any {
+// shownConfig is the configuration as /debug/config shows it. There is no secret in it; keys and passwords live in the store.
+func (s *service) shownConfig() any {
 	if s.flags != nil {
 		return s.flags
 	}
 	return s.cmd
 }
 
-// keepStore writes what is written lazily each minute, and sweeps what is over each hour.
-func (s *service) keepStore(ctx context.Context) {
+// maintainStore writes what is written lazily each minute, and sweeps what is over each hour.
+func (s *service) maintainStore(ctx context.Context) {
 	minute, hour := time.NewTicker(time.Minute), time.NewTicker(time.Hour)
 	defer minute.Stop()
 	defer hour.Stop()
@@ -384,7 +384,7 @@ func (s *service) keepStore(ctx context.Context) {
 		case <-minute.C:
 			err = s.node.store.WriteLastUsed()
 		case now := <-hour.C:
-			err = s.sweep(now)
+			err = s.sweepExpired(now)
 		}
 		if err != nil {
 			s.log.Error("housekeeping of the store", "error", err)
@@ -392,8 +392,8 @@ func (s *service) keepStore(ctx context.Context) {
 	}
 }
 
-// sweep forgets windows, kept answers, sessions and receipts that are over.
-func (s *service) sweep(now time.Time) error {
+// sweepExpired forgets windows, kept answers, sessions and receipts that are over.
+func (s *service) sweepExpired(now time.Time) error {
 	var errs []error
 	for _, sweep := range []func(time.Time) (int, error){s.node.store.SweepWindows, s.node.store.SweepAnswers, s.node.store.SweepSessions, s.node.store.SweepErasures} {
 		_, err := sweep(now)
@@ -402,8 +402,8 @@ func (s *service) sweep(now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// closeAll closes the listeners that were opened; those that served are closed already.
-func closeAll(listeners ...net.Listener) error {
+// closeListeners closes the listeners that were opened; those that served are closed already.
+func closeListeners(listeners ...net.Listener) error {
 	var errs []error
 	for _, l := range listeners {
 		if l == nil {
@@ -417,7 +417,7 @@ func closeAll(listeners ...net.Listener) error {
 }
 
 func (s *service) close() error {
-	errs := []error{closeAll(s.public, s.admin)}
+	errs := []error{closeListeners(s.publicListener, s.adminListener)}
 	if s.node != nil {
 		errs = append(errs, s.node.Close())
 	}

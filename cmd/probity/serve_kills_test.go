@@ -22,11 +22,11 @@ const (
 
 // The moments of the kills, and what makes a job outlast them.
 const (
-	earlyKill    = 200 * time.Millisecond // at most, after the process began: it may not listen yet
-	shortestLife = 100 * time.Millisecond // once it listens
-	longestLife  = 600 * time.Millisecond
+	maxEarlyKill = 200 * time.Millisecond // at most, after the process began: it may not listen yet
+	minLife      = 100 * time.Millisecond // once it listens
+	maxLife      = 600 * time.Millisecond
 	slowReplies  = 10 * time.Millisecond // of receivers that are asked one row at a time, over one connection each
-	killPatience = 3 * time.Second       // for each kill, with what is looked at after it
+	killTimeout  = 3 * time.Second       // for each kill, with what is looked at after it
 )
 
 // TestServeIsKilledAndItsJobIsExact kills a server with SIGKILL at random moments while it has one job, and wants the job to end as if
@@ -38,35 +38,35 @@ func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 	kills, rows := numberFrom(t, serveKillsEnv, 3), numberFrom(t, serveKillsRowsEnv, 500)
 	lives, end := context.WithCancel(context.Background())
 	t.Cleanup(end)
-	ctx, cancel := context.WithTimeout(lives, serviceDeadline+time.Duration(kills)*killPatience)
+	ctx, cancel := context.WithTimeout(lives, serviceDeadline+time.Duration(kills)*killTimeout)
 	t.Cleanup(cancel)
-	p := &play{lives: lives, ctx: ctx, seen: sim.NewWorld(sim.Config{Seed: 1}), overrides: filepath.Join(t.TempDir(), "providers.toml"),
+	p := &serviceEnv{processCtx: lives, ctx: ctx, world: sim.NewWorld(sim.Config{Seed: 1}), overrides: filepath.Join(t.TempDir(), "providers.toml"),
 		internet: startInternet(lives, t, "--latency", slowReplies.String())}
-	produce(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
+	writeOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 
-	h := newHunt(t, p, rows)
-	quick, slow := h.p, h.p.oneByOne(t)
-	h.aim(t, nil) // undisturbed: what the killed one must come to
+	h := newKillLoop(t, p, rows)
+	quick, slow := h.p, h.p.oneRowAtATime(t)
+	h.runJob(t, nil) // undisturbed: what the killed one must come to
 	h.rounds++
 	h.accepted = false
 	h.p = slow
 	began := time.Now()
 	for n := range kills {
-		hit := h.strike(t)
+		hit := h.killAtRandom(t)
 		require.Less(t, hit, phaseSettled, "the job was over after %d of %d kills: take more rows, or slower receivers", n, kills)
-		h.hits[hit]++
+		h.killsByPhase[hit]++
 	}
-	t.Logf("%d kills in %s, they hit: %s", kills, time.Since(began).Round(time.Second), h.tally())
+	t.Logf("%d kills in %s, they hit: %s", kills, time.Since(began).Round(time.Second), h.killSummary())
 	if kills > 50 {
-		require.Greater(t, h.hits[phaseSynced], kills/2, "most kills hit a job at work")
+		require.Greater(t, h.killsByPhase[phaseLogSynced], kills/2, "most kills hit a job at work")
 	}
 	h.p = quick
-	s := h.start(t)
-	require.NoError(t, <-h.send(s))
-	h.requireExact(t)
+	s := h.startServer(t)
+	require.NoError(t, <-h.uploadList(s))
+	h.requireExactJob(t)
 	s.stop(t)
-	h.requireRest(t)
-	requirePolite(t, p.referee(ctx, t))
+	h.requireNothingLeft(t)
+	requireWithinLimits(t, p.referee(ctx, t))
 }
 
 // numberFrom is a number of the environment, or the one that is usual.
@@ -82,8 +82,8 @@ func numberFrom(t *testing.T, variable string, usual int) int {
 	return usual
 }
 
-// oneByOne has servers that ask each receiver about one row at a time.
-func (p *play) oneByOne(t *testing.T) *play {
+// oneRowAtATime has servers that ask each receiver about one row at a time.
+func (p *serviceEnv) oneRowAtATime(t *testing.T) *serviceEnv {
 	text, err := os.ReadFile(p.overrides)
 	require.NoError(t, err)
 	text = regexp.MustCompile(`(?m)^connections_per_minute`).ReplaceAll(text, []byte("connections = 1\nrecipients_per_transaction = 1\n$0"))
@@ -93,28 +93,28 @@ func (p *play) oneByOne(t *testing.T) *play {
 	return &other
 }
 
-// strike is one life of the server. It is killed at a random moment, one time in four in its first 200 ms; it gives the phase that was
+// killAtRandom is one life of the server. It is killed at a random moment, one time in four in its first 200 ms; it gives the phase that was
 // hit, as the dead server's folder tells.
-func (h *hunt) strike(t *testing.T) phase {
+func (h *killLoop) killAtRandom(t *testing.T) phase {
 	t.Helper()
 	between := func(from, to time.Duration) time.Duration {
 		return from + time.Duration(h.random.Int64N(int64(to-from)))
 	}
-	answered := h.answered.Load()
-	s := launchServing(t, h.p, h.data, "127.0.1.6")
+	answered := h.callbacksTaken.Load()
+	s := launchServer(t, h.p, h.data, "127.0.1.6")
 	if h.random.IntN(4) == 0 {
-		<-time.After(between(0, earlyKill))
+		<-time.After(between(0, maxEarlyKill))
 		s.kill()
 	} else {
 		s.awaitListening(t)
 		h.c.base = s.base
-		sent := h.send(s)
-		<-time.After(between(shortestLife, longestLife))
+		sent := h.uploadList(s)
+		<-time.After(between(minLife, maxLife))
 		s.kill()
 		<-sent // whatever became of it
 	}
-	s.requireCalm(t)
-	hit := h.examine(t, answered)
+	s.requireNoErrors(t)
+	hit := h.inspectDeadFolder(t, answered)
 	require.NotEmpty(t, hit)
 	return hit[len(hit)-1]
 }

@@ -31,30 +31,30 @@ type event struct {
 	err   error // of reading it
 }
 
-// receiver is a customer's web server that takes callbacks, on a loopback address of its own: attempts are bounded by host.
-type receiver struct {
-	url    string
-	calls  atomic.Int32
-	strays atomic.Int32 // requests that are no callbacks
-	events chan event
+// callbackReceiver is a customer's web server that takes callbacks, on a loopback address of its own: attempts are bounded by host.
+type callbackReceiver struct {
+	url           string
+	calls         atomic.Int32
+	otherRequests atomic.Int32 // requests that are no callbacks
+	events        chan event
 }
 
-// newReceiver serves until the test ends. respond is given the number of the call, from 1, and the event.
-func newReceiver(t *testing.T, host string, respond func(w http.ResponseWriter, call int, e event)) *receiver {
+// newCallbackReceiver serves until the test ends. respond is given the number of the call, from 1, and the event.
+func newCallbackReceiver(t *testing.T, host string, respond func(w http.ResponseWriter, call int, e event)) *callbackReceiver {
 	t.Helper()
-	return newReceiverNamed(t, host, host, respond)
+	return newNamedReceiver(t, host, host, respond)
 }
 
-// newReceiverNamed is newReceiver whose URL has a name.
-func newReceiverNamed(t *testing.T, name, host string, respond func(w http.ResponseWriter, call int, e event)) *receiver {
+// newNamedReceiver is newCallbackReceiver whose URL has a name.
+func newNamedReceiver(t *testing.T, name, host string, respond func(w http.ResponseWriter, call int, e event)) *callbackReceiver {
 	t.Helper()
-	r := &receiver{events: make(chan event, 16)}
+	r := &callbackReceiver{events: make(chan event, 16)}
 	l, err := net.Listen("tcp", host+":0")
 	require.NoError(t, err)
 	r.url = fmt.Sprintf("http://%s:%d/hook", name, l.Addr().(*net.TCPAddr).Port)
 	web := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Method != http.MethodPost || q.URL.Path != "/hook" {
-			r.strays.Add(1)
+			r.otherRequests.Add(1)
 			return
 		}
 		call := int(r.calls.Add(1))
@@ -73,10 +73,10 @@ func newReceiverNamed(t *testing.T, name, host string, respond func(w http.Respo
 	return r
 }
 
-func (r *receiver) count() int { return int(r.calls.Load()) }
+func (r *callbackReceiver) count() int { return int(r.calls.Load()) }
 
 // next is the next event that was answered.
-func (r *receiver) next(t *testing.T, p *play) event {
+func (r *callbackReceiver) next(t *testing.T, p *serviceEnv) event {
 	t.Helper()
 	select {
 	case e := <-r.events:
@@ -164,7 +164,7 @@ type callbackCase struct {
 	log     []attemptLine
 
 	customer *customer
-	receiver *receiver
+	receiver *callbackReceiver
 	job      bulkJob
 }
 
@@ -176,21 +176,21 @@ type attemptLine struct {
 }
 
 func callbackCases() []callbackCase {
-	elsewhere := func(w http.ResponseWriter, _ int, _ event) { // to the receiver itself, which would count it
+	redirect := func(w http.ResponseWriter, _ int, _ event) { // to the receiver itself, which would count it
 		w.Header().Set("Location", "/elsewhere")
 		w.WriteHeader(http.StatusFound)
 	}
 	return []callbackCase{
 		{name: "takes it", respond: answerWith(http.StatusNoContent), status: "delivered", log: []attemptLine{{204, "", false}}},
 		{name: "gone", respond: answerWith(http.StatusGone), status: "stopped", log: []attemptLine{{410, "not sent again", false}}},
-		{name: "redirects", respond: elsewhere, status: "pending", log: []attemptLine{{302, "redirects are not followed", false}}},
+		{name: "redirects", respond: redirect, status: "pending", log: []attemptLine{{302, "redirects are not followed", false}}},
 		{name: "fails once", respond: firstThen(1, answerWith(http.StatusInternalServerError)), status: "delivered",
 			log: []attemptLine{{500, "answered 500", false}, {200, "", false}}},
 		{name: "too large", respond: firstThen(1, answerWith(http.StatusRequestEntityTooLarge)), status: "delivered",
 			log: []attemptLine{{413, "too large", false}, {200, "", true}}},
 		{name: "resets", respond: firstThen(2, reset), resend: 2, status: "delivered",
 			log: []attemptLine{{0, "before the whole body was taken", false}, {0, "before the whole body was taken", false}, {200, "", true}}},
-		{name: "answers after 15 s", respond: late, status: "pending", log: []attemptLine{{0, "no answer within 15 seconds", false}}},
+		{name: "answers after 15 s", respond: answerLate, status: "pending", log: []attemptLine{{0, "no answer within 15 seconds", false}}},
 	}
 }
 
@@ -215,8 +215,8 @@ func reset(w http.ResponseWriter, _ int, _ event) {
 	_ = conn.Close()
 }
 
-// late answers 200 only once its caller has left.
-func late(w http.ResponseWriter, _ int, _ event) {
+// answerLate answers 200 only once its caller has left.
+func answerLate(w http.ResponseWriter, _ int, _ event) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
@@ -226,48 +226,48 @@ func late(w http.ResponseWriter, _ int, _ event) {
 	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 }
 
-// callbackStory has the same list called back to receivers of every kind.
-func callbackStory(t *testing.T, p *play) {
+// testCallbacks has the same list called back to receivers of every kind.
+func testCallbacks(t *testing.T, p *serviceEnv) {
 	data := t.TempDir()
-	list, _ := p.drawn(t, 300, 24)
+	list, _ := p.drawList(t, 300, 24)
 	cases := callbackCases()
-	hired := make([]*customer, len(cases))
-	atRest(t, data, func(s *store.Store) {
+	customers := make([]*customer, len(cases))
+	withStoppedStore(t, data, func(s *store.Store) {
 		for i := range cases {
-			hired[i] = p.hire(t, s, fmt.Sprintf("c%d@customer.example", i), 10_000, wide)
+			customers[i] = p.addCustomer(t, s, fmt.Sprintf("c%d@customer.example", i), 10_000, unlimited)
 		}
 	})
-	s := startServing(t, p, data, "127.0.1.4")
+	s := startServer(t, p, data, "127.0.1.4")
 	for i := range cases { // all at once: some take their time
-		hired[i].base = s.base
-		cases[i].begin(t, hired[i], list, fmt.Sprintf("127.0.3.%d", i+1))
+		customers[i].base = s.base
+		cases[i].start(t, customers[i], list, fmt.Sprintf("127.0.3.%d", i+1))
 	}
 	for i := range cases {
 		t.Run(cases[i].name, func(t *testing.T) { cases[i].check(t, p) })
 	}
-	hired[0].requirePrivateRefused(t, list)
-	hired[0].requireNamesByDNS(t, p, list)
+	customers[0].requirePrivateRefused(t, list)
+	customers[0].requireNamesByDNS(t, p, list)
 	s.stop(t)
 }
 
 // requireNamesByDNS has a callback sent to a name that only the resolver of --dns knows.
-func (c *customer) requireNamesByDNS(t *testing.T, p *play, list []byte) {
-	hosts := p.seen.Hosts()
+func (c *customer) requireNamesByDNS(t *testing.T, p *serviceEnv, list []byte) {
+	hosts := p.world.Hosts()
 	i := slices.IndexFunc(hosts, func(h sim.Host) bool { return h.Role != sim.Dead && h.Addrs[0].IsLoopback() && h.Addrs[0].Is4() })
 	require.GreaterOrEqual(t, i, 0)
-	r := newReceiverNamed(t, hosts[i].Name, hosts[i].Addrs[0].String(), answerWith(http.StatusOK))
+	r := newNamedReceiver(t, hosts[i].Name, hosts[i].Addrs[0].String(), answerWith(http.StatusOK))
 	j := c.upload(t, field("callback_url", r.url), fileOf(list))
 	require.Equal(t, j.ID, r.next(t, p).ID)
 }
 
-// begin uploads a list that is to be called back.
-func (k *callbackCase) begin(t *testing.T, c *customer, list []byte, host string) {
-	k.customer, k.receiver = c, newReceiver(t, host, k.respond)
+// start uploads a list that is to be called back.
+func (k *callbackCase) start(t *testing.T, c *customer, list []byte, host string) {
+	k.customer, k.receiver = c, newCallbackReceiver(t, host, k.respond)
 	k.job = c.upload(t, field("callback_url", k.receiver.url), fileOf(list))
 }
 
 // check waits for the attempts, and holds their log against what the receiver saw.
-func (k *callbackCase) check(t *testing.T, p *play) {
+func (k *callbackCase) check(t *testing.T, p *serviceEnv) {
 	c, r, j := k.customer, k.receiver, k.job
 	for n := range k.log {
 		p.eventually(t, fmt.Sprintf("attempt %d", n+1), func() bool { return len(c.callback(t, j.ID).Attempts) > n })
@@ -282,7 +282,7 @@ func (k *callbackCase) check(t *testing.T, p *play) {
 		require.Len(t, got.Attempts, len(k.log))
 		require.Equal(t, len(k.log), r.count(), "calls of the receiver")
 	}
-	require.Zero(t, r.strays.Load(), "a redirect was followed")
+	require.Zero(t, r.otherRequests.Load(), "a redirect was followed")
 	if len(got.Attempts) > 1 {
 		require.GreaterOrEqual(t, got.Attempts[1].At.Sub(got.Attempts[0].At), 5*time.Second, "the schedule")
 	}
@@ -309,7 +309,7 @@ func (k *callbackCase) requireEvent(t *testing.T, e event, want attemptLine) {
 	k.customer.requireLink(t, e)
 }
 
-// callbackView is the log of attempts as the interface shows it.
+// callbackView is the log of attempts as the API shows it.
 type callbackView struct {
 	Status   string
 	Next     *time.Time `json:"next_attempt_at"`
@@ -323,7 +323,7 @@ type callbackView struct {
 
 func (c *customer) callback(t *testing.T, id string) (v callbackView) {
 	t.Helper()
-	r, err := c.ask(http.MethodGet, "/v1/verify/bulk/"+id+"/callback", "", nil)
+	r, err := c.request(http.MethodGet, "/v1/verify/bulk/"+id+"/callback", "", nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, r.status, "%s", r.body)
 	require.NoError(t, json.Unmarshal(r.body, &v), "%s", r.body)
@@ -332,7 +332,7 @@ func (c *customer) callback(t *testing.T, id string) (v callbackView) {
 
 func (c *customer) resend(t *testing.T, id string) {
 	t.Helper()
-	r, err := c.ask(http.MethodPost, "/v1/verify/bulk/"+id+"/callback", "", nil)
+	r, err := c.request(http.MethodPost, "/v1/verify/bulk/"+id+"/callback", "", nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusAccepted, r.status, "%s", r.body)
 }
@@ -356,7 +356,7 @@ func (c *customer) requireLink(t *testing.T, e event) {
 func (c *customer) requirePrivateRefused(t *testing.T, list []byte) {
 	for _, url := range []string{"http://10.0.0.1/hook", "http://[::1]/hook", "http://169.254.169.254/latest", "ftp://example.com/", "http://me:pw@example.com/"} {
 		contentType, body := multipartOf("b", fileOf(list), field("callback_url", url))
-		r, err := c.ask(http.MethodPost, "/v1/verify/bulk", contentType, body)
+		r, err := c.request(http.MethodPost, "/v1/verify/bulk", contentType, body)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusUnprocessableEntity, r.status, url)
 		require.Contains(t, detailOf(t, r), "callback_url")

@@ -27,13 +27,13 @@ type customer struct {
 	base       string
 }
 
-// hire makes an account with a key in a store at rest.
-func (p *play) hire(t *testing.T, s *store.Store, email string, credits int64, limits store.Limits) *customer {
+// addCustomer makes an account with a key in a stopped server's store.
+func (p *serviceEnv) addCustomer(t *testing.T, s *store.Store, email string, credits int64, limits store.Limits) *customer {
 	t.Helper()
-	return p.hireAs(t, s, store.NewUser{Email: email, Credits: credits, Limits: limits})
+	return p.addCustomerAs(t, s, store.NewUser{Email: email, Credits: credits, Limits: limits})
 }
 
-func (p *play) hireAs(t *testing.T, s *store.Store, n store.NewUser) *customer {
+func (p *serviceEnv) addCustomerAs(t *testing.T, s *store.Store, n store.NewUser) *customer {
 	t.Helper()
 	u, _, err := s.AddUser(p.ctx, n, "test", time.Now())
 	require.NoError(t, err)
@@ -50,8 +50,8 @@ func scopesOf(n store.NewUser) store.Scopes {
 	return store.DefaultScopes | store.ScopeAccount
 }
 
-// wide are limits that no test meets.
-var wide = store.Limits{SinglePerMinute: 100_000, BulkPerHour: 100_000}
+// unlimited are limits that no test meets.
+var unlimited = store.Limits{SinglePerMinute: 100_000, BulkPerHour: 100_000}
 
 // reply is an answer of the server, read to its end.
 type reply struct {
@@ -60,8 +60,8 @@ type reply struct {
 	body   []byte
 }
 
-// ask sends one request; an error is one of the connection.
-func (c *customer) ask(method, path, contentType string, body io.Reader, header ...string) (reply, error) {
+// request sends one request; an error is one of the connection.
+func (c *customer) request(method, path, contentType string, body io.Reader, header ...string) (reply, error) {
 	resp, err := c.open(method, path, contentType, body, header...)
 	if err != nil {
 		return reply{}, err
@@ -87,13 +87,13 @@ func (c *customer) open(method, path, contentType string, body io.Reader, header
 	return http.DefaultClient.Do(r)
 }
 
-// single verifies one address.
-func (c *customer) single(email string) (reply, error) {
+// verifySingle verifies one address.
+func (c *customer) verifySingle(email string) (reply, error) {
 	body, err := json.Marshal(map[string]any{"email": email, "timeout": 30})
 	if err != nil {
 		return reply{}, err
 	}
-	return c.ask(http.MethodPost, "/v1/verify/single", "application/json", bytes.NewReader(body))
+	return c.request(http.MethodPost, "/v1/verify/single", "application/json", bytes.NewReader(body))
 }
 
 // formPart is one part of a form; a file has a filename.
@@ -126,7 +126,7 @@ func multipartOf(boundary string, parts ...formPart) (contentType string, body i
 func (c *customer) upload(t *testing.T, parts ...formPart) bulkJob {
 	t.Helper()
 	contentType, body := multipartOf("a-boundary", parts...)
-	r, err := c.ask(http.MethodPost, "/v1/verify/bulk", contentType, body)
+	r, err := c.request(http.MethodPost, "/v1/verify/bulk", contentType, body)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusAccepted, r.status, "%s", r.body)
 	return jobOf(t, r.body)
@@ -156,10 +156,10 @@ func jobOf(t *testing.T, body []byte) (j bulkJob) {
 
 func (j bulkJob) finished() bool { return store.JobState(j.Status).Finished() }
 
-// look asks for a job; wait holds the answer until its state changes.
-func (c *customer) look(t *testing.T, id, query string) bulkJob {
+// getJob asks for a job; wait holds the answer until its state changes.
+func (c *customer) getJob(t *testing.T, id, query string) bulkJob {
 	t.Helper()
-	r, err := c.ask(http.MethodGet, "/v1/verify/bulk/"+id+query, "", nil)
+	r, err := c.request(http.MethodGet, "/v1/verify/bulk/"+id+query, "", nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, r.status, "%s", r.body)
 	return jobOf(t, r.body)
@@ -169,7 +169,7 @@ func (c *customer) look(t *testing.T, id, query string) bulkJob {
 func (c *customer) follow(t *testing.T, id string) bulkJob {
 	t.Helper()
 	for {
-		if j := c.look(t, id, "?wait=10"); j.finished() {
+		if j := c.getJob(t, id, "?wait=10"); j.finished() {
 			return j
 		}
 	}
@@ -178,16 +178,16 @@ func (c *customer) follow(t *testing.T, id string) bulkJob {
 // results downloads a job's result file.
 func (c *customer) results(t *testing.T, id, query string) []byte {
 	t.Helper()
-	r, err := c.ask(http.MethodGet, "/v1/verify/bulk/"+id+"/results"+query, "", nil)
+	r, err := c.request(http.MethodGet, "/v1/verify/bulk/"+id+"/results"+query, "", nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, r.status)
 	return r.body
 }
 
-// credits are what the interface says of the account.
+// credits are what the API says of the account.
 func (c *customer) credits(t *testing.T) (balance, reserved int64) {
 	t.Helper()
-	r, err := c.ask(http.MethodGet, "/v1/credits", "", nil)
+	r, err := c.request(http.MethodGet, "/v1/credits", "", nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, r.status, "%s", r.body)
 	var v struct{ Balance, Reserved int64 }
@@ -211,7 +211,7 @@ func billable(t *testing.T, result io.Reader) (n int64) {
 		require.NoError(t, err)
 		switch row[status] {
 		case "VALID", "RISKY", "INVALID":
-			paid[folded(row[email])] = true
+			paid[foldedCell(row[email])] = true
 		case "UNKNOWN", "":
 		default:
 			require.Fail(t, "no such status", row[status])
@@ -219,8 +219,8 @@ func billable(t *testing.T, result io.Reader) (n int64) {
 	}
 }
 
-// folded is what addresses are told apart by; one that is none stands for itself.
-func folded(cell string) string {
+// foldedCell is what addresses are told apart by; one that is none stands for itself.
+func foldedCell(cell string) string {
 	cell = engine.Trim(cell)
 	if a, err := engine.Parse(cell); err == nil {
 		return a.Folded()
@@ -228,18 +228,18 @@ func folded(cell string) string {
 	return cell
 }
 
-// drawn is a list of the pretend internet, and its truth.
-func (p *play) drawn(t *testing.T, rows int, seed uint64) (list, truth []byte) {
+// drawList is a list of the simulated internet, and its truth.
+func (p *serviceEnv) drawList(t *testing.T, rows int, seed uint64) (list, truth []byte) {
 	t.Helper()
 	var l, tr bytes.Buffer
-	require.NoError(t, sim.WriteList(&l, p.seen, rows, seed))
+	require.NoError(t, sim.WriteList(&l, p.world, rows, seed))
 	list = bytes.Clone(l.Bytes())
-	require.NoError(t, sim.WriteTruth(&tr, p.seen, &l))
+	require.NoError(t, sim.WriteTruth(&tr, p.world, &l))
 	return list, tr.Bytes()
 }
 
 // eventually waits for a condition with a look each few milliseconds, and fails at the deadline of the test.
-func (p *play) eventually(t *testing.T, what string, is func() bool) {
+func (p *serviceEnv) eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	look := time.NewTicker(2 * time.Millisecond)
 	defer look.Stop()

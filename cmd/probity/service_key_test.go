@@ -10,18 +10,18 @@ import (
 	"probity/store"
 )
 
-// sameKeyStory sends one file again and again under one Idempotency-Key, in forms that differ only in how they are written.
-func sameKeyStory(t *testing.T, p *play) {
+// testIdempotencyKey sends one file again and again under one Idempotency-Key, in forms that differ only in how they are written.
+func testIdempotencyKey(t *testing.T, p *serviceEnv) {
 	const granted = 10_000
 	data := t.TempDir()
 	var c *customer
-	atRest(t, data, func(s *store.Store) { c = p.hire(t, s, "once@customer.example", granted, wide) })
-	s := startServing(t, p, data, "127.0.1.2")
+	withStoppedStore(t, data, func(s *store.Store) { c = p.addCustomer(t, s, "once@customer.example", granted, unlimited) })
+	s := startServer(t, p, data, "127.0.1.2")
 	c.base = s.base
-	list, _ := p.drawn(t, 500, 22)
+	list, _ := p.drawList(t, 500, 22)
 	send := func(key, boundary string, parts ...formPart) reply {
 		contentType, body := multipartOf(boundary, parts...)
-		r, err := c.ask(http.MethodPost, "/v1/verify/bulk", contentType, body, "Idempotency-Key", key)
+		r, err := c.request(http.MethodPost, "/v1/verify/bulk", contentType, body, "Idempotency-Key", key)
 		require.NoError(t, err)
 		return r
 	}
@@ -48,37 +48,37 @@ func sameKeyStory(t *testing.T, p *play) {
 	c.requireCredits(t, granted-j.Used, 0)
 	require.Len(t, jobsIn(data), 1, "folders of jobs")
 	s.stop(t)
-	atRest(t, data, func(s *store.Store) { requireLedger(t, s, c, granted, j.Used, 1) })
+	withStoppedStore(t, data, func(s *store.Store) { requireLedger(t, s, c, granted, j.Used, 1) })
 }
 
-// revokedStory takes a customer's key away while its job is under way.
-func revokedStory(t *testing.T, p *play) {
+// testRevokedKey takes a customer's key away while its job is under way.
+func testRevokedKey(t *testing.T, p *serviceEnv) {
 	const granted = 10_000
 	data := t.TempDir()
 	var c, admin *customer
-	atRest(t, data, func(s *store.Store) {
-		c = p.hire(t, s, "gone@customer.example", granted, wide)
-		admin = p.hireAs(t, s, store.NewUser{Email: "root@customer.example", Role: store.Admin})
+	withStoppedStore(t, data, func(s *store.Store) {
+		c = p.addCustomer(t, s, "gone@customer.example", granted, unlimited)
+		admin = p.addCustomerAs(t, s, store.NewUser{Email: "root@customer.example", Role: store.Admin})
 	})
 	// Greylisted rows keep the job from ending before it is told to.
-	s := startServing(t, p, data, "127.0.1.3", "--retry-schedule", "2s")
+	s := startServer(t, p, data, "127.0.1.3", "--retry-schedule", "2s")
 	c.base, admin.base = s.base, s.base
-	receiver := newReceiver(t, "127.0.2.1", answerWith(http.StatusOK))
-	list, _ := p.drawn(t, 2000, 23)
+	receiver := newCallbackReceiver(t, "127.0.2.1", answerWith(http.StatusOK))
+	list, _ := p.drawList(t, 2000, 23)
 	j := c.upload(t, fileOf(list), field("callback_url", receiver.url))
-	p.eventually(t, "the job runs", func() bool { return c.look(t, j.ID, "").Status == "running" })
+	p.eventually(t, "the job runs", func() bool { return c.getJob(t, j.ID, "").Status == "running" })
 
-	r, err := admin.ask(http.MethodDelete, "/v1/admin/keys/"+c.keyID, "", nil)
+	r, err := admin.request(http.MethodDelete, "/v1/admin/keys/"+c.keyID, "", nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusNoContent, r.status, "%s", r.body)
 	for _, path := range []string{"/v1/credits", "/v1/verify/bulk/" + j.ID, "/v1/verify/bulk/" + j.ID + "/results"} {
-		r, err = c.ask(http.MethodGet, path, "", nil)
+		r, err = c.request(http.MethodGet, path, "", nil)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusUnauthorized, r.status, path)
 		require.Equal(t, "Bearer", r.header.Get("WWW-Authenticate"))
 		detailOf(t, r)
 	}
-	r, err = c.single(p.anyValid(t))
+	r, err = c.verifySingle(p.validAddress(t))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusUnauthorized, r.status)
 	require.Zero(t, receiver.count(), "the job ended before its key was revoked")
@@ -88,5 +88,5 @@ func revokedStory(t *testing.T, p *play) {
 	require.Equal(t, j.ID, e.ID)
 	require.EqualValues(t, j.TotalRows, e.rows)
 	s.stop(t)
-	atRest(t, data, func(s *store.Store) { requireLedger(t, s, c, granted, e.Job.Used, 1) })
+	withStoppedStore(t, data, func(s *store.Store) { requireLedger(t, s, c, granted, e.Job.Used, 1) })
 }

@@ -23,69 +23,69 @@ import (
 type phase int
 
 const (
-	phaseNothing   phase = iota // no byte of the list is on disk
-	phaseUpload                 // bytes of the list are, but no job exists
-	phaseAccepted               // the job exists, and nothing is ready to be asked
-	phaseSealed                 // chunks exist, of which nothing is answered
-	phaseSynced                 // the log has answers of rows
-	phaseAssembled              // all is answered, and there is no result file
-	phaseMade                   // there is, but the job has not ended
-	phaseSettled                // the job has ended, and its receiver does not know
-	phaseCalled                 // the receiver does, but not the job
-	phaseOver
+	phaseNothing       phase = iota // no byte of the list is on disk
+	phaseUpload                     // bytes of the list are, but no job exists
+	phaseAccepted                   // the job exists, and nothing is ready to be asked
+	phaseChunkFlushed               // chunks exist, of which nothing is answered
+	phaseLogSynced                  // the log has answers of rows
+	phaseAssembled                  // all is answered, and there is no result file
+	phaseResultWritten              // there is, but the job has not ended
+	phaseSettled                    // the job has ended, and its receiver does not know
+	phaseCallbackSent               // the receiver does, but not the job
+	phaseDone
 	phases
 )
 
-// wantedPhases are those that a kill must have hit; the others are beside them.
-var wantedPhases = []phase{phaseUpload, phaseAccepted, phaseSealed, phaseSynced, phaseMade, phaseSettled, phaseCalled}
+// wantedPhases are those that a kill must have hit; the others are extra.
+var wantedPhases = []phase{phaseUpload, phaseAccepted, phaseChunkFlushed, phaseLogSynced, phaseResultWritten, phaseSettled, phaseCallbackSent}
 
 func (g phase) String() string {
 	return [phases]string{"nothing", "upload sync", "accept", "chunk sealed", "log synced", "assembly", "result file", "settle", "callback sent", "over"}[g]
 }
 
-// mark is what shows from outside that a phase has come: callbacks that were taken, or the size of a file of the round's job.
-type mark struct {
+// phaseMark is what shows from outside that a phase has come: callbacks that were taken, or the size of a file of the round's job.
+type phaseMark struct {
 	goal  phase
 	calls int32
 	grown int64 // the file must be larger
 }
 
-// goal is the mark of a phase in the life that is about to begin.
-func (h *hunt) goal(g phase, calls int32) mark {
+// markOf is the mark of a phase in the life that is about to begin.
+func (h *killLoop) markOf(g phase, calls int32) phaseMark {
 	const answer = 36 // bytes in the log
-	s := mark{goal: g, calls: calls}
+	s := phaseMark{goal: g, calls: calls}
 	switch g {
 	case phaseAccepted:
 		s.grown = -1
-	case phaseSealed:
-		s.grown = max(0, h.size("chunks"))
-	case phaseSynced:
-		s.grown = max(0, h.size("rows")) + h.random.Int64N(int64(h.rows)*answer/2)
+	case phaseChunkFlushed:
+		s.grown = max(0, h.fileSize("chunks"))
+	case phaseLogSynced:
+		s.grown = max(0, h.fileSize("rows")) + h.random.Int64N(int64(h.rows)*answer/2)
 	}
 	return s
 }
 
-func (h *hunt) reached(s mark) bool {
+func (h *killLoop) phaseReached(s phaseMark) bool {
 	switch s.goal {
 	case phaseUpload:
-		return h.size("upload-*") > s.grown
+		return h.fileSize("upload-*") > s.grown
 	case phaseAccepted:
-		return h.size("rows") > s.grown
-	case phaseSealed:
-		return h.size("chunks") > s.grown
-	case phaseSynced:
-		return h.size("rows") > s.grown
-	case phaseMade:
-		return h.made()
+		return h.fileSize("rows") > s.grown
+	case phaseChunkFlushed:
+		return h.fileSize("chunks") > s.grown
+	case phaseLogSynced:
+		return h.fileSize("rows") > s.grown
+	case phaseResultWritten:
+		return h.hasResultFile()
 	case phaseSettled:
-		return h.made() && h.size("rows") < 0 // the log goes with the commit
+		return h.hasResultFile() && h.fileSize("rows") < 0 // the log goes with the commit
 	}
-	return h.answered.Load() > s.calls
+	return h.callbacksTaken.Load() > s.calls
 }
 
-// size is of a file of the round's job, -1 when there is none.
-func (h *hunt) size(pattern string) int64 {
-	for _, id := range h.folders() {
+// fileSize is of a file of the round's job, -1 when there is none.
+func (h *killLoop) fileSize(pattern string) int64 {
+	for _, id := range h.activeFolders() {
 		if n := sizeOf(filepath.Join(h.data, "jobs", id, pattern)); n >= 0 {
 			return n
 		}
@@ -107,9 +107,9 @@ func sizeOf(pattern string) int64 {
 	return -1
 }
 
-// made reports that the round's job has a result file.
-func (h *hunt) made() bool {
-	for _, id := range h.folders() {
+// hasResultFile reports that the round's job has a result file.
+func (h *killLoop) hasResultFile() bool {
+	for _, id := range h.activeFolders() {
 		if made, err := filepath.Glob(filepath.Join(h.data, "jobs", id, "result-*")); err == nil && len(made) > 0 {
 			return true
 		}
@@ -117,9 +117,9 @@ func (h *hunt) made() bool {
 	return false
 }
 
-// folders are those of jobs that are neither over nor broken.
-func (h *hunt) folders() []string {
-	return slices.DeleteFunc(jobsIn(h.data), func(id string) bool { return h.past[id] })
+// activeFolders are those of jobs that are neither over nor broken.
+func (h *killLoop) activeFolders() []string {
+	return slices.DeleteFunc(jobsIn(h.data), func(id string) bool { return h.finishedFolders[id] })
 }
 
 // jobsIn names the folders of jobs.
@@ -134,28 +134,28 @@ func jobsIn(data string) (ids []string) {
 	return ids
 }
 
-// examine opens a copy of the dead server's folder: the next server must find the folder as the dead one left it.
-func (h *hunt) examine(t *testing.T, answered int32) (at []phase) {
+// inspectDeadFolder opens a copy of the dead server's folder: the next server must find the folder as the dead one left it.
+func (h *killLoop) inspectDeadFolder(t *testing.T, answered int32) (at []phase) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "killed-")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, os.RemoveAll(dir)) }() // kills are many
 	require.NoError(t, os.CopyFS(dir, os.DirFS(h.data)))
-	atRest(t, dir, func(s *store.Store) {
+	withStoppedStore(t, dir, func(s *store.Store) {
 		require.NoError(t, s.CheckLedger(h.c.account))
-		j := h.record(t, s)
+		j := h.currentJob(t, s)
 		h.requireBalance(t, s, j)
-		at = h.phasesOf(t, s, dir, j, h.answered.Load() > answered)
+		at = h.phasesOf(t, s, dir, j, h.callbacksTaken.Load() > answered)
 	})
 	return at
 }
 
-// record is the round's job, nil while there is none. Folders without one are of uploads that broke.
-func (h *hunt) record(t *testing.T, s *store.Store) *store.Job {
+// currentJob is the round's job, nil while there is none. Folders without one are of uploads that broke.
+func (h *killLoop) currentJob(t *testing.T, s *store.Store) *store.Job {
 	t.Helper()
 	jobs, _, err := s.JobsOf(h.c.account, "", store.MaxPage, "")
 	require.NoError(t, err)
-	jobs = slices.DeleteFunc(jobs, func(j *store.Job) bool { return h.past[j.ID] })
+	jobs = slices.DeleteFunc(jobs, func(j *store.Job) bool { return h.finishedFolders[j.ID] })
 	require.LessOrEqual(t, len(jobs), 1, "one list, several jobs")
 	if len(jobs) == 0 {
 		return nil
@@ -164,9 +164,9 @@ func (h *hunt) record(t *testing.T, s *store.Store) *store.Job {
 }
 
 // requireBalance counts the credits at the moment of the kill.
-func (h *hunt) requireBalance(t *testing.T, s *store.Store, j *store.Job) {
+func (h *killLoop) requireBalance(t *testing.T, s *store.Store, j *store.Job) {
 	t.Helper()
-	want := store.Credits{Balance: huntGranted - h.spent}
+	want := store.Credits{Balance: killLoopCredits - h.charged}
 	switch {
 	case j == nil:
 	case j.State.Finished():
@@ -181,7 +181,7 @@ func (h *hunt) requireBalance(t *testing.T, s *store.Store, j *store.Job) {
 }
 
 // phasesOf tells what a kill has hit, the latest last.
-func (h *hunt) phasesOf(t *testing.T, s *store.Store, dir string, j *store.Job, called bool) []phase {
+func (h *killLoop) phasesOf(t *testing.T, s *store.Store, dir string, j *store.Job, called bool) []phase {
 	t.Helper()
 	if j == nil {
 		return []phase{h.phaseOfUpload(dir)}
@@ -193,28 +193,28 @@ func (h *hunt) phasesOf(t *testing.T, s *store.Store, dir string, j *store.Job, 
 		if made, err := filepath.Glob(filepath.Join(dir, "jobs", j.ID, "result-*")); err != nil || len(made) == 0 {
 			return []phase{phaseAssembled}
 		}
-		return []phase{phaseMade}
+		return []phase{phaseResultWritten}
 	}
 	require.Equal(t, store.JobCompleted, j.State, j.Error)
 	c, err := s.Callback(j.ID)
 	require.NoError(t, err)
 	switch {
 	case c.State == store.CallbackDelivered:
-		return []phase{phaseOver}
+		return []phase{phaseDone}
 	case called:
-		return []phase{phaseCalled}
+		return []phase{phaseCallbackSent}
 	}
 	return []phase{phaseSettled}
 }
 
 // phaseOfUpload tells an upload that was broken off from one that had not begun. What it left behind is no job's.
-func (h *hunt) phaseOfUpload(dir string) phase {
+func (h *killLoop) phaseOfUpload(dir string) phase {
 	at := phaseNothing
-	for _, id := range h.folders() {
+	for _, id := range h.activeFolders() {
 		if sizeOf(filepath.Join(dir, "jobs", id, "upload-*")) > 0 {
 			at = phaseUpload
 		}
-		h.past[id] = true
+		h.finishedFolders[id] = true
 	}
 	return at
 }
@@ -222,17 +222,17 @@ func (h *hunt) phaseOfUpload(dir string) phase {
 // phasesOfWork tells how far a job at work had come: its log has answers, or there are chunks to be asked, or neither.
 func phasesOfWork(t *testing.T, s *store.Store, dir string, j *store.Job) []phase {
 	t.Helper()
-	if j.Term > 0 && answeredAtRest(t, s, dir, j.ID) > 0 {
-		return []phase{phaseSynced}
+	if j.Term > 0 && answeredInLog(t, s, dir, j.ID) > 0 {
+		return []phase{phaseLogSynced}
 	}
 	if info, err := os.Stat(filepath.Join(dir, "jobs", j.ID, "chunks")); err == nil && info.Size() > 0 {
-		return []phase{phaseSealed}
+		return []phase{phaseChunkFlushed}
 	}
 	return []phase{phaseAccepted}
 }
 
-// answeredAtRest counts the distinct addresses that the log has an answer for.
-func answeredAtRest(t *testing.T, s *store.Store, dir, id string) int64 {
+// answeredInLog counts the distinct addresses that the log has an answer for.
+func answeredInLog(t *testing.T, s *store.Store, dir, id string) int64 {
 	t.Helper()
 	domains, err := lists.Default()
 	require.NoError(t, err)
@@ -248,16 +248,16 @@ func answeredAtRest(t *testing.T, s *store.Store, dir, id string) int64 {
 	distinct := map[string]bool{}
 	for _, row := range rows[1:] {
 		if row[status] != "" {
-			distinct[folded(row[email])] = true
+			distinct[foldedCell(row[email])] = true
 		}
 	}
 	return int64(len(distinct))
 }
 
-// listed are the account's jobs, the newest first.
-func (h *hunt) listed(t *testing.T) []bulkJob {
+// listJobs are the account's jobs, the newest first.
+func (h *killLoop) listJobs(t *testing.T) []bulkJob {
 	t.Helper()
-	r, err := h.c.ask(http.MethodGet, "/v1/verify/bulk?limit=100", "", nil)
+	r, err := h.c.request(http.MethodGet, "/v1/verify/bulk?limit=100", "", nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, r.status, "%s", r.body)
 	var page struct{ Jobs []bulkJob }

@@ -15,45 +15,45 @@ import (
 	"probity/store"
 )
 
-// ledgerStory spends credits in every way, and counts them again.
-func ledgerStory(t *testing.T, p *play) {
+// testLedger spends credits in every way, and counts them again.
+func testLedger(t *testing.T, p *serviceEnv) {
 	const rows, granted = 2000, 10_000
 	data := t.TempDir()
 	var fresh, cached, bulk *customer
-	atRest(t, data, func(s *store.Store) {
-		fresh = p.hire(t, s, "fresh@customer.example", 1, store.Limits{})
-		cached = p.hire(t, s, "cached@customer.example", 1, store.Limits{})
-		bulk = p.hire(t, s, "bulk@customer.example", granted, store.Limits{})
+	withStoppedStore(t, data, func(s *store.Store) {
+		fresh = p.addCustomer(t, s, "fresh@customer.example", 1, store.Limits{})
+		cached = p.addCustomer(t, s, "cached@customer.example", 1, store.Limits{})
+		bulk = p.addCustomer(t, s, "bulk@customer.example", granted, store.Limits{})
 	})
-	s := startServing(t, p, data, "127.0.1.1")
+	s := startServer(t, p, data, "127.0.1.1")
 	fresh.base, cached.base, bulk.base = s.base, s.base, s.base
 
-	address := p.anyValid(t)
-	require.False(t, fresh.spendTheLast(t, address), "from_cache of the first probe")
-	require.True(t, cached.spendTheLast(t, address), "from_cache of the same address")
+	address := p.validAddress(t)
+	require.False(t, fresh.spendLastCredit(t, address), "from_cache of the first probe")
+	require.True(t, cached.spendLastCredit(t, address), "from_cache of the same address")
 
-	list, truth := p.drawn(t, rows, 21)
+	list, truth := p.drawList(t, rows, 21)
 	spent := int64(0)
 	for range 2 { // the second time from the cache, which costs the same
 		spent += bulk.requireCharged(t, list, truth)
 	}
 	s.stop(t)
-	atRest(t, data, func(s *store.Store) {
+	withStoppedStore(t, data, func(s *store.Store) {
 		requireLedger(t, s, fresh, 1, 1, 1)
 		requireLedger(t, s, cached, 1, 1, 1)
 		requireLedger(t, s, bulk, granted, spent, 2)
 	})
 }
 
-// anyValid is an address whose mailbox exists, at a provider that says so.
-func (p *play) anyValid(t *testing.T) (address string) {
+// validAddress is an address whose mailbox exists, at a provider that says so.
+func (p *serviceEnv) validAddress(t *testing.T) (address string) {
 	column := -1
-	eachRow(t, p.seen, 1000, func(cells []string) bool {
+	eachRow(t, p.world, 1000, func(cells []string) bool {
 		if column < 0 {
 			column = slices.Index(cells, "email")
 			return true
 		}
-		if personaOf(p.seen, cells[column]) == "google" && slices.Equal(p.seen.Truth(cells[column]), []sim.Outcome{{Status: "VALID"}}) {
+		if personaOf(p.world, cells[column]) == "google" && slices.Equal(p.world.Truth(cells[column]), []sim.Outcome{{Status: "VALID"}}) {
 			address = cells[column]
 		}
 		return address == ""
@@ -62,14 +62,14 @@ func (p *play) anyValid(t *testing.T) (address string) {
 	return address
 }
 
-// spendTheLast verifies one address 30 times at once, on a balance of 1.
-func (c *customer) spendTheLast(t *testing.T, address string) (fromCache bool) {
+// spendLastCredit verifies one address 30 times at once, on a balance of 1.
+func (c *customer) spendLastCredit(t *testing.T, address string) (fromCache bool) {
 	t.Helper()
 	const calls = 30 // as many as the default limit allows in a minute
 	replies, errs := make([]reply, calls), make([]error, calls)
 	var all sync.WaitGroup
 	for i := range calls {
-		all.Go(func() { replies[i], errs[i] = c.single(address) })
+		all.Go(func() { replies[i], errs[i] = c.verifySingle(address) })
 	}
 	all.Wait()
 	counts := map[int]int{}
@@ -131,7 +131,7 @@ func (c *customer) requireCharged(t *testing.T, list, truth []byte) (charged int
 	return charged
 }
 
-// requireLedger reads an account's ledger at rest: its sum, and one reservation and one charge for each cause.
+// requireLedger reads an account's ledger in the stopped server's store: its sum, and one reservation and one charge for each cause.
 func requireLedger(t *testing.T, s *store.Store, c *customer, granted, spent int64, reservations int) {
 	t.Helper()
 	require.NoError(t, s.CheckLedger(c.account))

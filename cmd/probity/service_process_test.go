@@ -30,12 +30,12 @@ const (
 	serviceDeadlineByHand = 2 * time.Hour
 )
 
-// play is what the tests of the service share: one pretend internet, and what was made for it.
-type play struct {
+// serviceEnv is what the tests of the service share: one pretend internet, and what was made for it.
+type serviceEnv struct {
 	internet
-	lives context.Context // of processes
-	ctx   context.Context // of what is waited for
-	seen  *sim.World      // what the internet is made of
+	processCtx context.Context // of processes
+	ctx        context.Context // of what is waited for
+	world      *sim.World      // what the internet is made of
 
 	overrides string // of the provider table
 }
@@ -54,38 +54,38 @@ func TestService(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(lives, deadline)
 	t.Cleanup(cancel)
-	p := &play{lives: lives, ctx: ctx, seen: sim.NewWorld(sim.Config{Seed: 1}), internet: startInternet(lives, t),
+	p := &serviceEnv{processCtx: lives, ctx: ctx, world: sim.NewWorld(sim.Config{Seed: 1}), internet: startInternet(lives, t),
 		overrides: filepath.Join(t.TempDir(), "providers.toml")}
-	produce(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
-	for name, story := range map[string]func(*testing.T, *play){
-		"ledger": ledgerStory, "same key": sameKeyStory, "callbacks": callbackStory, "revoked": revokedStory,
-		"upload": uploadStory, "killed": killedStory, "bad input": badStory, "restored": restoreStory,
+	writeOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
+	for name, test := range map[string]func(*testing.T, *serviceEnv){
+		"ledger": testLedger, "same key": testIdempotencyKey, "callbacks": testCallbacks, "revoked": testRevokedKey,
+		"upload": testUpload, "killed": testKilledServer, "bad input": testBadInput, "restored": testRestore,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			story(t, p)
+			test(t, p)
 		})
 	}
-	t.Cleanup(func() { requirePolite(t, eachAlone(p.referee(lives, t))) }) // after the stories, which run beside each other
+	t.Cleanup(func() { requireWithinLimits(t, dropAllSourceEntries(p.referee(lives, t))) }) // after the stories, which run at the same time
 }
 
-// eachAlone leaves out what the referee counted over all sources together: the servers of the stories are no cluster, and none
+// dropAllSourceEntries leaves out what the referee counted over all sources together: the servers of the stories are no cluster, and none
 // knows of the others.
-func eachAlone(r sim.Report) sim.Report {
+func dropAllSourceEntries(r sim.Report) sim.Report {
 	r.By = slices.DeleteFunc(r.By, func(e sim.Entry) bool { return e.Source == "every source" })
 	return r
 }
 
-// serve is the command line of a server over a folder of data. Each asks from an address of its own, so that the referee can
+// serveArgs is the command line of a server over a folder of data. Each asks from an address of its own, so that the referee can
 // tell them apart: the budgets of two servers add up.
-func (p *play) serve(data, egress string, flags ...string) []string {
+func (p *serviceEnv) serveArgs(data, egress string, flags ...string) []string {
 	return append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns", p.dns, "--smtp-port", p.smtp,
 		"--allow-private-targets", "--providers", p.overrides, "--mail-from", "probe@prober.example", "--egress", egress + "=mx.prober.example",
 		"--allow-private-callbacks", "127.0.0.0/8", "--disk-floor", "1"}, flags...)
 }
 
-// atRest opens the store of a server that is not running.
-func atRest(t *testing.T, data string, do func(*store.Store)) {
+// withStoppedStore opens the store of a server that is not running.
+func withStoppedStore(t *testing.T, data string, do func(*store.Store)) {
 	t.Helper()
 	s, err := store.Open(vfs.Default, filepath.Join(data, "state"))
 	require.NoError(t, err)
@@ -93,44 +93,44 @@ func atRest(t *testing.T, data string, do func(*store.Store)) {
 	do(s)
 }
 
-// serving is `probity serve` in a process of its own.
-type serving struct {
-	process *exec.Cmd
-	listens chan string // the public address, once
-	base    string      // URL of the public listener
-	ended   chan struct{}
-	err     error // of its end; read after ended
+// serverProcess is `probity serve` in a process of its own.
+type serverProcess struct {
+	process    *exec.Cmd
+	listenAddr chan string // the public address, once
+	base       string      // URL of the public listener
+	exited     chan struct{}
+	err        error // of its end; read after ended
 
-	mu    sync.Mutex // guards words
-	words bytes.Buffer
+	mu  sync.Mutex // guards words
+	log bytes.Buffer
 }
 
-var servingAddress = regexp.MustCompile(`msg=serving public=(\S+) admin=\S+`)
+var serveLogLine = regexp.MustCompile(`msg=serving public=(\S+) admin=\S+`)
 
-// startServing returns once the server listens.
-func startServing(t *testing.T, p *play, data, egress string, flags ...string) *serving {
+// startServer returns once the server listens.
+func startServer(t *testing.T, p *serviceEnv, data, egress string, flags ...string) *serverProcess {
 	t.Helper()
-	s := launchServing(t, p, data, egress, flags...)
+	s := launchServer(t, p, data, egress, flags...)
 	s.awaitListening(t)
 	return s
 }
 
-// launchServing returns once there is a process. The caller stops or kills it; if a test fails before, it is killed.
-func launchServing(t *testing.T, p *play, data, egress string, flags ...string) *serving {
+// launchServer returns once there is a process. The caller stops or kills it; if a test fails before, it is killed.
+func launchServer(t *testing.T, p *serviceEnv, data, egress string, flags ...string) *serverProcess {
 	t.Helper()
-	s := &serving{process: command(p.lives, p.serve(data, egress, flags...)...), listens: make(chan string, 1), ended: make(chan struct{})}
+	s := &serverProcess{process: command(p.processCtx, p.serveArgs(data, egress, flags...)...), listenAddr: make(chan string, 1), exited: make(chan struct{})}
 	lines, err := s.process.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, s.process.Start())
 	t.Cleanup(s.kill)
 	go func() {
-		defer close(s.ended)
+		defer close(s.exited)
 		in := bufio.NewScanner(lines)
 		in.Buffer(nil, 1<<20)
 		for in.Scan() {
-			s.note(in.Text())
-			if found := servingAddress.FindStringSubmatch(in.Text()); found != nil {
-				s.listens <- found[1]
+			s.appendLog(in.Text())
+			if found := serveLogLine.FindStringSubmatch(in.Text()); found != nil {
+				s.listenAddr <- found[1]
 			}
 		}
 		s.err = s.process.Wait()
@@ -139,54 +139,54 @@ func launchServing(t *testing.T, p *play, data, egress string, flags ...string) 
 }
 
 // awaitListening waits until the server listens, and notes where.
-func (s *serving) awaitListening(t *testing.T) {
+func (s *serverProcess) awaitListening(t *testing.T) {
 	t.Helper()
 	select {
-	case address := <-s.listens:
+	case address := <-s.listenAddr:
 		s.base = "http://" + address
-	case <-s.ended:
-		require.Fail(t, "the server ended before it listened", "%v: %s", s.err, s.said())
+	case <-s.exited:
+		require.Fail(t, "the server ended before it listened", "%v: %s", s.err, s.logText())
 	}
 }
 
-func (s *serving) note(line string) {
+func (s *serverProcess) appendLog(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.words.WriteString(line + "\n")
+	s.log.WriteString(line + "\n")
 }
 
-// said is what the server has written to its log.
-func (s *serving) said() string {
+// logText is what the server has written to its log.
+func (s *serverProcess) logText() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.words.String()
+	return s.log.String()
 }
 
 // stop ends the server as an operator does, and wants it to end well.
-func (s *serving) stop(t *testing.T) {
+func (s *serverProcess) stop(t *testing.T) {
 	t.Helper()
 	require.NoError(t, s.process.Process.Signal(syscall.SIGTERM))
-	<-s.ended
-	require.NoError(t, s.err, s.said())
-	s.requireCalm(t)
+	<-s.exited
+	require.NoError(t, s.err, s.logText())
+	s.requireNoErrors(t)
 }
 
 // kill ends it with SIGKILL. To kill the dead does nothing.
-func (s *serving) kill() {
+func (s *serverProcess) kill() {
 	_ = s.process.Process.Kill()
-	<-s.ended
+	<-s.exited
 }
 
-// requireCalm demands that nothing went wrong on the server's side.
-func (s *serving) requireCalm(t *testing.T) {
+// requireNoErrors demands that nothing went wrong on the server's side.
+func (s *serverProcess) requireNoErrors(t *testing.T) {
 	t.Helper()
 	for _, bad := range []string{"DATA RACE", "panic", "BUG:", "level=ERROR"} {
-		require.NotContains(t, s.said(), bad)
+		require.NotContains(t, s.logText(), bad)
 	}
 }
 
-// resident is the memory that the server has now, and the most that it ever had, in bytes.
-func (s *serving) resident(t *testing.T) (now, peak int64) {
+// memoryUse is the memory that the server has now, and the most that it ever had, in bytes.
+func (s *serverProcess) memoryUse(t *testing.T) (now, peak int64) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))
 	if err != nil {

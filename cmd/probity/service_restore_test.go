@@ -14,27 +14,27 @@ import (
 	"probity/store"
 )
 
-// restoreStory takes a backup of a server under load, lets the server live on a little, and kills it. What is restored of the
+// testRestore takes a backup of a server under load, lets the server live on a little, and kills it. What is restored of the
 // backup in another folder is the service of that moment: accounts and ledgers exact, and each job that was not finished ends
 // with the rows and the charge that it would have had.
-func restoreStory(t *testing.T, p *play) {
-	restoreAfter(t, p.withoutRefusals(t), 1500, 0)
+func testRestore(t *testing.T, p *serviceEnv) {
+	testRestoreAfter(t, p.withoutRefusalBudget(t), 1500, 0)
 }
 
-// restoreAfter has the jobs go on for a while before the backup.
-func restoreAfter(t *testing.T, p *play, rows int, while time.Duration) {
+// testRestoreAfter has the jobs go on for a while before the backup.
+func testRestoreAfter(t *testing.T, p *serviceEnv, rows int, delay time.Duration) {
 	const lists, granted = 3, 1_000_000
 	data, restored := t.TempDir(), filepath.Join(t.TempDir(), "restored")
 	var root, bulk, one *customer
-	atRest(t, data, func(s *store.Store) {
-		root = p.hireAs(t, s, store.NewUser{Email: "root@customer.example", Role: store.Admin, Limits: wide})
-		bulk = p.hire(t, s, "bulk@customer.example", granted, wide)
-		one = p.hire(t, s, "one@customer.example", granted, wide)
+	withStoppedStore(t, data, func(s *store.Store) {
+		root = p.addCustomerAs(t, s, store.NewUser{Email: "root@customer.example", Role: store.Admin, Limits: unlimited})
+		bulk = p.addCustomer(t, s, "bulk@customer.example", granted, unlimited)
+		one = p.addCustomer(t, s, "one@customer.example", granted, unlimited)
 	})
-	s := startServing(t, p, data, "127.0.1.7")
+	s := startServer(t, p, data, "127.0.1.7")
 	root.base, bulk.base, one.base = s.base, s.base, s.base
-	address := p.anyValid(t)
-	first, _ := p.drawn(t, rows, 41)
+	address := p.validAddress(t)
+	first, _ := p.drawList(t, rows, 41)
 
 	stop := make(chan struct{})
 	var load sync.WaitGroup
@@ -44,22 +44,22 @@ func restoreAfter(t *testing.T, p *play, rows int, while time.Duration) {
 			case <-stop:
 				return
 			default:
-				_, _ = one.single(address)
+				_, _ = one.verifySingle(address)
 			}
 		}
 	})
 	done, running, paused := bulk.upload(t, fileOf(first)).ID, "", ""
 	bulk.follow(t, done)
-	list, truth := p.drawn(t, 2*rows, 42) // with fresh addresses
+	list, truth := p.drawList(t, 2*rows, 42) // with fresh addresses
 	running, paused = bulk.upload(t, fileOf(list)).ID, bulk.upload(t, fileOf(list)).ID
-	r, err := bulk.ask(http.MethodPost, "/v1/verify/bulk/"+paused+"/pause", "", nil)
+	r, err := bulk.request(http.MethodPost, "/v1/verify/bulk/"+paused+"/pause", "", nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, r.status, "%s", r.body)
-	rest(p.ctx, while)
+	sleepCtx(p.ctx, delay)
 	copied := filepath.Join(t.TempDir(), "backup")
 	require.Error(t, command(p.ctx, "backup", "--jobs", copied, "--server", s.base).Run(), "without a key")
 	ask := command(p.ctx, "backup", "--jobs", copied, "--server", s.base)
-	ask.Env = append(ask.Env, adminKeyVariable+"="+root.key)
+	ask.Env = append(ask.Env, adminKeyEnv+"="+root.key)
 	out, err := ask.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	late := bulk.upload(t, fileOf(list)) // after the backup: lost with the server
@@ -70,7 +70,7 @@ func restoreAfter(t *testing.T, p *play, rows int, while time.Duration) {
 	out, err = command(p.ctx, "restore", copied, "--data", restored).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	open := 0
-	atRest(t, restored, func(s *store.Store) {
+	withStoppedStore(t, restored, func(s *store.Store) {
 		require.NoError(t, s.AllJobs(func(j *store.Job) error {
 			require.Contains(t, []string{done, running, paused}, j.ID)
 			if !j.State.Finished() {
@@ -86,10 +86,10 @@ func restoreAfter(t *testing.T, p *play, rows int, while time.Duration) {
 	})
 	t.Logf("%d of %d jobs were open when the backup was taken", open, lists)
 	require.Positive(t, open)
-	s = startServing(t, p, restored, "127.0.1.8")
+	s = startServer(t, p, restored, "127.0.1.8")
 	bulk.base = s.base
 	spent := int64(0)
-	_, err = bulk.ask(http.MethodPost, "/v1/verify/bulk/"+paused+"/resume", "", nil)
+	_, err = bulk.request(http.MethodPost, "/v1/verify/bulk/"+paused+"/resume", "", nil)
 	require.NoError(t, err)
 	for _, id := range []string{done, running, paused} {
 		j := bulk.follow(t, id)
@@ -104,7 +104,7 @@ func restoreAfter(t *testing.T, p *play, rows int, while time.Duration) {
 		}
 	}
 	s.stop(t)
-	atRest(t, restored, func(s *store.Store) {
+	withStoppedStore(t, restored, func(s *store.Store) {
 		requireLedger(t, s, bulk, granted, spent, lists)
 		require.NoError(t, s.CheckLedger(one.account))
 	})

@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	uploadRowsEnv  = "PROBITY_UPLOAD_ROWS"
-	uploadGrowth   = 250 << 20 // bytes that the server may grow by, from the first byte to the last download
-	uploadSource   = "127.0.1.5"
-	uploadSeed     = 25
-	raceOfMemory   = 2 // how many times the memory that the watch for data races takes
-	uploadReceiver = "127.0.2.2"
+	uploadRowsEnv    = "PROBITY_UPLOAD_ROWS"
+	uploadGrowth     = 250 << 20 // bytes that the server may grow by, from the first byte to the last download
+	uploadSource     = "127.0.1.5"
+	uploadSeed       = 25
+	raceMemoryFactor = 2 // how many times the memory that the watch for data races takes
+	uploadReceiver   = "127.0.2.2"
 )
 
 // uploadRows is how many rows are uploaded: by default as many as the watch for data races leaves time for. It is still twice
@@ -42,32 +42,32 @@ func uploadRows(t *testing.T) (rows int, byHand bool) {
 	return rows, true
 }
 
-// uploadStory sends a long list in chunks, with the callback's URL after the file, and follows it to the last download. The
+// testUpload sends a long list in chunks, with the callback's URL after the file, and follows it to the last download. The
 // server's memory must not grow with it. By default the key is a test key, which asks no mail server: all else is the same.
-func uploadStory(t *testing.T, p *play) {
+func testUpload(t *testing.T, p *serviceEnv) {
 	rows, byHand := uploadRows(t)
 	data := t.TempDir()
 	var c *customer
-	atRest(t, data, func(s *store.Store) {
-		c = p.hire(t, s, "big@customer.example", int64(rows), wide)
+	withStoppedStore(t, data, func(s *store.Store) {
+		c = p.addCustomer(t, s, "big@customer.example", int64(rows), unlimited)
 		if !byHand {
 			key, _, err := s.CreateKey(c.account, store.NewKey{Name: "test", Test: true}, "test", time.Now())
 			require.NoError(t, err)
 			c.key = key
 		}
 	})
-	s := startServing(t, p, data, uploadSource)
+	s := startServer(t, p, data, uploadSource)
 	c.base = s.base
-	receiver := newReceiver(t, uploadReceiver, answerWith(http.StatusOK))
+	receiver := newCallbackReceiver(t, uploadReceiver, answerWith(http.StatusOK))
 	c.warmUp(t, p)
-	before, _ := s.resident(t)
+	before, _ := s.memoryUse(t)
 	grown := func(when string) {
 		t.Helper()
-		now, peak := s.resident(t)
+		now, peak := s.memoryUse(t)
 		t.Logf("%s: resident %d MB, peak %d MB, at first %d MB", when, now>>20, peak>>20, before>>20)
 		most := int64(uploadGrowth)
 		if raceEnabled {
-			most *= raceOfMemory
+			most *= raceMemoryFactor
 		}
 		assert.Less(t, (peak-before)>>20, most>>20, "megabytes of growth when "+when) // and on, to see the rest
 	}
@@ -76,9 +76,9 @@ func uploadStory(t *testing.T, p *play) {
 	took := func(what string) {
 		t.Logf("%s after %s", what, time.Since(began).Round(time.Millisecond))
 	}
-	list := p.pour(rows)
+	list := p.streamList(rows)
 	j := c.upload(t, formPart{"file", "big.csv", list}, field("callback_url", receiver.url), field("callback_content", "full"))
-	took("accepted " + strconv.FormatInt(list.n>>20, 10) + " MB")
+	took("accepted " + strconv.FormatInt(list.bytesRead>>20, 10) + " MB")
 	grown("accepted")
 	require.EqualValues(t, rows, j.TotalRows)
 	j = c.follow(t, j.ID)
@@ -90,7 +90,7 @@ func uploadStory(t *testing.T, p *play) {
 	grown("called back")
 	require.EqualValues(t, rows, e.rows)
 
-	score := c.judgeDownload(t, p, j.ID, rows)
+	score := c.scoreDownload(t, p, j.ID, rows)
 	took("downloaded")
 	require.EqualValues(t, rows, score.Rows)
 	require.Zero(t, score.MissingRows+score.ExtraRows+score.OrderErrors+score.ChangedCells, "%+v", score)
@@ -101,44 +101,44 @@ func uploadStory(t *testing.T, p *play) {
 	took("downloaded with a filter")
 	grown("downloaded")
 	s.stop(t)
-	atRest(t, data, func(s *store.Store) { require.NoError(t, s.CheckLedger(c.account)) })
+	withStoppedStore(t, data, func(s *store.Store) { require.NoError(t, s.CheckLedger(c.account)) })
 }
 
 // warmUp has the server do everything once, so that what is measured next is not what is there once and for all.
-func (c *customer) warmUp(t *testing.T, p *play) {
-	list, _ := p.drawn(t, 100, 26)
+func (c *customer) warmUp(t *testing.T, p *serviceEnv) {
+	list, _ := p.drawList(t, 100, 26)
 	j := c.follow(t, c.upload(t, fileOf(list)).ID)
 	require.Equal(t, "completed", j.Status, j.Error)
 	c.results(t, j.ID, "")
 }
 
-// poured is a list that is made while it is read.
-type poured struct {
+// streamedList is a list that is made while it is read.
+type streamedList struct {
 	*io.PipeReader
-	n int64
+	bytesRead int64
 }
 
-func (f *poured) Read(b []byte) (int, error) {
+func (f *streamedList) Read(b []byte) (int, error) {
 	n, err := f.PipeReader.Read(b)
-	f.n += int64(n)
+	f.bytesRead += int64(n)
 	return n, err
 }
 
-func (p *play) pour(rows int) *poured {
+func (p *serviceEnv) streamList(rows int) *streamedList {
 	out, in := io.Pipe()
 	go func() { // ends with the list, or with its reader
-		in.CloseWithError(sim.WriteList(in, p.seen, rows, uploadSeed))
+		in.CloseWithError(sim.WriteList(in, p.world, rows, uploadSeed))
 	}()
-	return &poured{PipeReader: out}
+	return &streamedList{PipeReader: out}
 }
 
-// judgeDownload holds the result file against the truth, row by row as both come.
-func (c *customer) judgeDownload(t *testing.T, p *play, id string, rows int) sim.Scores {
+// scoreDownload holds the result file against the truth, row by row as both come.
+func (c *customer) scoreDownload(t *testing.T, p *serviceEnv, id string, rows int) sim.Scores {
 	t.Helper()
 	truth, in := io.Pipe()
-	list := p.pour(rows)
+	list := p.streamList(rows)
 	go func() {
-		in.CloseWithError(errors.Join(sim.WriteTruth(in, p.seen, list), list.Close()))
+		in.CloseWithError(errors.Join(sim.WriteTruth(in, p.world, list), list.Close()))
 	}()
 	defer truth.Close()
 	resp, err := c.open(http.MethodGet, "/v1/verify/bulk/"+id+"/results", "", nil)

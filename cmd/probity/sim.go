@@ -28,20 +28,20 @@ type seedFlag struct {
 	Homes     int    `help:"Add so many company domains with host names of their own; the list has an address of each, and no others. All sim commands must agree." placeholder:"N"`
 }
 
-// maxHomes bounds the memory of the pretend internet.
-const maxHomes = 1_000_000
+// maxCompanyDomains bounds the memory of the simulated internet.
+const maxCompanyDomains = 1_000_000
 
 // Validate is called by the parser.
 func (f seedFlag) Validate() error {
-	if f.Homes < 0 || f.Homes > maxHomes {
-		return fmt.Errorf("--homes %d; give 0 to %d", f.Homes, maxHomes)
+	if f.Homes < 0 || f.Homes > maxCompanyDomains {
+		return fmt.Errorf("--homes %d; give 0 to %d", f.Homes, maxCompanyDomains)
 	}
 	return nil
 }
 
 // world is the internet that the flags name.
 func (f seedFlag) world() *sim.World {
-	return sim.NewWorld(sim.Config{Seed: f.Seed, Punishers: f.Punishers, Homes: f.Homes})
+	return sim.NewWorld(sim.Config{Seed: f.Seed, Throttlers: f.Punishers, Homes: f.Homes})
 }
 
 type simServeCmd struct {
@@ -64,7 +64,7 @@ func (c simServeCmd) Run(ctx context.Context, con *console) error {
 		return err
 	}
 	server, err := sim.Start(ctx, sim.Config{Seed: c.Seed, Speedup: c.Speedup, Latency: c.Latency, SMTPPort: c.SMTPPort, DNS: c.DNS, HTTP: c.HTTP,
-		Network: c.Network, Punishers: c.Punishers, Homes: c.Homes}, network)
+		Network: c.Network, Throttlers: c.Punishers, Homes: c.Homes}, network)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c simServeCmd) network() (sim.Network, error) {
 	if !c.Network.IsValid() {
 		return sim.Loopback{}, nil
 	}
-	within, err := sim.NewWithin(c.Network)
+	within, err := sim.NewPrivateNetwork(c.Network)
 	if err != nil {
 		return nil, fmt.Errorf("%w: --network: %w", errUsage, err)
 	}

@@ -14,8 +14,8 @@ var (
 	socksRefused = []byte{5, 5, 0, 1, 0, 0, 0, 0, 0, 0}
 )
 
-// wanted does the client's part of the greeting and reads which address it wants.
-func wanted(client io.Writer, in *bufio.Reader) (to netip.AddrPort, err error) {
+// readSOCKSRequest does the client's part of the greeting and reads which address it wants.
+func readSOCKSRequest(client io.Writer, in *bufio.Reader) (to netip.AddrPort, err error) {
 	var b [255]byte
 	if _, err = io.ReadFull(in, b[:2]); err != nil {
 		return to, err

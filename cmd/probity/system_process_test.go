@@ -42,7 +42,7 @@ func systemRowsWanted(t *testing.T) int {
 	return rows
 }
 
-// TestSystemOfProcesses verifies a list as a user would, against a pretend internet in a process of its own, and lets the
+// TestSystemOfProcesses verifies a list as a user would, against a simulated internet in a process of its own, and lets the
 // truth and the referee judge.
 func TestSystemOfProcesses(t *testing.T) {
 	if testing.Short() {
@@ -58,25 +58,25 @@ func verifyAndJudge(t *testing.T, rows int, latency string) {
 	defer cancel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	produce(ctx, t, at("list.csv"), "sim", "list", "--rows", strconv.Itoa(rows))
-	produce(ctx, t, at("truth.csv"), "sim", "truth", at("list.csv"))
-	produce(ctx, t, at("providers.toml"), "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
+	writeOutput(ctx, t, at("list.csv"), "sim", "list", "--rows", strconv.Itoa(rows))
+	writeOutput(ctx, t, at("truth.csv"), "sim", "truth", at("list.csv"))
+	writeOutput(ctx, t, at("providers.toml"), "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 	world := startInternet(ctx, t, "--latency", latency)
 	began := time.Now()
-	verify := command(ctx, world.verify(at("list.csv"), at("result.csv"), at("providers.toml"))...)
+	verify := command(ctx, world.verifyArgs(at("list.csv"), at("result.csv"), at("providers.toml"))...)
 	out, err := verify.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	t.Logf("%d rows in %s, peak memory %d MB", rows, time.Since(began).Round(time.Millisecond), peakMemory(verify)>>20)
 	require.NoDirExists(t, at("result.csv"+progressFolder), "progress outlives the result")
 
-	produce(ctx, t, at("score.json"), "sim", "score", "--truth", at("truth.csv"), "--result", at("result.csv"))
+	writeOutput(ctx, t, at("score.json"), "sim", "score", "--truth", at("truth.csv"), "--result", at("result.csv"))
 	text, err := os.ReadFile(at("score.json"))
 	require.NoError(t, err)
 	var s sim.Scores
 	require.NoError(t, json.Unmarshal(text, &s))
 	require.Equal(t, rows, s.Rows)
 	requireScore(t, s)
-	requirePolite(t, world.referee(ctx, t))
+	requireWithinLimits(t, world.referee(ctx, t))
 }
 
 // peakMemory is the most that an ended process had resident, in bytes (Linux tells kilobytes).
@@ -99,8 +99,8 @@ func command(ctx context.Context, args ...string) *exec.Cmd {
 	return c
 }
 
-// produce runs a command and writes its standard output into a file.
-func produce(ctx context.Context, t *testing.T, file string, args ...string) {
+// writeOutput runs a command and writes its standard output into a file.
+func writeOutput(ctx context.Context, t *testing.T, file string, args ...string) {
 	t.Helper()
 	f, err := os.Create(file)
 	require.NoError(t, err)
@@ -112,10 +112,10 @@ func produce(ctx context.Context, t *testing.T, file string, args ...string) {
 	require.NoError(t, f.Close())
 }
 
-// internet is a pretend internet in a process of its own.
+// internet is a simulated internet in a process of its own.
 type internet struct{ dns, smtp, url string }
 
-var servingLine = regexp.MustCompile(`^pretend internet \d+: DNS at (\S+), SMTP at port (\d+), referee at (\S+)$`)
+var simServeLine = regexp.MustCompile(`^pretend internet \d+: DNS at (\S+), SMTP at port (\d+), referee at (\S+)$`)
 
 // startInternet starts one on ports that are free. It ends with the test.
 func startInternet(ctx context.Context, t *testing.T, args ...string) internet {
@@ -133,13 +133,13 @@ func startInternet(ctx context.Context, t *testing.T, args ...string) internet {
 		require.NoError(t, c.Wait(), "sim serve")
 	})
 	require.True(t, lines.Scan(), "sim serve says nothing: %v", lines.Err())
-	found := servingLine.FindStringSubmatch(lines.Text())
+	found := simServeLine.FindStringSubmatch(lines.Text())
 	require.NotNil(t, found, lines.Text())
 	return internet{dns: found[1], smtp: found[2], url: found[3]}
 }
 
-// verify is the command line that verifies a list there.
-func (w internet) verify(list, result, overrides string) []string {
+// verifyArgs is the command line that verifies a list there.
+func (w internet) verifyArgs(list, result, overrides string) []string {
 	return []string{"verify", list, "-o", result, "--dns", w.dns, "--smtp-port", w.smtp, "--allow-private-targets", "--providers", overrides,
 		"--mail-from", "probe@prober.example", "--egress", "127.0.0.1=mx.prober.example"}
 }

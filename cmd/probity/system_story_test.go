@@ -20,7 +20,7 @@ import (
 	"probity/bench/sim"
 )
 
-// TestStories runs the scripts of testdata/story: verify against a pretend internet, whose addresses are in the environment of
+// TestStories runs the scripts of testdata/story: verify against a simulated internet, whose addresses are in the environment of
 // the script: $VALID, $MISSING and $CATCHALL are mailboxes that exist, do not exist, and cannot be told. Files that a script
 // cannot hold as text are in its folder.
 func TestStories(t *testing.T) {
@@ -38,7 +38,7 @@ func TestStories(t *testing.T) {
 		if err := os.WriteFile(at, overrides.Bytes(), 0o600); err != nil {
 			return err
 		}
-		return writeOdd(e.WorkDir)
+		return writeOddFiles(e.WorkDir)
 	}})
 }
 
@@ -68,8 +68,8 @@ func addressesFor(t *testing.T, w *sim.World) (vars []string) {
 
 const oddText = "email;name\nnot an address;Ann\nnot another;Bøb\n"
 
-// writeOdd writes files that are no plain text.
-func writeOdd(dir string) error {
+// writeOddFiles writes files that are no plain text.
+func writeOddFiles(dir string) error {
 	for name, make := range map[string]func() ([]byte, error){
 		"utf16.csv":  func() ([]byte, error) { return inUTF16(oddText), nil },
 		"packed.csv": func() ([]byte, error) { return inGzip(oddText) },
@@ -79,7 +79,7 @@ func writeOdd(dir string) error {
 		},
 		"one.zip":    func() ([]byte, error) { return inZip(oddText) },
 		"two.zip":    func() ([]byte, error) { return inZip(oddText, oddText) },
-		"binary.csv": func() ([]byte, error) { return noText(), nil },
+		"binary.csv": func() ([]byte, error) { return binaryBytes(), nil },
 		"latin.csv":  func() ([]byte, error) { return []byte("email,name\nnot an address,B\xf8b\n"), nil },
 		"long.csv": func() ([]byte, error) {
 			return append([]byte("email,note\nann,"), bytes.Repeat([]byte("x"), 70_000)...), nil
@@ -130,8 +130,8 @@ func inZip(texts ...string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// noText is a few pages of every byte there is.
-func noText() []byte {
+// binaryBytes is a few pages of every byte there is.
+func binaryBytes() []byte {
 	b := make([]byte, 8<<10)
 	for i := range b {
 		b[i] = byte(i * 7)
@@ -139,24 +139,24 @@ func noText() []byte {
 	return b
 }
 
-// TestInterruptedGoesOn interrupts a verifying process as a user would, tries its progress folder on another list, and goes on.
-func TestInterruptedGoesOn(t *testing.T) {
+// TestInterruptedVerifyResumes interrupts a verifying process as a user would, tries its progress folder on another list, and goes on.
+func TestInterruptedVerifyResumes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes real processes; run without -short")
 	}
-	k := newKilling(t)
-	other := k.at("other.csv")
+	k := newKillTest(t)
+	other := k.path("other.csv")
 	require.NoError(t, os.WriteFile(other, []byte("email\nnot an address\n"), 0o600))
-	world, w := startInternet(t.Context(), t), newWitness(t, 500)
-	result := k.at("result.csv")
-	args := world.verify(k.list, result, k.overrides)
+	world, w := startInternet(t.Context(), t), newRecordingProxy(t, 500)
+	result := k.path("result.csv")
+	args := world.verifyArgs(k.list, result, k.overrides)
 
-	words, err := k.end(t.Context(), t, os.Interrupt, w, args)
+	words, err := k.signalAtLimit(t.Context(), t, os.Interrupt, w, args)
 	require.ErrorContains(t, err, "exit status 1")
 	require.Contains(t, words, "interrupted; what is known is in "+result+progressFolder+", the same command goes on from there")
 	require.NoFileExists(t, result)
 
-	out, err := command(t.Context(), world.verify(other, result, k.overrides)...).CombinedOutput()
+	out, err := command(t.Context(), world.verifyArgs(other, result, k.overrides)...).CombinedOutput()
 	require.ErrorContains(t, err, "exit status 1")
 	require.Contains(t, string(out), "holds the progress of another list")
 

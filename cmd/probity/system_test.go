@@ -41,16 +41,16 @@ const (
 	bubbleBudget   = 10 * time.Second // of the processors
 )
 
-// patient are the personas that make one wait: by greylisting, by rates, by few connections, by few refusals.
-var patient = []string{"greylist-triple", "greylist-address", "strict", "too-many-connections", "hard-error-limit", "few-recipients",
+// slowPersonas are the personas that make one wait: by greylisting, by rates, by few connections, by few refusals.
+var slowPersonas = []string{"greylist-triple", "greylist-address", "strict", "too-many-connections", "hard-error-limit", "few-recipients",
 	"slow-banner", "early-talker", "busy-primary", "unknown-450", "temporary"}
 
-// TestSystemInABubble verifies a list with the shipped limits and retry schedule, against receivers that run in real time:
+// TestSystemInVirtualTime verifies a list with the shipped limits and retry schedule, against receivers that run in real time:
 // hours for them, seconds for us. Everything takes part but sockets, files and the clock.
-func TestSystemInABubble(t *testing.T) {
+func TestSystemInVirtualTime(t *testing.T) {
 	began, spent := time.Now(), cpuTime()
 	synctest.Test(t, func(t *testing.T) { // it returns only when no goroutine of the bubble is left
-		inBubble(t)
+		verifyInVirtualTime(t)
 	})
 	spent = cpuTime() - spent
 	t.Logf("%s of real time, %s of the processors", time.Since(began).Round(time.Millisecond), spent.Round(time.Millisecond))
@@ -59,13 +59,13 @@ func TestSystemInABubble(t *testing.T) {
 	}
 }
 
-func inBubble(t *testing.T) {
+func verifyInVirtualTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	network := memnet.New()
 	server, err := sim.Start(ctx, sim.Config{Seed: bubbleSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 	require.NoError(t, err)
-	list := patientList(t, server.World)
+	list := slowReceiverList(t, server.World)
 	n := memNode(t, network, server.DNS)
 	began := time.Now()
 	var job *store.Job
@@ -87,14 +87,14 @@ func inBubble(t *testing.T) {
 	require.Equal(t, store.JobCompleted, job.State)
 	require.Less(t, time.Since(began), maxHours*time.Hour, "rows that are settled by the clock are not verified")
 	require.Greater(t, time.Since(began), time.Hour, "the limits held nothing up")
-	requireHonest(t, server.World, list, result.Bytes())
-	requirePolite(t, server.Referee.Report())
+	requireCorrect(t, server.World, list, result.Bytes())
+	requireWithinLimits(t, server.Referee.Report())
 	require.Zero(t, job.Reasons["greylisted"], "the schedule outlasts every greylisting")
 	require.EqualValues(t, bubbleRows-job.Blank, job.Counts["VALID"]+job.Counts["RISKY"]+job.Counts["INVALID"]+job.Counts["UNKNOWN"])
 }
 
-// patientList is a list with a fifth of its rows at receivers that make one wait.
-func patientList(t *testing.T, w *sim.World) []byte {
+// slowReceiverList is a list with a fifth of its rows at receivers that make one wait.
+func slowReceiverList(t *testing.T, w *sim.World) []byte {
 	var out bytes.Buffer
 	keep := csv.NewWriter(&out)
 	rows, column := 0, -1
@@ -104,7 +104,7 @@ func patientList(t *testing.T, w *sim.World) []byte {
 			require.NoError(t, keep.Write(cells))
 			return true
 		}
-		if rows < bubbleOrdinary || slices.Contains(patient, personaOf(w, cells[column])) {
+		if rows < bubbleOrdinary || slices.Contains(slowPersonas, personaOf(w, cells[column])) {
 			require.NoError(t, keep.Write(cells))
 			rows++
 		}
@@ -117,10 +117,10 @@ func patientList(t *testing.T, w *sim.World) []byte {
 
 // eachRow calls f with the cells of a drawn list, the header first, until it has enough.
 func eachRow(t *testing.T, w *sim.World, rows int, f func(cells []string) bool) {
-	pipe, feed := io.Pipe()
+	pipe, writer := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
-		written <- feed.CloseWithError(sim.WriteList(feed, w, rows, bubbleSeed))
+		written <- writer.CloseWithError(sim.WriteList(writer, w, rows, bubbleSeed))
 	}()
 	r := csv.NewReader(pipe)
 	r.ReuseRecord = true
@@ -152,36 +152,36 @@ func memNode(t *testing.T, network *memnet.Network, server netip.AddrPort) *node
 }
 
 // bothIdentities are one of each address family.
-func bothIdentities() []prober.Identity {
-	return []prober.Identity{{EHLO: "mx.prober.example"}, {Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"}}
+func bothIdentities() []prober.Source {
+	return []prober.Source{{EHLO: "mx.prober.example"}, {Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"}}
 }
 
-func memNodeOf(t *testing.T, network *memnet.Network, server netip.AddrPort, ids []prober.Identity) *node {
-	return memParts{table: engine.DefaultTable(), fs: vfs.NewMem(), network: network, servers: []netip.AddrPort{server}, ids: ids,
+func memNodeOf(t *testing.T, network *memnet.Network, server netip.AddrPort, ids []prober.Source) *node {
+	return memNodeParts{table: engine.DefaultTable(), fs: vfs.NewMem(), network: network, servers: []netip.AddrPort{server}, ids: ids,
 		dial: func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
 			return network.DialFrom(local)(ctx, kind, address)
 		}}.node(t)
 }
 
-// memParts are what a node in memory is made of.
-type memParts struct {
-	table   *engine.Table
-	fs      vfs.FS
-	network *memnet.Network
-	servers []netip.AddrPort
-	ids     []prober.Identity
-	dial    smtp.DialFunc
-	finish  func(*store.Job) []store.Part // nil for none
+// memNodeParts are what a node in memory is made of.
+type memNodeParts struct {
+	table       *engine.Table
+	fs          vfs.FS
+	network     *memnet.Network
+	servers     []netip.AddrPort
+	ids         []prober.Source
+	dial        smtp.DialFunc
+	jobEndParts func(*store.Job) []store.Part // nil for none
 }
 
-func (m memParts) node(t *testing.T) *node {
+func (m memNodeParts) node(t *testing.T) *node {
 	n := &node{table: m.table, warn: slog.New(slog.DiscardHandler)}
 	known, err := lists.Default()
 	require.NoError(t, err)
 	n.lists.Store(known)
 	n.store, err = store.Open(m.fs, filepath.Join("node", "state"))
 	require.NoError(t, err)
-	n.cache, err = cache.Open(cache.Config{FS: m.fs, Dir: filepath.Join("node", "cache"), Sieve: 1 << 16})
+	n.cache, err = cache.Open(cache.Config{FS: m.fs, Dir: filepath.Join("node", "cache"), FilterBytes: 1 << 16})
 	require.NoError(t, err)
 	n.resolver, err = dns.New(dns.Config{Servers: m.servers, Dial: m.network.Dial,
 		ListenPacket: func(context.Context, string, string) (net.PacketConn, error) {
@@ -189,16 +189,16 @@ func (m memParts) node(t *testing.T) *node {
 		}}, n.table)
 	require.NoError(t, err)
 	n.prober, err = prober.New(prober.Config{Node: "bubble", Table: n.table, Resolver: n.resolver, Cache: n.cache, AllowPrivate: true,
-		MailFrom: "probe@prober.example", Identities: m.ids, Dial: m.dial})
+		MailFrom: "probe@prober.example", Sources: m.ids, Dial: m.dial})
 	require.NoError(t, err)
 	n.coordinator = coordinator.New(coordinator.Config{Store: n.store, FS: m.fs, Dir: "node", Resolver: n.resolver, Prober: n.prober, Table: n.table, Lists: known,
-		OnFinish: m.finish})
+		OnFinish: m.jobEndParts})
 	return n
 }
 
-// requireHonest holds a result against the truth: every row there, in its place, its cells unchanged, and no verdict that an
+// requireCorrect holds a result against the truth: every row there, in its place, its cells unchanged, and no verdict that an
 // honest verifier would not give.
-func requireHonest(t *testing.T, w *sim.World, list, result []byte) {
+func requireCorrect(t *testing.T, w *sim.World, list, result []byte) {
 	t.Helper()
 	var truth bytes.Buffer
 	require.NoError(t, sim.WriteTruth(&truth, w, bytes.NewReader(list)))
@@ -218,8 +218,8 @@ func requireScore(t *testing.T, s sim.Scores) {
 	require.LessOrEqual(t, (s.WrongStatus+s.WrongReason)*1000, s.Rows, "honest, but less than could be known")
 }
 
-// requirePolite demands that no receiver saw more than it tolerates.
-func requirePolite(t *testing.T, r sim.Report) {
+// requireWithinLimits demands that no receiver saw more than it tolerates.
+func requireWithinLimits(t *testing.T, r sim.Report) {
 	t.Helper()
 	t.Logf("referee: %d connections, %d recipients, %d refused, %d excesses", r.Connections, r.Recipients, r.Refused, r.Excesses)
 	require.Empty(t, r.By, "excesses")

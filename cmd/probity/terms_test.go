@@ -39,8 +39,8 @@ func TestRespectTermsIsAFlag(t *testing.T) {
 	}
 }
 
-// TestRespectedTermsLeaveAReceiverAlone: its addresses are UNKNOWN, and it is not asked; others are.
-func TestRespectedTermsLeaveAReceiverAlone(t *testing.T) {
+// TestRespectTermsSkipsTheReceiver: its addresses are UNKNOWN, and it is not asked; others are.
+func TestRespectTermsSkipsTheReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -55,14 +55,14 @@ func TestRespectedTermsLeaveAReceiverAlone(t *testing.T) {
 		n.setTable(n.table)
 		var result bytes.Buffer
 		require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
-			job, _ := verifyInTime(t, ctx, n, []byte(list))
+			job, _ := verifyInVirtualHours(t, ctx, n, []byte(list))
 			return n.coordinator.Results(ctx, job.ID, coordinator.Filter{}, &result)
 		}))
 		require.NoError(t, n.Close())
 		require.NoError(t, internet.Close())
 		require.Equal(t, len(left), strings.Count(result.String(), ",smtp_not_checked,"), result.String())
 		seen := map[string]bool{}
-		for _, w := range internet.Referee.Work() {
+		for _, w := range internet.Referee.Usage() {
 			seen[w.Persona] = true
 		}
 		require.Equal(t, map[string]bool{"postfix": true}, seen)

@@ -20,31 +20,31 @@ import (
 )
 
 const (
-	stubbornRest = 100 * time.Millisecond // between two tries
-	stubbornTry  = 20 * time.Second       // of one
-	tormentGrant = 100_000_000
+	retryPause     = 100 * time.Millisecond // between two tries
+	retryTimeout   = 20 * time.Second       // of one
+	tortureCredits = 100_000_000
 )
 
-// stubborn is a customer who wants every list and every address verified once, whatever happens to the server: it says the same
+// retryingCustomer is a customer who wants every list and every address verified once, whatever happens to the server: it says the same
 // thing under the same key until it gets an answer.
-type stubborn struct {
+type retryingCustomer struct {
 	*customer
-	web     *http.Client
-	spent   int64        // by jobs
-	singles atomic.Int64 // spent by single verifications
-	asked   atomic.Int64 // single verifications answered
-	jobs    int
-	damaged int                          // of these, that had to be uploaded again
-	given   map[string][sha256.Size]byte // results that were given, by the path that gave them
+	web             *http.Client
+	jobCredits      int64        // by jobs
+	singleCredits   atomic.Int64 // spent by single verifications
+	singlesAnswered atomic.Int64 // single verifications answered
+	jobs            int
+	damagedJobs     int                          // of these, that had to be uploaded again
+	resultHashes    map[string][sha256.Size]byte // results that were given, by the path that gave them
 }
 
-func newStubborn(c *customer, base string) *stubborn {
+func newRetryingCustomer(c *customer, base string) *retryingCustomer {
 	c.base = base
-	return &stubborn{customer: c, given: map[string][sha256.Size]byte{}, web: &http.Client{Timeout: stubbornTry, Transport: &http.Transport{}}}
+	return &retryingCustomer{customer: c, resultHashes: map[string][sha256.Size]byte{}, web: &http.Client{Timeout: retryTimeout, Transport: &http.Transport{}}}
 }
 
-// try sends one request.
-func (s *stubborn) try(ctx context.Context, method, path, contentType string, body io.Reader, header ...string) (reply, error) {
+// tryOnce sends one request.
+func (s *retryingCustomer) tryOnce(ctx context.Context, method, path, contentType string, body io.Reader, header ...string) (reply, error) {
 	r, err := http.NewRequestWithContext(ctx, method, s.base+path, body)
 	if err != nil {
 		return reply{}, err
@@ -65,8 +65,8 @@ func (s *stubborn) try(ctx context.Context, method, path, contentType string, bo
 	return reply{resp.StatusCode, resp.Header, b}, err
 }
 
-// insist tries until there is an answer that is enough; an error is the end of patience.
-func (s *stubborn) insist(ctx context.Context, what string, do func() (reply, error), enough func(reply) bool) (reply, error) {
+// retryUntil tries until there is an answer that is enough; an error is the end of patience.
+func (s *retryingCustomer) retryUntil(ctx context.Context, what string, do func() (reply, error), enough func(reply) bool) (reply, error) {
 	var last string
 	for {
 		r, err := do()
@@ -77,7 +77,7 @@ func (s *stubborn) insist(ctx context.Context, what string, do func() (reply, er
 		select {
 		case <-ctx.Done():
 			return r, fmt.Errorf("%s, in vain: %s", what, last)
-		case <-time.After(stubbornRest):
+		case <-time.After(retryPause):
 		}
 	}
 }
@@ -95,61 +95,61 @@ func isStatus(wanted ...int) func(reply) bool {
 
 // verify has one list verified, and gives its job and its result. A job that says that it is damaged is the only one that it does
 // without: it uploads the list again.
-func (s *stubborn) verify(ctx context.Context, t *testing.T, list []byte, look func(bulkJob)) (bulkJob, []byte) {
+func (s *retryingCustomer) verify(ctx context.Context, t *testing.T, list []byte, look func(bulkJob)) (bulkJob, []byte) {
 	t.Helper()
 	for {
 		j := s.follow(ctx, t, s.upload(ctx, t, list), look)
 		if j.Status == string(store.JobFailed) {
-			require.Equal(t, saysDamaged, j.Error)
+			require.Equal(t, damagedJobMessage, j.Error)
 			require.Equal(t, [3]int64{0, 0, j.Unique}, [3]int64{j.Reserved, j.Used, j.Refunded})
 		} else if result, given := s.results(ctx, t, j.ID); given {
 			return j, result
 		} else {
-			s.spent += j.Used
+			s.jobCredits += j.Used
 		}
-		s.damaged++
+		s.damagedJobs++
 		t.Logf("job %s is damaged: %s %s", j.ID, j.Status, j.Error)
 	}
 }
 
 // upload has a list accepted.
-func (s *stubborn) upload(ctx context.Context, t *testing.T, list []byte) bulkJob {
+func (s *retryingCustomer) upload(ctx context.Context, t *testing.T, list []byte) bulkJob {
 	t.Helper()
 	s.jobs++
 	key := fmt.Sprintf("job-%d", s.jobs)
-	r, err := s.insist(ctx, "upload", func() (reply, error) {
+	r, err := s.retryUntil(ctx, "upload", func() (reply, error) {
 		contentType, body := multipartOf("b", field("max_age", "0"), fileOf(list))
-		return s.try(ctx, http.MethodPost, "/v1/verify/bulk", contentType, body, "Idempotency-Key", key)
+		return s.tryOnce(ctx, http.MethodPost, "/v1/verify/bulk", contentType, body, "Idempotency-Key", key)
 	}, isStatus(http.StatusAccepted))
 	require.NoError(t, err)
 	return jobOf(t, r.body)
 }
 
 // follow looks at a job until it is finished.
-func (s *stubborn) follow(ctx context.Context, t *testing.T, j bulkJob, look func(bulkJob)) bulkJob {
+func (s *retryingCustomer) follow(ctx context.Context, t *testing.T, j bulkJob, look func(bulkJob)) bulkJob {
 	t.Helper()
 	for !j.finished() {
-		j = s.record(ctx, t, j.ID, "?wait=1")
+		j = s.jobRecord(ctx, t, j.ID, "?wait=1")
 		if j.Status == string(store.JobPaused) {
-			_, _ = s.try(ctx, http.MethodPost, "/v1/verify/bulk/"+j.ID+"/resume", "", nil) // the next look tells
+			_, _ = s.tryOnce(ctx, http.MethodPost, "/v1/verify/bulk/"+j.ID+"/resume", "", nil) // the next look tells
 		}
 		look(j)
 	}
 	return j
 }
 
-func (s *stubborn) record(ctx context.Context, t *testing.T, id, query string) bulkJob {
+func (s *retryingCustomer) jobRecord(ctx context.Context, t *testing.T, id, query string) bulkJob {
 	t.Helper()
-	r, err := s.insist(ctx, "job "+id, func() (reply, error) {
-		return s.try(ctx, http.MethodGet, "/v1/verify/bulk/"+id+query, "", nil)
+	r, err := s.retryUntil(ctx, "job "+id, func() (reply, error) {
+		return s.tryOnce(ctx, http.MethodGet, "/v1/verify/bulk/"+id+query, "", nil)
 	}, isStatus(http.StatusOK))
 	require.NoError(t, err)
 	return jobOf(t, r.body)
 }
 
-// judge holds a job against its truth: no row lost, doubled, moved or changed, no verdict that is a lie, and a charge that is
+// requireCorrectJob holds a job against its truth: no row lost, doubled, moved or changed, no verdict that is a lie, and a charge that is
 // what the result says. What could have been known but was not is told.
-func (s *stubborn) judge(t *testing.T, j bulkJob, truth, result []byte, rows int) {
+func (s *retryingCustomer) requireCorrectJob(t *testing.T, j bulkJob, truth, result []byte, rows int) {
 	t.Helper()
 	require.Equal(t, "completed", j.Status, j.Error)
 	require.EqualValues(t, rows, j.TotalRows)
@@ -162,16 +162,16 @@ func (s *stubborn) judge(t *testing.T, j bulkJob, truth, result []byte, rows int
 	charge := billable(t, bytes.NewReader(result))
 	require.Equal(t, charge, j.Used)
 	require.Equal(t, j.Unique-charge, j.Refunded)
-	s.spent += charge
+	s.jobCredits += charge
 }
 
-// addresses are some that singles ask about.
-func (p *plant) addresses() (all []string) {
+// sampleAddresses are some that singles ask about.
+func (p *testbed) sampleAddresses() (all []string) {
 	column := -1
-	eachRow(p.t, p.seen, 3000, func(cells []string) bool {
+	eachRow(p.t, p.world, 3000, func(cells []string) bool {
 		if column < 0 {
 			column = slices.Index(cells, "email")
-		} else if said := p.seen.Truth(cells[column]); len(said) == 1 && said[0].Status != "UNKNOWN" {
+		} else if said := p.world.Truth(cells[column]); len(said) == 1 && said[0].Status != "UNKNOWN" {
 			all = append(all, cells[column])
 		}
 		return len(all) < 200
@@ -179,15 +179,15 @@ func (p *plant) addresses() (all []string) {
 	return all
 }
 
-// pester verifies one address after another until ctx ends; each is charged once, or not at all.
-func (s *stubborn) pester(ctx, patience context.Context, addresses []string) error {
+// verifySingles verifies one address after another until ctx ends; each is charged once, or not at all.
+func (s *retryingCustomer) verifySingles(ctx, patience context.Context, addresses []string) error {
 	for n := 0; ctx.Err() == nil; n++ {
 		body, err := json.Marshal(map[string]any{"email": addresses[n%len(addresses)], "timeout": 5})
 		if err != nil {
 			return err
 		}
-		r, err := s.insist(patience, "single", func() (reply, error) {
-			return s.try(patience, http.MethodPost, "/v1/verify/single", "application/json", bytes.NewReader(body), "Idempotency-Key", fmt.Sprintf("single-%d", n))
+		r, err := s.retryUntil(patience, "single", func() (reply, error) {
+			return s.tryOnce(patience, http.MethodPost, "/v1/verify/single", "application/json", bytes.NewReader(body), "Idempotency-Key", fmt.Sprintf("single-%d", n))
 		}, isStatus(http.StatusOK))
 		if err != nil {
 			return err
@@ -198,24 +198,24 @@ func (s *stubborn) pester(ctx, patience context.Context, addresses []string) err
 		if err := json.Unmarshal(r.body, &v); err != nil {
 			return fmt.Errorf("single: %w: %s", err, r.body)
 		}
-		s.singles.Add(v.Used)
-		s.asked.Add(1)
+		s.singleCredits.Add(v.Used)
+		s.singlesAnswered.Add(1)
 		select {
 		case <-ctx.Done():
-		case <-time.After(stubbornRest):
+		case <-time.After(retryPause):
 		}
 	}
 	return nil
 }
 
-// requireExactLedger reads the account at rest: one reservation and one settlement for each cause, and the sum of what was told.
-func (s *stubborn) requireExactLedger(t *testing.T, data string) {
+// requireExactLedger reads the account in the stopped server's store: one reservation and one settlement for each cause, and the sum of what was told.
+func (s *retryingCustomer) requireExactLedger(t *testing.T, data string) {
 	t.Helper()
-	atRest(t, data, func(db *store.Store) {
+	withStoppedStore(t, data, func(db *store.Store) {
 		require.NoError(t, db.CheckLedger(s.account))
 		now, err := db.Credits(s.account)
 		require.NoError(t, err)
-		require.Equal(t, store.Credits{Balance: tormentGrant - s.spent - s.singles.Load()}, now, "jobs %d, singles %d", s.spent, s.singles.Load())
+		require.Equal(t, store.Credits{Balance: tortureCredits - s.jobCredits - s.singleCredits.Load()}, now, "jobs %d, singles %d", s.jobCredits, s.singleCredits.Load())
 		seen, sum := map[string]bool{}, map[store.Kind]int64{}
 		for before, more := uint64(0), true; more; {
 			entries, err := db.Ledger(s.account, before, store.MaxPage)

@@ -18,16 +18,16 @@ const (
 	tortureRowsEnv = "PROBITY_TORTURE_ROWS"
 )
 
-// torment is a run: all faults of it follow from the seed.
-type torment struct {
-	seed uint64
-	time time.Duration // of all stages
-	rows int           // of a job
-	long bool
+// tortureRun is a run: all faults of it follow from the seed.
+type tortureRun struct {
+	seed     uint64
+	duration time.Duration // of all stages
+	rows     int           // of a job
+	long     bool
 }
 
-func newTorment(t *testing.T) torment {
-	k := torment{seed: uint64(time.Now().UnixNano()), time: 9 * time.Second, rows: 1000}
+func newTortureRun(t *testing.T) tortureRun {
+	k := tortureRun{seed: uint64(time.Now().UnixNano()), duration: 9 * time.Second, rows: 1000}
 	if text := os.Getenv(tortureSeedEnv); text != "" {
 		var err error
 		k.seed, err = strconv.ParseUint(text, 10, 64)
@@ -35,7 +35,7 @@ func newTorment(t *testing.T) torment {
 	}
 	if text := os.Getenv(tortureTimeEnv); text != "" {
 		var err error
-		k.time, err = time.ParseDuration(text)
+		k.duration, err = time.ParseDuration(text)
 		require.NoError(t, err, tortureTimeEnv)
 		k.long, k.rows = true, 100_000
 	}
@@ -47,82 +47,82 @@ func newTorment(t *testing.T) torment {
 	if raceEnabled && !k.long {
 		t.Skip("it is short without the watch for data races, where make test runs it; name a time to run it here")
 	}
-	t.Logf("%s=%d %s=%s %s=%d", tortureSeedEnv, k.seed, tortureTimeEnv, k.time, tortureRowsEnv, k.rows)
+	t.Logf("%s=%d %s=%s %s=%d", tortureSeedEnv, k.seed, tortureTimeEnv, k.duration, tortureRowsEnv, k.rows)
 	return k
 }
 
-// blow is a kind of fault.
-type blow string
+// faultKind is a kind of fault.
+type faultKind string
 
 const (
-	blowKill        blow = "SIGKILL"
-	blowStop        blow = "SIGSTOP, SIGCONT"
-	blowTerm        blow = "SIGTERM"
-	blowReload      blow = "SIGHUP"
-	blowMemory      blow = "SIGKILL, then little memory"
-	blowFlip        blow = "SIGKILL, then a bit of a job's file flips"
-	blowLose        blow = "SIGKILL, then a job's file is gone"
-	blowFiles       blow = "no descriptors"
-	blowDiskFail    blow = "a step of the disk fails"
-	blowDiskPersist blow = "a step of the disk fails, but persists"
-	blowDiskFull    blow = "disk full"
-	blowDiskSlow    blow = "disk slow"
-	blowNames       blow = "DNS" // the mode is the relay's
-	blowHalfOpen    blow = "SMTP half open"
-	blowReset       blow = "SMTP reset"
-	blowRefuse      blow = "SMTP refused"
-	blowLoris       blow = "half-open clients"
-	blowCut         blow = "stream cut"
-	blowBreak       blow = "stream reset"
-	blowGossip      blow = "gossip cut"
-	blowIsland      blow = "stream and gossip cut"
+	faultKill          faultKind = "SIGKILL"
+	faultStop          faultKind = "SIGSTOP, SIGCONT"
+	faultTerm          faultKind = "SIGTERM"
+	faultReload        faultKind = "SIGHUP"
+	faultLowMemory     faultKind = "SIGKILL, then little memory"
+	faultBitFlip       faultKind = "SIGKILL, then a bit of a job's file flips"
+	faultFileLost      faultKind = "SIGKILL, then a job's file is gone"
+	faultNoDescriptors faultKind = "no descriptors"
+	faultDiskFail      faultKind = "a step of the disk fails"
+	faultDiskPersist   faultKind = "a step of the disk fails, but persists"
+	faultDiskFull      faultKind = "disk full"
+	faultDiskSlow      faultKind = "disk slow"
+	faultDNS           faultKind = "DNS" // the mode is the relay's
+	faultSMTPHalfOpen  faultKind = "SMTP half open"
+	faultSMTPReset     faultKind = "SMTP reset"
+	faultSMTPRefused   faultKind = "SMTP refused"
+	faultSlowClients   faultKind = "half-open clients"
+	faultStreamCut     faultKind = "stream cut"
+	faultStreamReset   faultKind = "stream reset"
+	faultGossipCut     faultKind = "gossip cut"
+	faultNodeCutOff    faultKind = "stream and gossip cut"
 )
 
-// deadly are the blows that may end a process. None of them comes in the last part of a stage, so that a process lives through
+// fatalFaults are the faults that may end a process. None of them comes in the last part of a stage, so that a process lives through
 // what is left, and leaks can be seen.
-var deadly = map[blow]bool{blowKill: true, blowTerm: true, blowMemory: true, blowFlip: true, blowLose: true, blowFiles: true, blowDiskFail: true,
-	blowDiskPersist: true, blowDiskFull: true}
+var fatalFaults = map[faultKind]bool{faultKill: true, faultTerm: true, faultLowMemory: true, faultBitFlip: true, faultFileLost: true, faultNoDescriptors: true, faultDiskFail: true,
+	faultDiskPersist: true, faultDiskFull: true}
 
 // fault is one of a plan.
 type fault struct {
-	n      int
-	rest   time.Duration // before it
-	what   blow
-	target int           // which process, relay or link, by its number
-	lasts  time.Duration // until it is healed
-	chance uint64        // what else is left to chance
+	number   int
+	delay    time.Duration // before it
+	kind     faultKind
+	target   int           // which process, relay or link, by its number
+	duration time.Duration // until it is healed
+	random   uint64        // what else is left to chance
 }
 
 func (f fault) String() string {
-	return fmt.Sprintf("%d: after %s %s at %d for %s (%d)", f.n, f.rest.Round(time.Millisecond), f.what, f.target, f.lasts.Round(time.Millisecond), f.chance%1000)
+	return fmt.Sprintf("%d: after %s %s at %d for %s (%d)", f.number, f.delay.Round(time.Millisecond), f.kind, f.target, f.duration.Round(time.Millisecond), f.random%1000)
 }
 
 // drawFault is the n-th fault of a stage: a function of the seed alone. The kinds are drawn by how often they are listed.
-func drawFault(seed, stage uint64, n int, kinds []blow) fault {
+func drawFault(seed, stage uint64, n int, kinds []faultKind) fault {
 	r := rand.New(rand.NewPCG(seed, stage<<32|uint64(n)))
-	f := fault{n: n, rest: time.Duration(100+r.IntN(800)) * time.Millisecond, what: kinds[r.IntN(len(kinds))], target: r.IntN(1 << 16),
-		lasts: time.Duration(50+r.IntN(1950)) * time.Millisecond, chance: r.Uint64()}
-	if long := r.IntN(12) == 0; long && (f.what == blowStop || f.what == blowCut || f.what == blowIsland || f.what == blowGossip) {
-		f.lasts = time.Duration(10+r.IntN(15)) * time.Second // longer than a stream may be silent
+	f := fault{number: n, delay: time.Duration(100+r.IntN(800)) * time.Millisecond, kind: kinds[r.IntN(len(kinds))], target: r.IntN(1 << 16),
+		duration: time.Duration(50+r.IntN(1950)) * time.Millisecond, random: r.Uint64()}
+	if long := r.IntN(12) == 0; long && (f.kind == faultStop || f.kind == faultStreamCut || f.kind == faultNodeCutOff || f.kind == faultGossipCut) {
+		f.duration = time.Duration(10+r.IntN(15)) * time.Second // longer than a stream may be silent
 	}
 	return f
 }
 
-// gentle is a list of kinds without the deadly ones.
-func gentle(kinds []blow) (rest []blow) {
+// withoutFatal is a list of kinds without the deadly ones.
+func withoutFatal(kinds []faultKind) (rest []faultKind) {
 	for _, k := range kinds {
-		if !deadly[k] {
+		if !fatalFaults[k] {
 			rest = append(rest, k)
 		}
 	}
 	return rest
 }
 
-// TestPlanFollowsFromItsSeed: what a seed did, it does again.
-func TestPlanFollowsFromItsSeed(t *testing.T) {
-	kinds := []blow{blowKill, blowStop, blowDiskFull, blowNames}
+// TestFaultPlanFollowsFromTheSeed: what a seed did, it does again.
+func TestFaultPlanFollowsFromTheSeed(t *testing.T) {
+	kinds := []faultKind{faultKill, faultStop, faultDiskFull, faultDNS}
 	first, again, other := drawFault(7, 1, 3, kinds), drawFault(7, 1, 3, kinds), drawFault(8, 1, 3, kinds)
 	require.Equal(t, first, again)
 	require.NotEqual(t, first, other)
-	require.Equal(t, []blow{blowStop, blowNames}, gentle(kinds))
+	require.Equal(t, []faultKind{faultStop, faultDNS}, withoutFatal(kinds))
 }

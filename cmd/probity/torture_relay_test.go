@@ -12,17 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// join carries bytes both ways until both have ended.
-func join(a, b net.Conn) {
+// pipeConns carries bytes both ways until both have ended.
+func pipeConns(a, b net.Conn) {
 	var other sync.WaitGroup
-	other.Go(func() { _, _ = io.Copy(b, a); shut(b) })
+	other.Go(func() { _, _ = io.Copy(b, a); closeWrite(b) })
 	_, _ = io.Copy(a, b)
-	shut(a)
+	closeWrite(a)
 	other.Wait()
 }
 
-// shut ends our side of a stream.
-func shut(c net.Conn) {
+// closeWrite ends our side of a stream.
+func closeWrite(c net.Conn) {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
@@ -31,41 +31,41 @@ func shut(c net.Conn) {
 // mailRelay is a SOCKS5 proxy (RFC 1928) between a prober and mail servers. It connects from the address that it was reached
 // from, so that the referee sees who asks.
 type mailRelay struct {
-	ears   net.Listener
-	refuse atomic.Bool
-	all    sync.WaitGroup
+	listener net.Listener
+	refuse   atomic.Bool
+	wg       sync.WaitGroup
 
 	mu    sync.Mutex // guards calls
-	calls map[*mailCall]bool
+	conns map[*relayedConn]bool
 }
 
-// mailCall is one connection through the relay. Once it is dead nothing passes, and nobody is told: the other end is counted
+// relayedConn is one connection through the relay. Once it is dead nothing passes, and no side is told: the other end is counted
 // out when the client gives up.
-type mailCall struct {
+type relayedConn struct {
 	client, server net.Conn
-	dead           atomic.Bool
+	silent         atomic.Bool
 }
 
 func newMailRelay(t *testing.T, at string) *mailRelay {
-	r := &mailRelay{calls: map[*mailCall]bool{}}
+	r := &mailRelay{conns: map[*relayedConn]bool{}}
 	var err error
-	r.ears, err = net.Listen("tcp", at)
+	r.listener, err = net.Listen("tcp", at)
 	require.NoError(t, err)
-	r.all.Go(r.serve)
+	r.wg.Go(r.serve)
 	t.Cleanup(func() {
-		_ = r.ears.Close()
-		r.each(1, 0, (*mailCall).reset)
-		r.all.Wait()
+		_ = r.listener.Close()
+		r.eachConn(1, 0, (*relayedConn).reset)
+		r.wg.Wait()
 	})
 	return r
 }
 
-// each does something to about one of every so many calls; it tells to how many.
-func (r *mailRelay) each(one int, chance uint64, do func(*mailCall)) (n int) {
+// eachConn does something to about one of every so many calls; it tells to how many.
+func (r *mailRelay) eachConn(one int, chance uint64, do func(*relayedConn)) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := int(chance % uint64(one))
-	for c := range r.calls {
+	for c := range r.conns {
 		if i%one == 0 {
 			do(c)
 			n++
@@ -75,10 +75,10 @@ func (r *mailRelay) each(one int, chance uint64, do func(*mailCall)) (n int) {
 	return n
 }
 
-func (c *mailCall) die() { c.dead.Store(true) }
+func (c *relayedConn) goSilent() { c.silent.Store(true) }
 
 // reset ends a call with RST on the client's side.
-func (c *mailCall) reset() {
+func (c *relayedConn) reset() {
 	_ = c.client.(*net.TCPConn).SetLinger(0)
 	_ = c.server.Close()
 	_ = c.client.Close()
@@ -86,20 +86,20 @@ func (c *mailCall) reset() {
 
 func (r *mailRelay) serve() {
 	for {
-		c, err := r.ears.Accept()
+		c, err := r.listener.Accept()
 		if err != nil {
 			return
 		}
-		r.all.Go(func() {
+		r.wg.Go(func() {
 			defer c.Close()
-			_ = r.carry(c)
+			_ = r.relay(c)
 		})
 	}
 }
 
-func (r *mailRelay) carry(client net.Conn) error {
+func (r *mailRelay) relay(client net.Conn) error {
 	in := bufio.NewReader(client)
-	to, err := wanted(client, in)
+	to, err := readSOCKSRequest(client, in)
 	if err != nil {
 		return err
 	}
@@ -120,54 +120,54 @@ func (r *mailRelay) carry(client net.Conn) error {
 	if _, err = client.Write(socksGranted); err != nil {
 		return err
 	}
-	call := &mailCall{client: client, server: server}
-	r.note(call, true)
-	defer r.note(call, false)
+	call := &relayedConn{client: client, server: server}
+	r.track(call, true)
+	defer r.track(call, false)
 	var replies sync.WaitGroup
-	replies.Go(func() { call.pass(client, server) })
-	call.pass(server, in)
-	shut(server) // the client has gone: the server counts it out
+	replies.Go(func() { call.forward(client, server) })
+	call.forward(server, in)
+	closeWrite(server) // the client has gone: the server counts it out
 	replies.Wait()
 	return nil
 }
 
-func (r *mailRelay) note(c *mailCall, there bool) {
+func (r *mailRelay) track(c *relayedConn, there bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if there {
-		r.calls[c] = true
+		r.conns[c] = true
 	} else {
-		delete(r.calls, c)
+		delete(r.conns, c)
 	}
 }
 
-// pass carries one way until its end; what comes after the call's death is heard and lost.
-func (c *mailCall) pass(to net.Conn, from io.Reader) {
+// forward carries one way until its end; what comes after the call's death is heard and lost.
+func (c *relayedConn) forward(to net.Conn, from io.Reader) {
 	b := make([]byte, 8<<10)
 	for {
 		n, err := from.Read(b)
-		if n > 0 && !c.dead.Load() {
+		if n > 0 && !c.silent.Load() {
 			if _, failed := to.Write(b[:n]); failed != nil {
 				err = failed
 			}
 		}
 		if err != nil {
-			if !c.dead.Load() {
-				shut(to)
+			if !c.silent.Load() {
+				closeWrite(to)
 			}
 			return
 		}
 	}
 }
 
-// link is a cable between two parts of a cluster: streams, and datagrams where packets is set. While it is cut nothing passes,
+// link is a link between two parts of a cluster: streams, and datagrams where packets is set. While it is cut nothing passes,
 // and nobody is told; what streams held back arrives when it heals.
 type link struct {
-	to      string
-	ears    net.Listener
-	packets net.PacketConn
-	all     sync.WaitGroup
-	done    chan struct{}
+	to       string
+	listener net.Listener
+	packets  net.PacketConn
+	wg       sync.WaitGroup
+	done     chan struct{}
 
 	mu     sync.Mutex // guards what follows
 	healed chan struct{}
@@ -177,13 +177,13 @@ type link struct {
 func newLink(t *testing.T, at, to string, packets bool) *link {
 	l := &link{to: to, done: make(chan struct{}), conns: map[net.Conn]bool{}}
 	var err error
-	l.ears, err = net.Listen("tcp", at)
+	l.listener, err = net.Listen("tcp", at)
 	require.NoError(t, err)
-	l.all.Go(l.serve)
+	l.wg.Go(l.serve)
 	if packets {
 		l.packets, err = net.ListenPacket("udp", at)
 		require.NoError(t, err)
-		l.all.Go(l.carryPackets)
+		l.wg.Go(l.relayPackets)
 	}
 	t.Cleanup(l.close)
 	return l
@@ -191,13 +191,13 @@ func newLink(t *testing.T, at, to string, packets bool) *link {
 
 func (l *link) close() {
 	close(l.done)
-	_ = l.ears.Close()
+	_ = l.listener.Close()
 	if l.packets != nil {
 		_ = l.packets.Close()
 	}
 	l.heal()
 	l.reset()
-	l.all.Wait()
+	l.wg.Wait()
 }
 
 func (l *link) cut() {
@@ -227,8 +227,8 @@ func (l *link) reset() {
 	}
 }
 
-// gate waits while the link is cut.
-func (l *link) gate() {
+// waitHealed waits while the link is cut.
+func (l *link) waitHealed() {
 	l.mu.Lock()
 	healed := l.healed
 	l.mu.Unlock()
@@ -242,26 +242,26 @@ func (l *link) gate() {
 
 func (l *link) serve() {
 	for {
-		c, err := l.ears.Accept()
+		c, err := l.listener.Accept()
 		if err != nil {
 			return
 		}
-		l.all.Go(func() {
+		l.wg.Go(func() {
 			defer c.Close()
-			l.gate()
+			l.waitHealed()
 			to, err := net.Dial("tcp", l.to)
 			if err != nil {
 				return
 			}
 			defer to.Close()
-			l.hold(c, to, true)
-			defer l.hold(c, to, false)
-			join(gated{c, l}, gated{to, l})
+			l.track(c, to, true)
+			defer l.track(c, to, false)
+			pipeConns(gatedConn{c, l}, gatedConn{to, l})
 		})
 	}
 }
 
-func (l *link) hold(a, b net.Conn, there bool) {
+func (l *link) track(a, b net.Conn, there bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range []net.Conn{a, b} {
@@ -273,21 +273,21 @@ func (l *link) hold(a, b net.Conn, there bool) {
 	}
 }
 
-// gated holds back what is read while the link is cut, the end too.
-type gated struct {
+// gatedConn holds back what is read while the link is cut, the end too.
+type gatedConn struct {
 	net.Conn
-	l *link
+	link *link
 }
 
-func (g gated) Read(b []byte) (int, error) {
+func (g gatedConn) Read(b []byte) (int, error) {
 	n, err := g.Conn.Read(b)
-	g.l.gate()
+	g.link.waitHealed()
 	return n, err
 }
 
-func (g gated) CloseWrite() error { return g.Conn.(*net.TCPConn).CloseWrite() }
+func (g gatedConn) CloseWrite() error { return g.Conn.(*net.TCPConn).CloseWrite() }
 
-func (l *link) carryPackets() {
+func (l *link) relayPackets() {
 	to, err := net.Dial("udp", l.to)
 	if err != nil {
 		return
@@ -303,7 +303,7 @@ func (l *link) carryPackets() {
 		cut := l.healed != nil
 		l.mu.Unlock()
 		if !cut {
-			_, _ = to.Write(b[:n]) // nobody there yet: a datagram is lost
+			_, _ = to.Write(b[:n]) // no listener yet: a datagram is lost
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"probity/store"
 )
 
-// TestTorture lets everything happen to a server, then to a fleet, that can happen to processes, disks, names and cables, while
+// TestTorture lets everything happen to a server, then to a fleet, that can happen to processes, disks, names and links, while
 // its customer has one list after another verified. At the end nothing is lost, doubled or changed, the ledger is exact, no
 // receiver saw more than it tolerates, and nothing has leaked. Files of jobs are damaged too: such a job ends as the others, or says
 // that it is damaged. The faults follow from the seed. make torture is the long form.
@@ -31,274 +31,274 @@ func TestTorture(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it torments real processes; run without -short")
 	}
-	k := newTorment(t)
-	t.Run("serve", func(t *testing.T) { k.torment(t, 1, k.time*3/10, newServePlant) })
-	t.Run("fleet", func(t *testing.T) { k.torment(t, 2, k.time*3/10, newFleetPlant) })
+	k := newTortureRun(t)
+	t.Run("serve", func(t *testing.T) { k.runStage(t, 1, k.duration*3/10, newServeTestbed) })
+	t.Run("fleet", func(t *testing.T) { k.runStage(t, 2, k.duration*3/10, newFleetTestbed) })
 	if k.long { // TestService has the short form
-		t.Run("restore", func(t *testing.T) { k.restore(t, k.time/5) })
+		t.Run("restore", func(t *testing.T) { k.restore(t, k.duration/5) })
 	}
 }
 
-// plant is what is tormented: processes, and the relays between them and the world.
-type plant struct {
-	t      *testing.T
-	k      torment
-	stage  uint64
-	dir    string
-	data   string // of the server's store
-	world  internet
-	seen   *sim.World
-	client *stubborn
+// testbed is what the faults hit: processes, and the relays between them and the world.
+type testbed struct {
+	t         *testing.T
+	run       tortureRun
+	stage     uint64
+	dir       string
+	data      string // of the server's store
+	simulator internet
+	world     *sim.World
+	client    *retryingCustomer
 
-	keepers []*keeper // the first has the store
-	names   []*nameRelay
-	mails   []*mailRelay
-	streams []*link
-	gossip  []*link // in the order of streams
-	kinds   []blow
+	supervisors []*supervisor // the first has the store
+	dnsRelays   []*dnsRelay
+	mailRelays  []*mailRelay
+	streamLinks []*link
+	gossipLinks []*link // in the order of streams
+	faultKinds  []faultKind
 
-	mu    sync.Mutex // guards tally
-	tally map[blow]int
+	mu          sync.Mutex // guards tally
+	faultCounts map[faultKind]int
 }
 
 const (
-	tortureSettle = 4 * time.Minute // for what is under way when the last fault is healed
-	outlasting    = "1s,3s,6s,12s"  // waits before a row is asked again, which most faults do not outlast
-	gentlePart    = 5               // the last one in so many of a stage has no deadly faults
+	tortureSettleTime    = 4 * time.Minute // for what is under way when the last fault is healed
+	tortureRetrySchedule = "1s,3s,6s,12s"  // waits before a row is asked again, which most faults do not outlast
+	nonFatalPart         = 5               // the last one in so many of a stage has no deadly faults
 )
 
-func newPlant(t *testing.T, k torment, stage uint64) *plant {
-	p := &plant{t: t, k: k, stage: stage, dir: t.TempDir(), tally: map[blow]int{}, seen: sim.NewWorld(sim.Config{Seed: 1})}
-	p.world = startInternet(context.Background(), t)
-	p.data = p.at("data")
+func newTestbed(t *testing.T, k tortureRun, stage uint64) *testbed {
+	p := &testbed{t: t, run: k, stage: stage, dir: t.TempDir(), faultCounts: map[faultKind]int{}, world: sim.NewWorld(sim.Config{Seed: 1})}
+	p.simulator = startInternet(context.Background(), t)
+	p.data = p.path("data")
 	var toml bytes.Buffer
 	require.NoError(t, sim.WriteProviders(&toml, systemSpeedup))
 	// A life counts what it had leased of an hour's refusals as used when it ends: the lives of a torture are many.
 	text := regexp.MustCompile(`(?m)^refusals_per_hour = \d+$`).ReplaceAll(toml.Bytes(), []byte("refusals_per_hour = 0"))
-	require.NoError(t, os.WriteFile(p.at("providers.toml"), text, 0o600))
-	for i, liar := range []bool{false, true} {
-		p.names = append(p.names, newNameRelay(t, sim.Loopback{}, new(net.Dialer).DialContext, hostPort(p.ip(3+i), 5300), p.world.dns, liar))
+	require.NoError(t, os.WriteFile(p.path("providers.toml"), text, 0o600))
+	for i, mayLie := range []bool{false, true} {
+		p.dnsRelays = append(p.dnsRelays, newDNSRelay(t, sim.Loopback{}, new(net.Dialer).DialContext, hostPort(p.ip(3+i), 5300), p.simulator.dns, mayLie))
 	}
-	atRest(t, p.data, func(s *store.Store) {
-		hirer := &play{ctx: t.Context()}
-		p.client = newStubborn(hirer.hire(t, s, "stubborn@customer.example", tormentGrant, wide), "http://"+hostPort(p.ip(1), 8080))
+	withStoppedStore(t, p.data, func(s *store.Store) {
+		env := &serviceEnv{ctx: t.Context()}
+		p.client = newRetryingCustomer(env.addCustomer(t, s, "stubborn@customer.example", tortureCredits, unlimited), "http://"+hostPort(p.ip(1), 8080))
 		p.client.ctx = t.Context()
 	})
 	return p
 }
 
-func (p *plant) at(name string) string { return filepath.Join(p.dir, name) }
+func (p *testbed) path(name string) string { return filepath.Join(p.dir, name) }
 
 // ip is an address of this process's own range of loopback, so that tortures may run side by side.
-func (p *plant) ip(n int) string {
+func (p *testbed) ip(n int) string {
 	pid := os.Getpid()
 	return fmt.Sprintf("127.%d.%d.%d", 32+pid%160, pid/160%256, int(p.stage)*60+n)
 }
 
-// common are the flags that every process of a plant has.
-func (p *plant) common() []string {
-	return []string{"--dns", p.names[0].packets.LocalAddr().String(), "--dns", p.names[1].packets.LocalAddr().String(), "--smtp-port", p.world.smtp,
-		"--allow-private-targets", "--providers", p.at("providers.toml"), "--retry-schedule", outlasting}
+// commonFlags are the flags that every process of a testbed has.
+func (p *testbed) commonFlags() []string {
+	return []string{"--dns", p.dnsRelays[0].packets.LocalAddr().String(), "--dns", p.dnsRelays[1].packets.LocalAddr().String(), "--smtp-port", p.simulator.smtp,
+		"--allow-private-targets", "--providers", p.path("providers.toml"), "--retry-schedule", tortureRetrySchedule}
 }
 
-func (p *plant) keep(name, admin string, args []string) {
-	k := keep(p.t, p.dir, name, admin, args)
-	p.keepers = append(p.keepers, k)
-	p.t.Cleanup(k.end)
+func (p *testbed) supervise(name, admin string, args []string) {
+	k := supervise(p.t, p.dir, name, admin, args)
+	p.supervisors = append(p.supervisors, k)
+	p.t.Cleanup(k.stop)
 }
 
-// newServePlant is one process that does everything.
-func newServePlant(t *testing.T, k torment, stage uint64) *plant {
-	p := newPlant(t, k, stage)
-	p.mails = []*mailRelay{newMailRelay(t, hostPort(p.ip(5), 1080))}
+// newServeTestbed is one process that does everything.
+func newServeTestbed(t *testing.T, k tortureRun, stage uint64) *testbed {
+	p := newTestbed(t, k, stage)
+	p.mailRelays = []*mailRelay{newMailRelay(t, hostPort(p.ip(5), 1080))}
 	admin := hostPort(p.ip(1), 9090)
-	p.keep("serve", admin, append([]string{"serve", "--data", p.data, "--listen", hostPort(p.ip(1), 8080), "--admin-listen", admin, "--disk-floor", "1",
-		"--mail-from", "probe@prober.example", "--egress", p.ip(30) + "=mx.prober.example", "--socks5", p.mails[0].ears.Addr().String()}, p.common()...))
-	p.kinds = []blow{blowKill, blowFlip, blowLose, blowStop, blowStop, blowTerm, blowReload, blowMemory, blowFiles, blowDiskFail, blowDiskPersist, blowDiskFull,
-		blowDiskSlow, blowNames, blowNames, blowNames, blowNames, blowHalfOpen, blowHalfOpen, blowReset, blowReset, blowRefuse, blowLoris}
+	p.supervise("serve", admin, append([]string{"serve", "--data", p.data, "--listen", hostPort(p.ip(1), 8080), "--admin-listen", admin, "--disk-floor", "1",
+		"--mail-from", "probe@prober.example", "--egress", p.ip(30) + "=mx.prober.example", "--socks5", p.mailRelays[0].listener.Addr().String()}, p.commonFlags()...))
+	p.faultKinds = []faultKind{faultKill, faultBitFlip, faultFileLost, faultStop, faultStop, faultTerm, faultReload, faultLowMemory, faultNoDescriptors, faultDiskFail, faultDiskPersist, faultDiskFull,
+		faultDiskSlow, faultDNS, faultDNS, faultDNS, faultDNS, faultSMTPHalfOpen, faultSMTPHalfOpen, faultSMTPReset, faultSMTPReset, faultSMTPRefused, faultSlowClients}
 	return p
 }
 
-// torment runs one stage.
-func (k torment) torment(t *testing.T, stage uint64, lasts time.Duration, grow func(*testing.T, torment, uint64) *plant) {
-	p := grow(t, k, stage)
-	ctx, cancel := context.WithTimeout(t.Context(), lasts+tortureSettle)
+// runStage runs one stage.
+func (k tortureRun) runStage(t *testing.T, stage uint64, lasts time.Duration, create func(*testing.T, tortureRun, uint64) *testbed) {
+	p := create(t, k, stage)
+	ctx, cancel := context.WithTimeout(t.Context(), lasts+tortureSettleTime)
 	defer cancel()
 	p.warmUp(ctx)
-	quiet := p.settled(ctx)
-	hitting, calm := context.WithTimeout(ctx, lasts)
-	defer calm()
-	var beside sync.WaitGroup
-	var pestered error
-	beside.Go(func() { p.batter(hitting, lasts) })
-	beside.Go(func() { pestered = p.client.pester(hitting, ctx, p.addresses()) })
-	for first := true; first || hitting.Err() == nil; first = false {
-		p.job(ctx)
+	idle := p.idleUse(ctx)
+	faultCtx, stopFaults := context.WithTimeout(ctx, lasts)
+	defer stopFaults()
+	var concurrent sync.WaitGroup
+	var singlesErr error
+	concurrent.Go(func() { p.injectFaults(faultCtx, lasts) })
+	concurrent.Go(func() { singlesErr = p.client.verifySingles(faultCtx, ctx, p.sampleAddresses()) })
+	for first := true; first || faultCtx.Err() == nil; first = false {
+		p.runJob(ctx)
 	}
-	beside.Wait()
-	require.NoError(t, pestered)
-	p.job(ctx) // and one more when all is well
-	p.client.review(ctx, p.t)
-	p.requireNoLeak(ctx, quiet)
-	for _, one := range slices.Backward(p.keepers) { // probers first: the coordinator sees them go
-		one.end()
-		one.requireCalm(t)
+	concurrent.Wait()
+	require.NoError(t, singlesErr)
+	p.runJob(ctx) // and one more when all is well
+	p.client.recheckResults(ctx, p.t)
+	p.requireNoLeak(ctx, idle)
+	for _, one := range slices.Backward(p.supervisors) { // probers first: the coordinator sees them go
+		one.stop()
+		one.requireNoFailures(t)
 	}
 	p.client.requireExactLedger(t, p.data)
-	requirePolite(t, p.world.referee(ctx, t))
-	p.report()
+	requireWithinLimits(t, p.simulator.referee(ctx, t))
+	p.logReport()
 }
 
-// warmUp waits until the plant works, and has it do everything once.
-func (p *plant) warmUp(ctx context.Context) {
+// warmUp waits until the testbed works, and has it do everything once.
+func (p *testbed) warmUp(ctx context.Context) {
 	p.t.Helper()
-	whole := p.k.rows
-	p.k.rows = 300
-	p.job(ctx)
-	p.k.rows = whole
+	whole := p.run.rows
+	p.run.rows = 300
+	p.runJob(ctx)
+	p.run.rows = whole
 }
 
-// job takes one list from its upload to its verdicts.
-func (p *plant) job(ctx context.Context) {
+// runJob takes one list from its upload to its verdicts.
+func (p *testbed) runJob(ctx context.Context) {
 	p.t.Helper()
-	list, truth := (&play{seen: p.seen}).drawn(p.t, p.k.rows, p.k.seed+uint64(p.client.jobs))
+	list, truth := (&serviceEnv{world: p.world}).drawList(p.t, p.run.rows, p.run.seed+uint64(p.client.jobs))
 	began := time.Now()
-	last := seldom{began}
+	last := logThrottle{began}
 	j, result := p.client.verify(ctx, p.t, list, func(j bulkJob) {
-		if last.due() {
-			p.t.Logf("%s: %s, %d of %d", p.keepers[0].name, j.Status, j.Processed, j.TotalRows)
+		if last.allow() {
+			p.t.Logf("%s: %s, %d of %d", p.supervisors[0].name, j.Status, j.Processed, j.TotalRows)
 		}
 	})
-	p.t.Logf("%s: %d rows in %s", p.keepers[0].name, j.TotalRows, time.Since(began).Round(time.Millisecond))
-	p.client.judge(p.t, j, truth, result, p.k.rows)
+	p.t.Logf("%s: %d rows in %s", p.supervisors[0].name, j.TotalRows, time.Since(began).Round(time.Millisecond))
+	p.client.requireCorrectJob(p.t, j, truth, result, p.run.rows)
 }
 
-// seldom says when it is time to tell how a long job fares.
-type seldom struct{ told time.Time }
+// logThrottle says when it is time to tell how a long job fares.
+type logThrottle struct{ last time.Time }
 
-func (m *seldom) due() bool {
-	if time.Since(m.told) < 30*time.Second {
+func (m *logThrottle) allow() bool {
+	if time.Since(m.last) < 30*time.Second {
 		return false
 	}
-	m.told = time.Now()
+	m.last = time.Now()
 	return true
 }
 
-// batter does one fault after another, each of which heals by itself, until ctx ends; it returns when all are healed.
-func (p *plant) batter(ctx context.Context, lasts time.Duration) {
+// injectFaults does one fault after another, each of which heals by itself, until ctx ends; it returns when all are healed.
+func (p *testbed) injectFaults(ctx context.Context, lasts time.Duration) {
 	var healing sync.WaitGroup
 	defer healing.Wait()
-	kinds, soft := p.kinds, time.Now().Add(lasts-lasts/gentlePart)
+	kinds, soft := p.faultKinds, time.Now().Add(lasts-lasts/nonFatalPart)
 	for n := 0; ; n++ {
 		if time.Now().After(soft) {
-			kinds = gentle(p.kinds)
+			kinds = withoutFatal(p.faultKinds)
 		}
-		f := drawFault(p.k.seed, p.stage, n, kinds)
+		f := drawFault(p.run.seed, p.stage, n, kinds)
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(f.rest):
+		case <-time.After(f.delay):
 		}
-		healing.Go(func() { p.hit(ctx, f) })
+		healing.Go(func() { p.injectFault(ctx, f) })
 	}
 }
 
-// hit does one fault. It counts when there was something to hit.
-func (p *plant) hit(ctx context.Context, f fault) {
-	at := p.keepers[f.target%len(p.keepers)]
+// injectFault does one fault. It counts when there was something to hit.
+func (p *testbed) injectFault(ctx context.Context, f fault) {
+	at := p.supervisors[f.target%len(p.supervisors)]
 	said, did := "", false
-	switch f.what {
-	case blowKill:
+	switch f.kind {
+	case faultKill:
 		did = at.signal(syscall.SIGKILL)
-	case blowTerm:
+	case faultTerm:
 		did = at.signal(syscall.SIGTERM)
-	case blowReload:
+	case faultReload:
 		did = at.signal(syscall.SIGHUP)
-	case blowMemory:
-		did = at.starve()
-	case blowFlip, blowLose:
-		at = p.keepers[0]
-		said, did = p.harm(at, f)
-	case blowStop:
+	case faultLowMemory:
+		did = at.killWithLowMemory()
+	case faultBitFlip, faultFileLost:
+		at = p.supervisors[0]
+		said, did = p.damageJobFile(at, f)
+	case faultStop:
 		if did = at.signal(syscall.SIGSTOP); did {
-			rest(ctx, f.lasts)
+			sleepCtx(ctx, f.duration)
 			at.signal(syscall.SIGCONT)
 		}
-	case blowFiles:
+	case faultNoDescriptors:
 		var heal func()
-		if heal, did = at.noFiles(int(f.chance % 8)); did {
-			rest(ctx, f.lasts)
+		if heal, did = at.exhaustDescriptors(int(f.random % 8)); did {
+			sleepCtx(ctx, f.duration)
 			heal()
 		}
-	case blowDiskFail, blowDiskPersist, blowDiskFull, blowDiskSlow:
-		said, did = p.hurtDisk(ctx, f)
-	case blowLoris:
-		did = p.dally(ctx, f)
+	case faultDiskFail, faultDiskPersist, faultDiskFull, faultDiskSlow:
+		said, did = p.injectDiskFault(ctx, f)
+	case faultSlowClients:
+		did = p.openSlowClients(ctx, f)
 	default:
-		said, did = p.hurtNetwork(ctx, f)
+		said, did = p.injectNetworkFault(ctx, f)
 	}
-	p.count(f, at.name, said, did)
+	p.countFault(f, at.name, said, did)
 }
 
-func rest(ctx context.Context, d time.Duration) {
+func sleepCtx(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
 }
 
-// hurtDisk is for the process that has the store, or one that has only a cache.
-func (p *plant) hurtDisk(ctx context.Context, f fault) (said string, did bool) {
-	at := p.keepers[f.target%len(p.keepers)]
-	word := map[blow]string{blowDiskFail: "fail ", blowDiskPersist: "failafter ", blowDiskFull: "full", blowDiskSlow: "slow "}[f.what]
-	switch f.what {
-	case blowDiskFail, blowDiskPersist:
-		word += strconv.FormatUint(1+f.chance%200, 10)
-	case blowDiskSlow:
-		word += (time.Duration(5+f.chance%100) * time.Millisecond).String()
+// injectDiskFault is for the process that has the store, or one that has only a cache.
+func (p *testbed) injectDiskFault(ctx context.Context, f fault) (said string, did bool) {
+	at := p.supervisors[f.target%len(p.supervisors)]
+	word := map[faultKind]string{faultDiskFail: "fail ", faultDiskPersist: "failafter ", faultDiskFull: "full", faultDiskSlow: "slow "}[f.kind]
+	switch f.kind {
+	case faultDiskFail, faultDiskPersist:
+		word += strconv.FormatUint(1+f.random%200, 10)
+	case faultDiskSlow:
+		word += (time.Duration(5+f.random%100) * time.Millisecond).String()
 	}
-	if tell(at.socket, word) != nil {
+	if commandDisk(at.diskSocket, word) != nil {
 		return word, false
 	}
-	rest(ctx, f.lasts)
-	_ = tell(at.socket, "well") // it may have ended of it
+	sleepCtx(ctx, f.duration)
+	_ = commandDisk(at.diskSocket, "well") // it may have ended of it
 	return word, true
 }
 
-// hurtNetwork is for everything between the processes and the world.
-func (p *plant) hurtNetwork(ctx context.Context, f fault) (said string, did bool) {
-	mail := p.mails[f.target%len(p.mails)]
-	switch f.what {
-	case blowNames:
-		at := p.names[f.target%len(p.names)]
-		said = at.become(f.chance)
-		rest(ctx, f.lasts)
+// injectNetworkFault is for everything between the processes and the world.
+func (p *testbed) injectNetworkFault(ctx context.Context, f fault) (said string, did bool) {
+	mail := p.mailRelays[f.target%len(p.mailRelays)]
+	switch f.kind {
+	case faultDNS:
+		at := p.dnsRelays[f.target%len(p.dnsRelays)]
+		said = at.setMode(f.random)
+		sleepCtx(ctx, f.duration)
 		at.heal()
-	case blowHalfOpen:
-		n := mail.each(6, f.chance, (*mailCall).die)
+	case faultSMTPHalfOpen:
+		n := mail.eachConn(6, f.random, (*relayedConn).goSilent)
 		return fmt.Sprint(n, " connections"), n > 0
-	case blowReset:
-		n := mail.each(2, f.chance, (*mailCall).reset)
+	case faultSMTPReset:
+		n := mail.eachConn(2, f.random, (*relayedConn).reset)
 		return fmt.Sprint(n, " connections"), n > 0
-	case blowRefuse:
+	case faultSMTPRefused:
 		mail.refuse.Store(true)
-		rest(ctx, f.lasts)
+		sleepCtx(ctx, f.duration)
 		mail.refuse.Store(false)
-	case blowBreak:
-		p.streams[f.target%len(p.streams)].reset()
-	case blowCut, blowGossip, blowIsland:
-		n := f.target % len(p.streams)
+	case faultStreamReset:
+		p.streamLinks[f.target%len(p.streamLinks)].reset()
+	case faultStreamCut, faultGossipCut, faultNodeCutOff:
+		n := f.target % len(p.streamLinks)
 		var cut []*link
-		if f.what != blowGossip {
-			cut = append(cut, p.streams[n])
+		if f.kind != faultGossipCut {
+			cut = append(cut, p.streamLinks[n])
 		}
-		if f.what != blowCut {
-			cut = append(cut, p.gossip[n])
+		if f.kind != faultStreamCut {
+			cut = append(cut, p.gossipLinks[n])
 		}
 		for _, l := range cut {
 			l.cut()
 		}
-		rest(ctx, f.lasts)
+		sleepCtx(ctx, f.duration)
 		for _, l := range cut {
 			l.heal()
 		}
@@ -306,8 +306,8 @@ func (p *plant) hurtNetwork(ctx context.Context, f fault) (said string, did bool
 	return said, true
 }
 
-func (p *plant) count(f fault, at, said string, did bool) {
-	if p.k.long || !did {
+func (p *testbed) countFault(f fault, at, said string, did bool) {
+	if p.run.long || !did {
 		p.t.Logf("%s %s %s: hit %v", at, f, said, did)
 	}
 	if !did {
@@ -315,52 +315,52 @@ func (p *plant) count(f fault, at, said string, did bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tally[f.what]++
+	p.faultCounts[f.kind]++
 }
 
-// quiet is what a process has when it has nothing to do.
-type quiet struct{ goroutines, sockets int }
+// resources is what a process has when it has nothing to do.
+type resources struct{ goroutines, sockets int }
 
 // What a process may have more than at first, when nothing is to be done any more: connections of the other parts, and timers.
 const (
-	moreGoroutines = 40
-	moreSockets    = 24
+	goroutineSlack = 40
+	socketSlack    = 24
 )
 
-func (p *plant) measure() (all []quiet) {
-	for _, k := range p.keepers {
-		all = append(all, quiet{k.goroutines(), k.sockets()})
+func (p *testbed) resourceUse() (all []resources) {
+	for _, k := range p.supervisors {
+		all = append(all, resources{k.goroutineCount(), k.socketCount()})
 	}
 	return all
 }
 
-// settled is the least that the processes have in the seconds after the first job, when its sessions have taken their leave.
-func (p *plant) settled(ctx context.Context) []quiet {
-	least := p.measure()
+// idleUse is the least that the processes have in the seconds after the first job, when its sessions have closed.
+func (p *testbed) idleUse(ctx context.Context) []resources {
+	least := p.resourceUse()
 	for range 10 {
-		rest(ctx, 300*time.Millisecond)
-		for i, now := range p.measure() {
-			least[i] = quiet{min(least[i].goroutines, now.goroutines), min(least[i].sockets, now.sockets)}
+		sleepCtx(ctx, 300*time.Millisecond)
+		for i, now := range p.resourceUse() {
+			least[i] = resources{min(least[i].goroutines, now.goroutines), min(least[i].sockets, now.sockets)}
 		}
 	}
 	return least
 }
 
 // requireNoLeak waits until every process has what it had at first, or little more.
-func (p *plant) requireNoLeak(ctx context.Context, first []quiet) {
+func (p *testbed) requireNoLeak(ctx context.Context, first []resources) {
 	p.t.Helper()
 	look := time.NewTicker(200 * time.Millisecond)
 	defer look.Stop()
 	for {
 		p.client.web.CloseIdleConnections()
 		leaks := ""
-		for i, now := range p.measure() {
-			if now.goroutines < 0 || now.goroutines > first[i].goroutines+moreGoroutines || now.sockets > first[i].sockets+moreSockets {
-				leaks += fmt.Sprintf("%s has %+v, at first %+v; ", p.keepers[i].name, now, first[i])
+		for i, now := range p.resourceUse() {
+			if now.goroutines < 0 || now.goroutines > first[i].goroutines+goroutineSlack || now.sockets > first[i].sockets+socketSlack {
+				leaks += fmt.Sprintf("%s has %+v, at first %+v; ", p.supervisors[i].name, now, first[i])
 			}
 		}
 		if leaks == "" {
-			p.t.Logf("at first %+v, at last %+v (goroutines, sockets)", first, p.measure())
+			p.t.Logf("at first %+v, at last %+v (goroutines, sockets)", first, p.resourceUse())
 			return
 		}
 		select {
@@ -371,20 +371,20 @@ func (p *plant) requireNoLeak(ctx context.Context, first []quiet) {
 	}
 }
 
-// report tells what was done.
-func (p *plant) report() {
+// logReport tells what was done.
+func (p *testbed) logReport() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	total, lives := 0, 0
 	var words []string
-	for _, what := range slices.Sorted(maps.Keys(p.tally)) {
-		words = append(words, fmt.Sprintf("%s %d", what, p.tally[what]))
-		total += p.tally[what]
+	for _, what := range slices.Sorted(maps.Keys(p.faultCounts)) {
+		words = append(words, fmt.Sprintf("%s %d", what, p.faultCounts[what]))
+		total += p.faultCounts[what]
 	}
-	for _, k := range p.keepers {
-		lives += k.lives
+	for _, k := range p.supervisors {
+		lives += k.starts
 	}
-	p.t.Logf("%s: %d faults, %d lives of %d processes, %d jobs of %d rows, %d of them damaged, %d singles: %s", p.t.Name(), total, lives, len(p.keepers),
-		p.client.jobs, p.k.rows, p.client.damaged, p.client.asked.Load(), strings.Join(words, "; "))
+	p.t.Logf("%s: %d faults, %d lives of %d processes, %d jobs of %d rows, %d of them damaged, %d singles: %s", p.t.Name(), total, lives, len(p.supervisors),
+		p.client.jobs, p.run.rows, p.client.damagedJobs, p.client.singlesAnswered.Load(), strings.Join(words, "; "))
 	require.Positive(p.t, total)
 }

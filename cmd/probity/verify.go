@@ -35,13 +35,13 @@ type verifyCmd struct {
 
 // Run verifies addresses or a list.
 func (c *verifyCmd) Run(ctx context.Context, con *console, root *cli) error {
-	followMemory(ctx, verifyMemory)
+	adjustMemoryLimit(ctx, verifyMemoryLimit)
 	log := newLog(con, root.Verbose)
 	c.Warm = true // there is no memory here of how old a source is
-	file, isList := c.list()
-	check := c.onlyAddresses
+	file, isList := c.listTarget()
+	check := c.checkAddressTargets
 	if isList {
-		check = func() error { return c.onlyList(file) }
+		check = func() error { return c.checkListTarget(file) }
 	}
 	if err := check(); err != nil {
 		return err
@@ -53,13 +53,13 @@ func (c *verifyCmd) Run(ctx context.Context, con *console, root *cli) error {
 	return c.verifyAddresses(ctx, con, log)
 }
 
-// verifyMemory is where the garbage collector begins to work harder. What is in use stays well below it, whatever the list's
+// verifyMemoryLimit is where the garbage collector begins to work harder. What is in use stays well below it, whatever the list's
 // length; a GOMEMLIMIT in the environment is obeyed instead. Hosts 50 ms away keep more of a list under way: with a limit of 220 MiB
 // the collector took a third of the processor time then, with this one a tenth.
-const verifyMemory = 300 << 20
+const verifyMemoryLimit = 300 << 20
 
-// list reports that the one target is a list: standard input, or a file that exists and is not an address.
-func (c *verifyCmd) list() (string, bool) {
+// listTarget reports that the one target is a list: standard input, or a file that exists and is not an address.
+func (c *verifyCmd) listTarget() (string, bool) {
 	if len(c.Targets) != 1 {
 		return "", false
 	}
@@ -82,8 +82,8 @@ func (c *verifyCmd) Validate() error {
 	return c.probingFlags.Validate()
 }
 
-// onlyAddresses refuses what belongs to lists, and lists among addresses.
-func (c *verifyCmd) onlyAddresses() error {
+// checkAddressTargets refuses what belongs to lists, and lists among addresses.
+func (c *verifyCmd) checkAddressTargets() error {
 	if c.Output != "" {
 		return fmt.Errorf("%w: --output is for a list; give one file, or leave it out", errUsage)
 	}
@@ -95,15 +95,15 @@ func (c *verifyCmd) onlyAddresses() error {
 	return nil
 }
 
-// onlyList refuses a list that cannot be read, and a result that cannot be written, before anything else is said or done.
-func (c *verifyCmd) onlyList(file string) error {
-	if err := checkList(file); err != nil {
+// checkListTarget refuses a list that cannot be read, and a result that cannot be written, before anything else is said or done.
+func (c *verifyCmd) checkListTarget(file string) error {
+	if err := checkListFile(file); err != nil {
 		return fmt.Errorf("%w: %w; give a CSV file, - for standard input, or addresses", errUsage, err)
 	}
 	if c.Output == "" {
 		return nil
 	}
-	if _, err := formOf(c.Output); err != nil {
+	if _, err := resultFormOf(c.Output); err != nil {
 		return err
 	}
 	if info, err := os.Stat(filepath.Dir(c.Output)); err != nil || !info.IsDir() {
@@ -112,11 +112,11 @@ func (c *verifyCmd) onlyList(file string) error {
 	if sameFile(file, c.Output) {
 		return fmt.Errorf("%w: --output %s is the list itself; name another file", errUsage, c.Output)
 	}
-	return c.spareFinished()
+	return c.checkOverwrite()
 }
 
-// checkList refuses a name that leads to nothing that a list could be read from.
-func checkList(file string) error {
+// checkListFile refuses a name that leads to nothing that a list could be read from.
+func checkListFile(file string) error {
 	if file == "-" {
 		return nil
 	}
@@ -132,8 +132,8 @@ func checkList(file string) error {
 	return nil
 }
 
-// spareFinished refuses to write over a result, unless the run that would is one that was interrupted or is told to.
-func (c *verifyCmd) spareFinished() error {
+// checkOverwrite refuses to write over a result, unless the run that would is one that was interrupted or is told to.
+func (c *verifyCmd) checkOverwrite() error {
 	there, err := os.Lstat(c.Output)
 	if err != nil {
 		return nil // what keeps it from being looked at will keep it from being written
@@ -187,8 +187,8 @@ func withNode(ctx context.Context, n *node, do func(context.Context) error) erro
 	return errors.Join(err, failed)
 }
 
-// maxAtOnce bounds how many of the addresses of one command line are asked side by side.
-const maxAtOnce = 64
+// maxConcurrent bounds how many of the addresses of one command line are asked side by side.
+const maxConcurrent = 64
 
 func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console, log *slog.Logger) error {
 	n, err := openNode(&c.probingFlags, nodeConfig{fs: vfs.NewMem(), dir: "node", log: log, warn: warnLog(con), lists: c.listsFlags})
@@ -197,7 +197,7 @@ func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console, log *slog
 	}
 	answers := make([]coordinator.Result, len(c.Targets))
 	err = withNode(ctx, n, func(ctx context.Context) error {
-		return c.askAll(ctx, n, answers)
+		return c.verifyAll(ctx, n, answers)
 	})
 	if err = errors.Join(err, n.Close()); err != nil {
 		return err
@@ -208,24 +208,24 @@ func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console, log *slog
 	return printTable(con, answers)
 }
 
-// askAll fills answers, in the order of the targets.
-func (c *verifyCmd) askAll(ctx context.Context, n *node, answers []coordinator.Result) error {
+// verifyAll fills answers, in the order of the targets.
+func (c *verifyCmd) verifyAll(ctx context.Context, n *node, answers []coordinator.Result) error {
 	errs := make([]error, len(c.Targets))
-	places := make(chan struct{}, maxAtOnce)
+	slots := make(chan struct{}, maxConcurrent)
 	for i := range c.Targets {
-		places <- struct{}{}
+		slots <- struct{}{}
 		go func() {
-			defer func() { <-places }()
-			answers[i], errs[i] = c.ask(ctx, n, c.Targets[i])
+			defer func() { <-slots }()
+			answers[i], errs[i] = c.verifyOne(ctx, n, c.Targets[i])
 		}()
 	}
-	for range maxAtOnce {
-		places <- struct{}{}
+	for range maxConcurrent {
+		slots <- struct{}{}
 	}
 	return errors.Join(errs...)
 }
 
-func (c *verifyCmd) ask(ctx context.Context, n *node, email string) (coordinator.Result, error) {
+func (c *verifyCmd) verifyOne(ctx context.Context, n *node, email string) (coordinator.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	began := time.Now()

@@ -13,8 +13,8 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func TestStatesOfANode(t *testing.T) {
-	b := newBook()
+func TestNodeStates(t *testing.T) {
+	b := newRegistry()
 	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	check := func(s float64, state State, usable bool, shares int) {
 		t.Helper()
@@ -23,40 +23,40 @@ func TestStatesOfANode(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, []any{state, usable, shares}, []any{n.State, n.Usable, len(v.Shares)})
 	}
-	require.True(t, b.joined("a", "10.0.0.2:1", meta{Role: RoleProber, Listen: "l"}, at(0)))
+	require.True(t, b.setGossip("a", "10.0.0.2:1", meta{Role: RoleProber, Listen: "l"}, at(0)))
 	check(1, Suspect, false, 0)
-	b.streamed("a", live(1, 2), at(2))
+	b.setStream("a", liveStream(1, 2), at(2))
 	check(2, Alive, true, 2)
-	b.left("a", at(3))
+	b.removeGossip("a", at(3))
 	check(4, Alive, true, 2)
-	b.streamed("a", Stream{Usable: true, Problem: "broken"}, at(10)) // within the stream's patience
+	b.setStream("a", Stream{Usable: true, Problem: "broken"}, at(10)) // within the stream's patience
 	check(11, Suspect, true, 2)
-	b.streamed("a", Stream{Problem: "silent"}, at(25))
+	b.setStream("a", Stream{Problem: "silent"}, at(25))
 	check(26, Suspect, false, 2)
 	check(69.9, Suspect, false, 2)
 	check(70, Gone, false, 0)
-	b.streamed("a", live(1, 2), at(80))
+	b.setStream("a", liveStream(1, 2), at(80))
 	check(80, Alive, true, 2)
-	s := live(1, 2)
+	s := liveStream(1, 2)
 	s.Draining = true
-	b.streamed("a", s, at(90))
+	b.setStream("a", s, at(90))
 	check(90, Draining, false, 0)
-	b.streamed("a", Stream{Draining: true}, at(95))
+	b.setStream("a", Stream{Draining: true}, at(95))
 	check(96, Draining, false, 0)
 	check(155, Gone, false, 0)
-	b.view(at(95).Add(forget))
-	require.Empty(t, b.view(at(95).Add(forget)).Nodes)
+	b.view(at(95).Add(forgetAfter))
+	require.Empty(t, b.view(at(95).Add(forgetAfter)).Nodes)
 }
 
-func TestIdentityHasOneNode(t *testing.T) {
-	b := newBook()
+func TestIdentityBelongsToOneNode(t *testing.T) {
+	b := newRegistry()
 	for _, name := range []string{"a", "b", "c"} {
-		b.joined(name, "x", meta{Role: RoleProber}, start)
+		b.setGossip(name, "x", meta{Role: RoleProber}, start)
 	}
-	b.streamed("b", live(1, 2), start)
+	b.setStream("b", liveStream(1, 2), start)
 	b.view(start)
-	b.streamed("a", live(2, 3), start)
-	b.streamed("c", live(4, 4), start)
+	b.setStream("a", liveStream(2, 3), start)
+	b.setStream("c", liveStream(4, 4), start)
 	v := b.view(start)
 	require.Equal(t, []Share{{identity(1), "b", true}, {identity(2), "b", true}}, v.Shares)
 	n, _ := v.Node("a")
@@ -65,53 +65,53 @@ func TestIdentityHasOneNode(t *testing.T) {
 	n, _ = v.Node("c")
 	require.Equal(t, "two of its identities are named 192.0.2.4", n.Problem)
 
-	b.streamed("b", Stream{}, start)
+	b.setStream("b", Stream{}, start)
 	require.Len(t, b.view(start.Add(KeepShare-1)).Shares, 2, "what b has is kept while its share is")
 	v = b.view(start.Add(KeepShare))
 	require.Equal(t, []Share{{identity(2), "a", true}, {identity(3), "a", true}}, v.Shares)
 }
 
 func TestNodesAreBounded(t *testing.T) {
-	b := newBook()
+	b := newRegistry()
 	for i := range MaxNodes {
-		require.True(t, b.joined(fmt.Sprint(i), "x", meta{Role: RoleProber}, start))
+		require.True(t, b.setGossip(fmt.Sprint(i), "x", meta{Role: RoleProber}, start))
 	}
-	require.False(t, b.joined("more", "x", meta{Role: RoleProber}, start))
+	require.False(t, b.setGossip("more", "x", meta{Role: RoleProber}, start))
 	require.Len(t, b.view(start).Nodes, MaxNodes)
 }
 
 // Whatever is heard in whatever order: shares are unique, sorted, those of nodes that are alive or away for less than a
 // minute, and a node without a stream is never usable for long.
-func TestViewsHoldTheirLaws(t *testing.T) {
+func TestViewInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b, now := newBook(), start
-		heard := map[string]time.Time{} // last time that the stream was live
+		b, now := newRegistry(), start
+		lastLive := map[string]time.Time{} // last time that the stream was live
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "seconds")) * time.Second)
-			for name := range heard {
+			for name := range lastLive {
 				if e := b.nodes[name]; e != nil && e.stream.Live {
-					heard[name] = now
+					lastLive[name] = now
 				}
 			}
 			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				b.joined(name, "x", meta{Role: RoleProber}, now)
+				b.setGossip(name, "x", meta{Role: RoleProber}, now)
 			case 1:
-				b.left(name, now)
+				b.removeGossip(name, now)
 			case 2:
 				if b.nodes[name] != nil {
-					heard[name] = now
+					lastLive[name] = now
 				}
-				b.streamed(name, live(rapid.IntRange(1, 4).Draw(t, "id")), now)
+				b.setStream(name, liveStream(rapid.IntRange(1, 4).Draw(t, "id")), now)
 			case 3:
-				b.streamed(name, Stream{}, now)
+				b.setStream(name, Stream{}, now)
 			}
 			v := b.view(now)
 			require.True(t, slices.IsSortedFunc(v.Shares, func(x, y Share) int { return strings.Compare(x.Name, y.Name) }))
 			for i, s := range v.Shares {
 				require.True(t, i == 0 || v.Shares[i-1].Name != s.Name, "one identity, two shares")
-				require.Less(t, now.Sub(heard[s.Node]), KeepShare)
+				require.Less(t, now.Sub(lastLive[s.Node]), KeepShare)
 				n, _ := v.Node(s.Node)
 				require.Contains(t, n.Identities, s.Identity)
 				require.Equal(t, b.nodes[s.Node].stream.Usable, s.Usable)
@@ -122,11 +122,11 @@ func TestViewsHoldTheirLaws(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	good := func() Config {
-		return Config{Name: "n", Role: RoleProber, Listen: "10.0.0.1:1", Transport: newLAN().host(1), Keys: [][]byte{keyA}}
+		return Config{Name: "n", Role: RoleProber, Listen: "10.0.0.1:1", Transport: newFakeNetwork().transport(1), Keys: [][]byte{keyA}}
 	}
 	_, err := New(good())
 	require.NoError(t, err)
-	for words, spoil := range map[string]func(*Config){
+	for reason, corrupt := range map[string]func(*Config){
 		"are needed":         func(c *Config) { c.Keys = nil },
 		"no role":            func(c *Config) { c.Role = "cook" },
 		"needs an address":   func(c *Config) { c.Listen = "" },
@@ -135,9 +135,9 @@ func TestConfigIsChecked(t *testing.T) {
 		"at most 512 fit":    func(c *Config) { c.Version = strings.Repeat("x", 480) },
 	} {
 		c := good()
-		spoil(&c)
+		corrupt(&c)
 		_, err := New(c)
-		require.ErrorContains(t, err, words)
+		require.ErrorContains(t, err, reason)
 	}
 }
 

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	rejoin     = 30 * time.Second
-	look       = time.Second // how often time is applied
-	leaveTime  = 2 * time.Second
-	rejoinSoon = 3 * time.Second // while no seed has answered
+	rejoinInterval = 30 * time.Second
+	viewInterval   = time.Second // how often time is applied
+	leaveTimeout   = 2 * time.Second
+	rejoinRetry    = 3 * time.Second // while no seed has answered
 )
 
 // Config is what a Cluster is made of. Name, Role, Transport and Keys are needed; a prober needs Listen too.
@@ -42,13 +42,13 @@ type Cluster struct {
 	cfg  Config
 	meta []byte
 	ring *memberlist.Keyring
-	news chan struct{} // something was heard; holds one
+	wake chan struct{} // something was heard; holds one
 	view atomic.Pointer[View]
 
-	mu      sync.Mutex // guards what follows; taken inside memberlist's own locks, never around them
-	book    *book
-	changed chan struct{}     // closed at the next View
-	refused map[string]string // member -> why it was not taken in, so that it is said once
+	mu       sync.Mutex // guards what follows; taken inside memberlist's own locks, never around them
+	registry *registry
+	changed  chan struct{}     // closed at the next View
+	warned   map[string]string // member -> why it was not taken in, so that it is said once
 }
 
 // New makes a Cluster. It starts nothing.
@@ -74,7 +74,7 @@ func New(cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: key: %w", err)
 	}
-	c := &Cluster{cfg: cfg, meta: encoded, ring: ring, news: make(chan struct{}, 1), book: newBook(), changed: make(chan struct{}), refused: map[string]string{}}
+	c := &Cluster{cfg: cfg, meta: encoded, ring: ring, wake: make(chan struct{}, 1), registry: newRegistry(), changed: make(chan struct{}), warned: map[string]string{}}
 	c.view.Store(&View{})
 	return c, nil
 }
@@ -92,28 +92,28 @@ func (c *Cluster) Changed() (*View, <-chan struct{}) {
 // Stream tells what the stream to a node says. The View follows.
 func (c *Cluster) Stream(node string, s Stream) {
 	c.mu.Lock()
-	c.book.streamed(node, s, time.Now())
+	c.registry.setStream(node, s, time.Now())
 	c.mu.Unlock()
-	c.tell()
+	c.signal()
 }
 
-// Recall makes a node known that had a share when the process before this one ended: it is missing since now, until its stream lives.
+// Restore makes a node known that had a share when the process before this one ended: it is missing since now, until its stream lives.
 // Call it before Run.
-func (c *Cluster) Recall(node, listen string, identities []Identity, now time.Time) {
+func (c *Cluster) Restore(node, listen string, identities []Identity, now time.Time) {
 	c.mu.Lock()
-	c.book.recall(node, listen, identities, now)
+	c.registry.restore(node, listen, identities, now)
 	c.mu.Unlock()
-	c.tell()
+	c.signal()
 }
 
-func (c *Cluster) tell() {
+func (c *Cluster) signal() {
 	select {
-	case c.news <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Run joins the cluster and follows it until ctx ends; then it says goodbye.
+// Run joins the cluster and follows it until ctx ends; then it leaves.
 func (c *Cluster) Run(ctx context.Context) error {
 	list, err := memberlist.Create(c.memberlistConfig())
 	if err != nil {
@@ -121,10 +121,10 @@ func (c *Cluster) Run(ctx context.Context) error {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	var work sync.WaitGroup
-	work.Go(func() { c.joinAll(ctx, list) })
+	work.Go(func() { c.joinLoop(ctx, list) })
 	c.follow(ctx)
 	work.Wait()
-	if err := list.Leave(leaveTime); err != nil {
+	if err := list.Leave(leaveTimeout); err != nil {
 		c.cfg.Log.Info("left without a goodbye", "why", err)
 	}
 	if err := list.Shutdown(); err != nil {
@@ -145,18 +145,18 @@ func (c *Cluster) memberlistConfig() *memberlist.Config {
 	return m
 }
 
-// joinAll joins the seeds, and again every rejoin.
-func (c *Cluster) joinAll(ctx context.Context, list *memberlist.Memberlist) {
+// joinLoop joins the seeds, and again every rejoin.
+func (c *Cluster) joinLoop(ctx context.Context, list *memberlist.Memberlist) {
 	for len(c.cfg.Seeds) > 0 && ctx.Err() == nil {
-		wait := rejoin
+		wait := rejoinInterval
 		n, err := list.Join(c.cfg.Seeds)
 		if n == 0 && err != nil {
-			wait = rejoinSoon
+			wait = rejoinRetry
 		}
 		if n > 0 || list.NumMembers() > 1 {
 			err = nil // a seed that is down is one node that is down
 		}
-		c.noteJoin(err)
+		c.recordJoin(err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -166,31 +166,31 @@ func (c *Cluster) joinAll(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// noteJoin logs once why this member hears no other. A member of another key or label is disconnected without a reply.
-func (c *Cluster) noteJoin(err error) {
-	words := ""
+// recordJoin logs once why this member hears no other. A member of another key or label is disconnected without a reply.
+func (c *Cluster) recordJoin(err error) {
+	reason := ""
 	if err != nil {
-		why := strings.Join(strings.Fields(err.Error()), " ") // memberlist's has a line for each seed
-		words = fmt.Sprintf("no seed could be joined: %s; a seed that hangs up at once has another cluster key or label: see its log", why)
+		cause := strings.Join(strings.Fields(err.Error()), " ") // memberlist's has a line for each seed
+		reason = fmt.Sprintf("no seed could be joined: %s; a seed that hangs up at once has another cluster key or label: see its log", cause)
 	}
 	c.mu.Lock()
-	news := c.book.problem != words
-	c.book.problem = words
+	changed := c.registry.problem != reason
+	c.registry.problem = reason
 	c.mu.Unlock()
-	if news && words != "" {
-		c.cfg.Log.Warn(words)
+	if changed && reason != "" {
+		c.cfg.Log.Warn(reason)
 	}
-	c.tell()
+	c.signal()
 }
 
 // follow publishes views.
 func (c *Cluster) follow(ctx context.Context) {
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(viewInterval)
 	defer tick.Stop()
 	for {
 		c.publish(time.Now())
 		select {
-		case <-c.news:
+		case <-c.wake:
 		case <-tick.C:
 		case <-ctx.Done():
 			return
@@ -202,7 +202,7 @@ func (c *Cluster) follow(ctx context.Context) {
 func (c *Cluster) publish(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old, v := c.view.Load(), c.book.view(now)
+	old, v := c.view.Load(), c.registry.view(now)
 	v.Serial = old.Serial
 	if reflect.DeepEqual(old, v) {
 		return
@@ -213,24 +213,24 @@ func (c *Cluster) publish(now time.Time) {
 	c.changed = make(chan struct{})
 	for _, rival := range v.Rivals {
 		if c.cfg.Role == RoleCoordinator {
-			c.refuse("rival "+rival, "another coordinator is in this cluster: "+rival+"; the nodes work for one alone, stop the other")
+			c.warnOnce("rival "+rival, "another coordinator is in this cluster: "+rival+"; the nodes work for one alone, stop the other")
 		}
 	}
 }
 
-// refuse says why, once. The caller holds mu.
-func (c *Cluster) refuse(who, words string) {
-	if c.refused[who] == words {
+// warnOnce says why, once. The caller holds mu.
+func (c *Cluster) warnOnce(subject, reason string) {
+	if c.warned[subject] == reason {
 		return
 	}
-	if len(c.refused) >= MaxNodes {
-		clear(c.refused)
+	if len(c.warned) >= MaxNodes {
+		clear(c.warned)
 	}
-	c.refused[who] = words
-	c.cfg.Log.Warn(words)
+	c.warned[subject] = reason
+	c.cfg.Log.Warn(reason)
 }
 
-// SetKeys makes keys the keyring, the first to encrypt. A node without that key no longer hears us: see the package's words on
+// SetKeys makes keys the keyring, the first to encrypt. A node without that key no longer hears us: see the package comment on
 // rotation.
 func (c *Cluster) SetKeys(keys [][]byte) error {
 	if len(keys) == 0 {
@@ -241,7 +241,7 @@ func (c *Cluster) SetKeys(keys [][]byte) error {
 			return fmt.Errorf("cluster: key: %w", err)
 		}
 	}
-	extra := without(c.ring.GetKeys(), keys)
+	extra := keysNotIn(c.ring.GetKeys(), keys)
 	if len(extra) > 0 {
 		// Those to be removed go last: memberlist removes a key from the middle of a slice that others are reading.
 		for i := len(keys) - 1; i > 0; i-- {
@@ -261,8 +261,8 @@ func (c *Cluster) SetKeys(keys [][]byte) error {
 	return nil
 }
 
-// without lists the keys of all that are not among keep, in their order.
-func without(all, keep [][]byte) [][]byte {
+// keysNotIn lists the keys of all that are not among keep, in their order.
+func keysNotIn(all, keep [][]byte) [][]byte {
 	var rest [][]byte
 	for _, k := range all {
 		if !containsKey(keep, k) {

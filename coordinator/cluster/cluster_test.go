@@ -16,24 +16,24 @@ import (
 // member is one Cluster at work.
 type member struct {
 	*Cluster
-	log   *safeLog
-	stop  context.CancelFunc
-	ended chan struct{}
+	log  *syncBuffer
+	stop context.CancelFunc
+	done chan struct{}
 }
 
-// safeLog is written by many.
-type safeLog struct {
+// syncBuffer is written by many.
+type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (l *safeLog) Write(p []byte) (int, error) {
+func (l *syncBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
 }
 
-func (l *safeLog) String() string {
+func (l *syncBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
@@ -41,14 +41,14 @@ func (l *safeLog) String() string {
 
 var keyA, keyB = []byte("aaaaaaaaaaaaaaaa"), []byte("bbbbbbbbbbbbbbbb")
 
-// start runs a member at 10.0.0.n: number 1 is the coordinator and everybody's seed.
-func (l *lan) start(t *testing.T, n byte, with func(*Config)) *member {
-	cfg := Config{Name: fmt.Sprintf("n%d", n), Role: RoleProber, Listen: fmt.Sprintf("10.0.0.%d:7947", n), Version: "1.0", Transport: l.host(n),
+// start runs a member at 10.0.0.n: number 1 is the coordinator and the seed of all.
+func (l *fakeNetwork) start(t *testing.T, n byte, with func(*Config)) *member {
+	cfg := Config{Name: fmt.Sprintf("n%d", n), Role: RoleProber, Listen: fmt.Sprintf("10.0.0.%d:7947", n), Version: "1.0", Transport: l.transport(n),
 		Label: "test", Keys: [][]byte{keyA}, Seeds: []string{fmt.Sprintf("10.0.0.1:%d", port)}}
 	if n == 1 {
 		cfg.Role, cfg.Listen, cfg.Seeds = RoleCoordinator, "", nil
 	}
-	m := &member{log: &safeLog{}, ended: make(chan struct{})}
+	m := &member{log: &syncBuffer{}, done: make(chan struct{})}
 	cfg.Log = slog.New(slog.NewTextHandler(m.log, nil))
 	if with != nil {
 		with(&cfg)
@@ -59,15 +59,15 @@ func (l *lan) start(t *testing.T, n byte, with func(*Config)) *member {
 	ctx, stop := context.WithCancel(t.Context())
 	m.stop = stop
 	go func() {
-		defer close(m.ended)
+		defer close(m.done)
 		require.NoError(t, m.Run(ctx))
 	}()
-	t.Cleanup(func() { stop(); <-m.ended })
+	t.Cleanup(func() { stop(); <-m.done })
 	return m
 }
 
-// bubble runs f in virtual time, and leaves what memberlist still waits for after its end the time to end.
-func bubble(t *testing.T, f func(*testing.T)) {
+// runBubble runs f in virtual time, and leaves what memberlist still waits for after its end the time to end.
+func runBubble(t *testing.T, f func(*testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { time.Sleep(time.Minute) })
 		f(t)
@@ -90,7 +90,7 @@ func identity(n int) Identity {
 	return Identity{Name: a, Local: a, Public: a, EHLO: fmt.Sprintf("m%d.example", n)}
 }
 
-func live(ids ...int) Stream {
+func liveStream(ids ...int) Stream {
 	s := Stream{Live: true, Usable: true, Version: "1.0"}
 	for _, n := range ids {
 		s.Identities = append(s.Identities, identity(n))
@@ -99,8 +99,8 @@ func live(ids ...int) Stream {
 }
 
 func TestNodesAreFoundByGossip(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLAN()
+	runBubble(t, func(t *testing.T) {
+		l := newFakeNetwork()
 		c := l.start(t, 1, nil)
 		for n := byte(2); n <= 5; n++ {
 			l.start(t, n, nil)
@@ -114,7 +114,7 @@ func TestNodesAreFoundByGossip(t *testing.T) {
 		require.Equal(t, Node{Name: "n2", Gossip: "10.0.0.2:7946", Listen: "10.0.0.2:7947", Version: "1.0", State: Suspect, Since: n2.Since, Problem: "no stream"}, n2)
 
 		_, changed := c.Changed()
-		c.Stream("n2", live(1, 2))
+		c.Stream("n2", liveStream(1, 2))
 		<-changed
 		v = c.View()
 		require.Equal(t, []Share{{identity(1), "n2", true}, {identity(2), "n2", true}}, v.Shares)
@@ -123,14 +123,14 @@ func TestNodesAreFoundByGossip(t *testing.T) {
 	})
 }
 
-func TestNodeThatLeavesIsGoneAtOnceButItsStreamDecides(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLAN()
+func TestStreamOverrulesGossipLeave(t *testing.T) {
+	runBubble(t, func(t *testing.T) {
+		l := newFakeNetwork()
 		c, n2 := l.start(t, 1, nil), l.start(t, 2, nil)
 		time.Sleep(5 * time.Second)
-		c.Stream("n2", live(1))
+		c.Stream("n2", liveStream(1))
 		n2.stop()
-		<-n2.ended
+		<-n2.done
 		time.Sleep(5 * time.Second)
 		n, _ := c.View().Node("n2")
 		require.Equal(t, "", n.Gossip)
@@ -148,32 +148,32 @@ func TestNodeThatLeavesIsGoneAtOnceButItsStreamDecides(t *testing.T) {
 
 // However long gossip is cut, the View has the node again soon after, and a stream that lives all the while keeps its share.
 func TestIsolatedNodeIsFoundAgain(t *testing.T) {
-	for _, away := range []time.Duration{10 * time.Second, 30 * time.Second, 3 * time.Minute} {
-		bubble(t, func(t *testing.T) {
-			l := newLAN()
+	for _, isolated := range []time.Duration{10 * time.Second, 30 * time.Second, 3 * time.Minute} {
+		runBubble(t, func(t *testing.T) {
+			l := newFakeNetwork()
 			c := l.start(t, 1, nil)
 			for n := byte(2); n <= 5; n++ {
 				l.start(t, n, nil)
 			}
 			time.Sleep(10 * time.Second)
-			c.Stream("n3", live(3))
-			l.cut(3)
+			c.Stream("n3", liveStream(3))
+			l.isolate(3)
 			for range 10 {
-				time.Sleep(away / 10)
+				time.Sleep(isolated / 10)
 				require.Len(t, c.View().Shares, 1)
 			}
-			l.heal(3)
-			time.Sleep(rejoin + 15*time.Second)
+			l.reconnect(3)
+			time.Sleep(rejoinInterval + 15*time.Second)
 			n, _ := c.View().Node("n3")
-			require.Equal(t, "10.0.0.3:7946", n.Gossip, "cut off for %v", away)
+			require.Equal(t, "10.0.0.3:7946", n.Gossip, "cut off for %v", isolated)
 			require.Equal(t, Alive, n.State)
 		})
 	}
 }
 
 func TestLossyGossipFindsAll(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLAN()
+	runBubble(t, func(t *testing.T) {
+		l := newFakeNetwork()
 		l.loss = 0.3
 		c := l.start(t, 1, nil)
 		for n := byte(2); n <= 9; n++ {
@@ -190,32 +190,32 @@ func TestLossyGossipFindsAll(t *testing.T) {
 	})
 }
 
-func TestStrangersJoinNothingAndBothSidesSayWhy(t *testing.T) {
+func TestForeignMembersAreRefusedOnBothSides(t *testing.T) {
 	for name, test := range map[string]struct {
 		with    func(*Config)
-		here    string // in the coordinator's log
+		logged  string // in the coordinator's log
 		problem string // at the stranger
 	}{
 		"another key":   {func(c *Config) { c.Keys = [][]byte{keyB} }, "no installed keys could decrypt", "another cluster key or label"},
 		"another label": {func(c *Config) { c.Label = "other" }, `unacceptable label`, "another cluster key or label"},
 	} {
-		bubble(t, func(t *testing.T) {
-			l := newLAN()
+		runBubble(t, func(t *testing.T) {
+			l := newFakeNetwork()
 			c, s := l.start(t, 1, nil), l.start(t, 2, test.with)
 			time.Sleep(time.Minute)
 			require.Empty(t, c.View().Nodes, name)
-			require.Contains(t, c.log.String(), test.here, name)
+			require.Contains(t, c.log.String(), test.logged, name)
 			require.Contains(t, s.View().Problem, test.problem, name)
 			require.Contains(t, s.log.String(), test.problem, name)
 		})
 	}
 }
 
-func TestMemberOfAnotherProtocolIsKeptOut(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLAN()
+func TestMemberOfAnotherProtocolIsRefused(t *testing.T) {
+	runBubble(t, func(t *testing.T) {
+		l := newFakeNetwork()
 		c := l.start(t, 1, nil)
-		other, err := New(Config{Name: "n2", Role: RoleProber, Listen: "10.0.0.2:7947", Transport: l.host(2), Label: "test", Keys: [][]byte{keyA},
+		other, err := New(Config{Name: "n2", Role: RoleProber, Listen: "10.0.0.2:7947", Transport: l.transport(2), Label: "test", Keys: [][]byte{keyA},
 			Seeds: []string{"10.0.0.1:7946"}})
 		require.NoError(t, err)
 		other.meta = []byte(`{"p":2,"r":"prober","v":"9.9"}`)
@@ -223,14 +223,14 @@ func TestMemberOfAnotherProtocolIsKeptOut(t *testing.T) {
 		defer stop()
 		require.NoError(t, other.Run(ctx))
 		require.Empty(t, c.View().Nodes)
-		const words = "member n2 (probity 9.9) speaks cluster protocol 2, we speak 1"
-		require.Contains(t, c.log.String(), words)
+		const reason = "member n2 (probity 9.9) speaks cluster protocol 2, we speak 1"
+		require.Contains(t, c.log.String(), reason)
 	})
 }
 
-func TestSecondCoordinatorIsSeen(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLAN()
+func TestSecondCoordinatorIsReported(t *testing.T) {
+	runBubble(t, func(t *testing.T) {
+		l := newFakeNetwork()
 		c := l.start(t, 1, nil)
 		l.start(t, 2, func(c *Config) { c.Role, c.Listen = RoleCoordinator, "" })
 		time.Sleep(10 * time.Second)
@@ -239,9 +239,9 @@ func TestSecondCoordinatorIsSeen(t *testing.T) {
 	})
 }
 
-func TestTwoMembersOfOneName(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLAN()
+func TestDuplicateNameIsReported(t *testing.T) {
+	runBubble(t, func(t *testing.T) {
+		l := newFakeNetwork()
 		c := l.start(t, 1, nil)
 		l.start(t, 2, nil)
 		time.Sleep(5 * time.Second)
@@ -253,10 +253,10 @@ func TestTwoMembersOfOneName(t *testing.T) {
 	})
 }
 
-// Three rounds, one machine after another, and nobody is ever lost.
+// Three rounds, one machine after another, and no node is ever lost.
 func TestKeysRotateWithoutAPause(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLAN()
+	runBubble(t, func(t *testing.T) {
+		l := newFakeNetwork()
 		var all []*member
 		for n := byte(1); n <= 4; n++ {
 			all = append(all, l.start(t, n, nil))
@@ -284,10 +284,10 @@ func TestKeysRotateWithoutAPause(t *testing.T) {
 	})
 }
 
-// Readers in a hurry, while nodes come and go: Shares are always those of the Nodes beside them.
-func TestViewIsNeverHalfUpdated(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLAN()
+// Concurrent readers, while nodes come and go: Shares are always those of the Nodes in the same View.
+func TestViewIsConsistent(t *testing.T) {
+	runBubble(t, func(t *testing.T) {
+		l := newFakeNetwork()
 		c := l.start(t, 1, nil)
 		for n := byte(2); n <= 5; n++ {
 			l.start(t, n, nil)
@@ -299,7 +299,7 @@ func TestViewIsNeverHalfUpdated(t *testing.T) {
 			readers.Go(func() {
 				for i := 0; ; i++ {
 					v, changed := c.Changed()
-					whole(t, v)
+					requireConsistent(t, v)
 					select {
 					case <-changed:
 					case <-end:
@@ -310,7 +310,7 @@ func TestViewIsNeverHalfUpdated(t *testing.T) {
 		}
 		for i := range 400 {
 			n := 2 + i%4
-			s := live(n*2, n*2+1)
+			s := liveStream(n*2, n*2+1)
 			if i%7 == 3 {
 				s = Stream{}
 			}
@@ -322,7 +322,7 @@ func TestViewIsNeverHalfUpdated(t *testing.T) {
 	})
 }
 
-func whole(t require.TestingT, v *View) {
+func requireConsistent(t require.TestingT, v *View) {
 	want := 0
 	for _, n := range v.Nodes {
 		if n.State == Alive || n.State == Suspect {
@@ -340,20 +340,20 @@ func whole(t require.TestingT, v *View) {
 	require.Len(t, v.Shares, want)
 }
 
-// A seed that is down is one node that is down: it is a problem of the cluster only to who hears nobody else.
-func TestSeedIsDown(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLAN()
+// A seed that is down is one node that is down: it is a problem of the cluster only to a node that hears no other.
+func TestDownSeedIsNoProblemWhileOthersAnswer(t *testing.T) {
+	runBubble(t, func(t *testing.T) {
+		l := newFakeNetwork()
 		seed, b, c := l.start(t, 1, nil), l.start(t, 2, nil), l.start(t, 3, nil)
 		time.Sleep(10 * time.Second)
 		seed.stop()
-		<-seed.ended
-		time.Sleep(2 * rejoin)
+		<-seed.done
+		time.Sleep(2 * rejoinInterval)
 		require.Empty(t, b.View().Problem)
 		require.Empty(t, c.View().Problem)
 		c.stop()
-		<-c.ended
-		time.Sleep(2 * rejoin)
+		<-c.done
+		time.Sleep(2 * rejoinInterval)
 		require.Contains(t, b.View().Problem, "no seed could be joined")
 		require.NotContains(t, b.View().Problem, "\n")
 	})

@@ -43,11 +43,11 @@ func (d delegate) NotifyJoin(n *memberlist.Node) {
 		return // NotifyAlive has said why
 	}
 	d.c.mu.Lock()
-	if !d.c.book.joined(name, address, m, time.Now()) {
-		d.c.refuse(name, fmt.Sprintf("member %s is one too many: %d nodes are known", name, MaxNodes))
+	if !d.c.registry.setGossip(name, address, m, time.Now()) {
+		d.c.warnOnce(name, fmt.Sprintf("member %s is one too many: %d nodes are known", name, MaxNodes))
 	}
 	d.c.mu.Unlock()
-	d.c.tell()
+	d.c.signal()
 }
 
 // NotifyUpdate notes a member whose metadata changed.
@@ -56,9 +56,9 @@ func (d delegate) NotifyUpdate(n *memberlist.Node) { d.NotifyJoin(n) }
 // NotifyLeave notes a member that left or is taken for dead.
 func (d delegate) NotifyLeave(n *memberlist.Node) {
 	d.c.mu.Lock()
-	d.c.book.left(n.Name, time.Now())
+	d.c.registry.removeGossip(n.Name, time.Now())
 	d.c.mu.Unlock()
-	d.c.tell()
+	d.c.signal()
 }
 
 // NotifyAlive keeps out members of another program or version.
@@ -69,7 +69,7 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	_, err := readMeta(n.Name, n.Meta)
 	if err != nil {
 		d.c.mu.Lock()
-		d.c.refuse(strings.Clone(n.Name), err.Error())
+		d.c.warnOnce(strings.Clone(n.Name), err.Error())
 		d.c.mu.Unlock()
 	}
 	return err
@@ -91,7 +91,7 @@ func (d delegate) NotifyMerge(peers []*memberlist.Node) error {
 func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
 	d.c.mu.Lock()
 	defer d.c.mu.Unlock()
-	d.c.refuse("conflict "+strings.Clone(existing.Name), fmt.Sprintf("two members are named %s: %s and %s; the second is not heard, give it a name and a certificate of its own",
+	d.c.warnOnce("conflict "+strings.Clone(existing.Name), fmt.Sprintf("two members are named %s: %s and %s; the second is not heard, give it a name and a certificate of its own",
 		existing.Name, addressOf(existing), addressOf(other)))
 }
 

@@ -39,7 +39,7 @@ func (m meta) encode() ([]byte, error) {
 	return b, nil
 }
 
-// readMeta reads what a member tells. Its error says in words why that one cannot be taken in.
+// readMeta reads what a member tells. Its error says why that one cannot be taken in.
 func readMeta(name string, b []byte) (meta, error) {
 	var m meta
 	if err := json.Unmarshal(b, &m); err != nil {

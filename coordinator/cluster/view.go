@@ -35,7 +35,7 @@ type Node struct {
 	Usable     bool // it takes work now
 	Since      time.Time
 	Identities []Identity
-	Problem    string // why it is not usable, in words
+	Problem    string // why it is not usable, for people
 }
 
 // Share is an identity that owns keys.

@@ -9,14 +9,14 @@ import (
 
 // The bounds of a file. Those that an operator may want to change are in Limits.
 const (
-	MaxColumns   = 1000       // cells of the header
-	MaxWider     = 64         // cells by which a row may exceed the header
-	MaxField     = 64 << 10   // bytes of one cell as it stands in the file, quotes included
-	MaxAddresses = 5_000_000  // of one file, unless Limits say otherwise
-	MaxRow       = 8 << 20    // bytes of one row
-	MaxRows      = 20_000_000 // rows, blank ones included: tables by row number stay small
-	BlockBytes   = 1 << 20    // bytes of one block, unless a single row is longer
-	MaxBlockRows = 1 << 16    // rows of one block
+	MaxColumns    = 1000       // cells of the header
+	MaxExtraCells = 64         // cells by which a row may exceed the header
+	MaxField      = 64 << 10   // bytes of one cell as it stands in the file, quotes included
+	MaxAddresses  = 5_000_000  // of one file, unless Limits say otherwise
+	MaxRow        = 8 << 20    // bytes of one row
+	MaxRows       = 20_000_000 // rows, blank ones included: tables by row number stay small
+	BlockBytes    = 1 << 20    // bytes of one block, unless a single row is longer
+	MaxBlockRows  = 1 << 16    // rows of one block
 )
 
 // Kind says which refusal an Error is.
@@ -75,12 +75,12 @@ const (
 
 // Row is one row as offsets into its block's bytes.
 type Row struct {
-	Start, End    uint32 // the cells, without the line end
-	Mail, MailEnd uint32 // the e-mail cell as it stands, quotes included; empty when the row is too short
-	Cells         uint16
-	Quoted        bool // the e-mail cell is quoted
-	Blank         bool // the e-mail cell holds nothing but what is trimmed from an address
-	end           uint8
+	Start, End           uint32 // the cells, without the line end
+	EmailStart, EmailEnd uint32 // the e-mail cell as it stands, quotes included; empty when the row is too short
+	Cells                uint16
+	Quoted               bool // the e-mail cell is quoted
+	Blank                bool // the e-mail cell holds nothing but what is trimmed from an address
+	lineEnd              uint8
 }
 
 // Block is a run of whole rows. Its memory belongs to the caller that made it, and is reused by the next call that fills it.
@@ -93,10 +93,10 @@ type Block struct {
 	unquoted []byte // what Mail last made of a quoted cell
 }
 
-// Mail is the text of a row's e-mail cell, unquoted. It is the block's: valid until the next call, never to be written to.
-func (b *Block) Mail(i int) []byte {
+// Email is the text of a row's e-mail cell, unquoted. It is the block's: valid until the next call, never to be written to.
+func (b *Block) Email(i int) []byte {
 	r := &b.Rows[i]
-	cell := b.Buf[r.Mail:r.MailEnd]
+	cell := b.Buf[r.EmailStart:r.EmailEnd]
 	if !r.Quoted {
 		return cell
 	}

@@ -26,7 +26,7 @@ func read(src io.Reader, o Options) (Dialect, []string, string, error) {
 	}
 	defer r.Close()
 	var blocks []Block
-	var mails []string
+	var emails []string
 	for {
 		var b Block
 		if err := r.Next(&b); errors.Is(err, io.EOF) {
@@ -44,18 +44,18 @@ func read(src io.Reader, o Options) (Dialect, []string, string, error) {
 			return d, nil, "", err
 		}
 		for i := range again.Rows {
-			mails = append(mails, string(again.Mail(i)))
+			emails = append(emails, string(again.Email(i)))
 			out = d.AppendRow(out, &again, i, []string{"x"})
 		}
 	}
-	return d, mails, string(out), nil
+	return d, emails, string(out), nil
 }
 
 func TestFiles(t *testing.T) {
 	for _, c := range []struct {
 		name, in string
 		o        Options
-		mails    []string
+		emails   []string
 		out      string
 	}{
 		{"plain", "email,name\na@x.org,Ann\nb@x.org,Bob\n", Options{}, []string{"a@x.org", "b@x.org"}, "email,name,ours\na@x.org,Ann,x\nb@x.org,Bob,x\n"},
@@ -82,9 +82,9 @@ func TestFiles(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for name, src := range map[string]io.Reader{"whole": strings.NewReader(c.in), "byte by byte": iotest.OneByteReader(strings.NewReader(c.in))} {
-				_, mails, out, err := read(src, c.o)
+				_, emails, out, err := read(src, c.o)
 				require.NoError(t, err, name)
-				require.Equal(t, c.mails, mails, name)
+				require.Equal(t, c.emails, emails, name)
 				require.Equal(t, c.out, out, name)
 			}
 		})
@@ -137,15 +137,15 @@ func TestPackings(t *testing.T) {
 		"gzip": pack(t, "gzip", text), "zstd": pack(t, "zstd", text), "zip": pack(t, "zip", text), "stored": pack(t, "stored", text), "utf-16": utf16,
 		"gzip of utf-16": pack(t, "gzip", utf16),
 	} {
-		d, mails, out, err := read(iotest.HalfReader(strings.NewReader(in)), Options{})
+		d, emails, out, err := read(iotest.HalfReader(strings.NewReader(in)), Options{})
 		require.NoError(t, err, name)
-		require.Equal(t, []string{"a@x.org", "b@x.org"}, mails, name)
+		require.Equal(t, []string{"a@x.org", "b@x.org"}, emails, name)
 		require.Equal(t, "email,n,ours\na@x.org,1,x\nb@x.org,2,x\n", out, name)
 		require.Equal(t, strings.Contains(name, "16"), d.Encoding == UTF16, name)
 	}
 }
 
-func TestBrokenUploadIsNotTheFilesFault(t *testing.T) {
+func TestBrokenUploadIsNoFileError(t *testing.T) {
 	broken := errors.New("connection reset")
 	for _, how := range []string{"plain", "gzip", "zstd", "zip"} {
 		in := pack(t, how, "email\n"+strings.Repeat("abcdefgh@x.org\n", 50))
@@ -211,13 +211,13 @@ func FuzzFile(f *testing.F) {
 	f.Add([]byte(pack(f, "gzip", "email\na@x.org\n")), "", false)
 	f.Add([]byte("\xff\xfee\x00\n\x00a\x00"), "1", false)
 	f.Fuzz(func(t *testing.T, in []byte, column string, noHeader bool) {
-		d, mails, out, err := read(bytes.NewReader(in), Options{Column: column, NoHeader: noHeader})
+		d, emails, out, err := read(bytes.NewReader(in), Options{Column: column, NoHeader: noHeader})
 		if err != nil {
 			return
 		}
-		again, mailsAgain, _, err := read(strings.NewReader(out), Options{Column: column, NoHeader: noHeader})
+		again, emailsAgain, _, err := read(strings.NewReader(out), Options{Column: column, NoHeader: noHeader})
 		if err == nil && again.Delimiter == d.Delimiter && again.Column == d.Column && again.Encoding == UTF8 {
-			require.Equal(t, mails, mailsAgain)
+			require.Equal(t, emails, emailsAgain)
 		}
 		file, err := unpack(bufio.NewReader(bytes.NewReader(in)))
 		require.NoError(t, err)
@@ -271,7 +271,7 @@ func BenchmarkPlainRows(b *testing.B) {
 }
 
 // Reading the text of a quoted cell must not write into the block, wherever a plain cell was read before it.
-func TestMailLeavesTheBlockAlone(t *testing.T) {
+func TestEmailDoesNotChangeTheBlock(t *testing.T) {
 	const in = "email,n\nplain@x.org,1\n\"quoted \"\"twice\"\" @x.org, and longer than the first\",2\nlast@x.org,3\n"
 	_, _, out, err := read(strings.NewReader(in), Options{})
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ func (d *Dialect) ColumnNames(preamble []byte) []string {
 // EachCell calls visit with the unquoted text of each cell of row i. The text is valid until visit returns.
 func (d *Dialect) EachCell(b *Block, i int, visit func(text []byte)) {
 	s := rowScan{d: d, buf: b.Buf, final: true}
-	s.each = func(start, end int, quoted bool) {
+	s.visit = func(start, end int, quoted bool) {
 		text := b.Buf[start:end]
 		if quoted {
 			b.unquoted = appendUnquoted(b.unquoted[:0], text)

@@ -23,14 +23,14 @@ func (r *Reader) readPreamble(o Options) error {
 		r.preamble = append(r.preamble, bom...)
 		r.pending = r.pending[:copy(r.pending, r.pending[len(bom):])]
 	}
-	try := delimiters
+	candidates := delimiters
 	if d := r.sepLine(); d != 0 {
-		try = string(d)
+		candidates = string(d)
 	}
 	if len(r.pending) == 0 {
 		return refuse(Unacceptable, 0, "the file is empty; send a header line with a column named email, and a line for each address")
 	}
-	rec, err := r.choose(o, try)
+	rec, err := r.detectDialect(o, candidates)
 	if err != nil {
 		return err
 	}
@@ -39,25 +39,25 @@ func (r *Reader) readPreamble(o Options) error {
 	d.CRLF = bytes.HasSuffix(r.pending[:rec.next], []byte("\r\n"))
 	if d.HasHeader {
 		d.Name, d.HeaderAt = rec.cells[d.Column], len(r.preamble)
-		r.moveToPreamble(rec.next)
+		r.takePreamble(rec.next)
 	}
 	return nil
 }
 
 // sepLine takes a leading "sep=;" line, as spreadsheets write it.
 func (r *Reader) sepLine() byte {
-	line := r.pending[:find(r.pending, 0, '\n')]
+	line := r.pending[:indexFrom(r.pending, 0, '\n')]
 	text := bytes.TrimSuffix(line, []byte{'\r'})
 	if len(text) != 5 || !strings.EqualFold(string(text[:4]), "sep=") || strings.IndexByte(delimiters, text[4]) < 0 {
 		return 0
 	}
 	d := text[4]
-	r.moveToPreamble(min(len(line)+1, len(r.pending)))
+	r.takePreamble(min(len(line)+1, len(r.pending)))
 	return d
 }
 
-// moveToPreamble takes n pending bytes as part of what stands before the rows.
-func (r *Reader) moveToPreamble(n int) {
+// takePreamble takes n pending bytes as part of what stands before the rows.
+func (r *Reader) takePreamble(n int) {
 	part := r.pending[:n]
 	r.valid = r.valid && utf8.Valid(part)
 	r.line += int64(bytes.Count(part, newline))
@@ -71,25 +71,25 @@ type record struct {
 	next  int
 }
 
-// choose sets the delimiter and the column: the first delimiter that yields the e-mail column.
-func (r *Reader) choose(o Options, try string) (record, error) {
+// detectDialect sets the delimiter and the column: the first delimiter that yields the e-mail column.
+func (r *Reader) detectDialect(o Options, candidates string) (record, error) {
 	var seen []record
-	for i := range len(try) {
-		rec, err := r.firstRecord(try[i])
+	for i := range len(candidates) {
+		rec, err := r.firstRecord(candidates[i])
 		if err != nil {
 			return rec, err
 		}
 		seen = append(seen, rec)
 	}
-	for _, enough := range []int{2, 1} { // a column by number is in every reading: prefer one that splits the line
+	for _, minCells := range []int{2, 1} { // a column by number is in every reading: prefer one that splits the line
 		for i, rec := range seen {
-			if col, ok := findColumn(rec.cells, o, enough); ok {
-				r.dialect.Delimiter, r.dialect.Column = try[i], col
+			if col, ok := findColumn(rec.cells, o, minCells); ok {
+				r.dialect.Delimiter, r.dialect.Column = candidates[i], col
 				return rec, r.checkHeader(rec, o)
 			}
 		}
 	}
-	return record{}, noColumn(seen, try, o)
+	return record{}, noColumn(seen, candidates, o)
 }
 
 func (r *Reader) checkHeader(rec record, o Options) error {
@@ -132,7 +132,7 @@ func (r *Reader) firstRecord(delimiter byte) (record, error) {
 func readRecord(buf []byte, delimiter byte, final bool) (record, bool, *Error) {
 	var rec record
 	s := rowScan{d: &Dialect{Delimiter: delimiter, Column: -1}, buf: buf, final: final}
-	s.each = func(start, end int, quoted bool) {
+	s.visit = func(start, end int, quoted bool) {
 		cell := buf[start:end]
 		if quoted {
 			cell = appendUnquoted(nil, cell)
@@ -145,7 +145,7 @@ func readRecord(buf []byte, delimiter byte, final bool) (record, bool, *Error) {
 }
 
 // findColumn finds the e-mail column among the cells of the first record, if it has enough of them.
-func findColumn(cells []string, o Options, enough int) (int, bool) {
+func findColumn(cells []string, o Options, minCells int) (int, bool) {
 	if o.NoHeader && o.Column == "" {
 		at := firstAddress(cells)
 		return at, at >= 0
@@ -160,7 +160,7 @@ func findColumn(cells []string, o Options, enough int) (int, bool) {
 		}
 	}
 	n, err := strconv.Atoi(name)
-	return n - 1, err == nil && n >= 1 && n <= len(cells) && len(cells) >= enough
+	return n - 1, err == nil && n >= 1 && n <= len(cells) && len(cells) >= minCells
 }
 
 // firstAddress is the leftmost cell that is an address, -1 where there is none.
@@ -179,14 +179,14 @@ func findName(cells []string, name string) (int, bool) {
 		}
 	}
 	for i, c := range cells {
-		if folded(c) == folded(name) {
+		if normalizeName(c) == normalizeName(name) {
 			return i, true
 		}
 	}
 	return 0, false
 }
 
-func folded(s string) string {
+func normalizeName(s string) string {
 	return strings.ToLower(strings.Join(strings.Fields(s), ""))
 }
 
@@ -195,7 +195,7 @@ func notText() *Error {
 }
 
 // noColumn names what was found in the reading that splits the line most.
-func noColumn(seen []record, try string, o Options) error {
+func noColumn(seen []record, candidates string, o Options) error {
 	best := 0
 	for i, rec := range seen {
 		if len(rec.cells) > len(seen[best].cells) {
@@ -218,11 +218,11 @@ func noColumn(seen []record, try string, o Options) error {
 		return notText()
 	}
 	if o.NoHeader {
-		return refuse(Unacceptable, 1, "no e-mail column in the first row, which has %s (delimiter %q); give its number as email_column", found, try[best])
+		return refuse(Unacceptable, 1, "no e-mail column in the first row, which has %s (delimiter %q); give its number as email_column", found, candidates[best])
 	}
 	want := o.Column
 	if want == "" {
 		want = "email"
 	}
-	return refuse(Unacceptable, 1, "no column named %q; found %s (delimiter %q); name yours, or give its number, as email_column", want, found, try[best])
+	return refuse(Unacceptable, 1, "no column named %q; found %s (delimiter %q); name yours, or give its number, as email_column", want, found, candidates[best])
 }

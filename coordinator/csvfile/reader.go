@@ -44,10 +44,10 @@ type Reader struct {
 	preamble []byte // what stands before the first row: byte order mark, sep line, header; as it was sent, in UTF-8 if that was UTF-16
 	pending  []byte // read and not yet given out
 	eof      bool
-	wide     bool // the source was UTF-16
+	utf16    bool // the source was UTF-16
 	valid    bool // all that was read is UTF-8
 	rows     int64
-	mails    int64
+	emails   int64
 	line     int64
 }
 
@@ -59,7 +59,7 @@ func NewReader(src io.Reader, o Options) (*Reader, error) {
 		return nil, err
 	}
 	r := &Reader{closeSrc: p.close, limits: o.Limits.orDefault(), valid: true, line: 1}
-	raw := bufio.NewReaderSize(&limited{r: p.r, left: r.limits.Bytes, max: r.limits.Bytes}, 64<<10)
+	raw := bufio.NewReaderSize(&limitReader{r: p.r, left: r.limits.Bytes, max: r.limits.Bytes}, 64<<10)
 	if err := r.open(raw, o); err != nil {
 		p.close()
 		return nil, err
@@ -74,7 +74,7 @@ func (r *Reader) open(raw *bufio.Reader, o Options) error {
 	}
 	r.src = raw
 	if bytes.Equal(bom, []byte{0xff, 0xfe}) || bytes.Equal(bom, []byte{0xfe, 0xff}) {
-		r.wide = true
+		r.utf16 = true
 		r.src = transform.NewReader(raw, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
 	}
 	return r.readPreamble(o)
@@ -90,7 +90,7 @@ func (r *Reader) Preamble() []byte { return r.preamble }
 func (r *Reader) Dialect() Dialect {
 	d := r.dialect
 	switch {
-	case r.wide:
+	case r.utf16:
 		d.Encoding = UTF16
 	case r.valid:
 		d.Encoding = UTF8
@@ -114,10 +114,10 @@ func (r *Reader) Next(b *Block) error {
 			return err
 		}
 		if n > 0 {
-			return r.take(b, n)
+			return r.emit(b, n)
 		}
 		if r.eof {
-			return r.end()
+			return r.checkEnd()
 		}
 		if len(r.pending) >= MaxRow {
 			return refuse(Unacceptable, r.line, "this row is longer than %d MiB; send a CSV file with line ends", MaxRow>>20)
@@ -128,8 +128,8 @@ func (r *Reader) Next(b *Block) error {
 	}
 }
 
-// take hands out the first n pending bytes as b.
-func (r *Reader) take(b *Block, n int) error {
+// emit hands out the first n pending bytes as b.
+func (r *Reader) emit(b *Block, n int) error {
 	b.Buf = b.Buf[:n]
 	r.pending = r.pending[:copy(r.pending, r.pending[n:])]
 	if r.valid && !utf8.Valid(b.Buf) {
@@ -139,10 +139,10 @@ func (r *Reader) take(b *Block, n int) error {
 	r.line += int64(bytes.Count(b.Buf, newline))
 	for i := range b.Rows {
 		if !b.Rows[i].Blank {
-			r.mails++
+			r.emails++
 		}
 	}
-	if r.mails > r.limits.Addresses {
+	if r.emails > r.limits.Addresses {
 		return refuse(TooLarge, 0, "the file has more than %d addresses; send it in parts", r.limits.Addresses)
 	}
 	if r.rows > MaxRows {
@@ -151,8 +151,8 @@ func (r *Reader) take(b *Block, n int) error {
 	return nil
 }
 
-// end is the end of the file.
-func (r *Reader) end() error {
+// checkEnd is the end of the file.
+func (r *Reader) checkEnd() error {
 	if r.rows == 0 {
 		return refuse(Unacceptable, 0, "the file has no rows below its header; send a line for each address, or use has_header=false if its first line is one")
 	}

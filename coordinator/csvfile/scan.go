@@ -21,12 +21,12 @@ func (d *Dialect) Parse(b *Block) error {
 // line end. Plain rows cost three vectorised searches; a row with a quote anywhere is read cell by cell.
 func (d *Dialect) scan(b *Block, final bool) (int, error) {
 	buf, pos := b.Buf, 0
-	quote := find(buf, 0, '"')
+	quote := indexFrom(buf, 0, '"')
 	for pos < len(buf) && len(b.Rows) < MaxBlockRows {
 		if quote < pos {
-			quote = find(buf, pos, '"')
+			quote = indexFrom(buf, pos, '"')
 		}
-		end := find(buf, pos, '\n')
+		end := indexFrom(buf, pos, '\n')
 		var row Row
 		next := end + 1
 		switch {
@@ -40,7 +40,7 @@ func (d *Dialect) scan(b *Block, final bool) (int, error) {
 			if !done {
 				return pos, nil
 			}
-			row, next = s.out, s.next
+			row, next = s.result, s.next
 		case end == len(buf) && !final:
 			return pos, nil
 		default:
@@ -57,8 +57,8 @@ func (d *Dialect) scan(b *Block, final bool) (int, error) {
 
 var newline = []byte{'\n'}
 
-// find is the index of c in buf at or after pos, len(buf) where there is none.
-func find(buf []byte, pos int, c byte) int {
+// indexFrom is the index of c in buf at or after pos, len(buf) where there is none.
+func indexFrom(buf []byte, pos int, c byte) int {
 	if i := bytes.IndexByte(buf[pos:], c); i >= 0 {
 		return pos + i
 	}
@@ -67,14 +67,14 @@ func find(buf []byte, pos int, c byte) int {
 
 // plainRow is the row buf[pos:end], which holds no quote.
 func (d *Dialect) plainRow(buf []byte, pos, end int) Row {
-	r := Row{Start: uint32(pos), end: endLF}
+	r := Row{Start: uint32(pos), lineEnd: endLF}
 	if end == len(buf) {
-		r.end = endNone
+		r.lineEnd = endNone
 	}
 	if end > pos && buf[end-1] == '\r' {
 		end--
-		if r.end == endLF {
-			r.end = endCRLF
+		if r.lineEnd == endLF {
+			r.lineEnd = endCRLF
 		}
 	}
 	r.End = uint32(end)
@@ -90,11 +90,11 @@ func (d *Dialect) plainRow(buf []byte, pos, end int) Row {
 		from += i + 1
 	}
 	if from < 0 {
-		r.Mail, r.MailEnd = r.End, r.End
+		r.EmailStart, r.EmailEnd = r.End, r.End
 		return r
 	}
-	r.Mail = uint32(pos + from)
-	r.MailEnd = uint32(pos + find(line, from, d.Delimiter))
+	r.EmailStart = uint32(pos + from)
+	r.EmailEnd = uint32(pos + indexFrom(line, from, d.Delimiter))
 	return r
 }
 
@@ -104,15 +104,15 @@ func clampCells(n int) uint16 { return uint16(min(n, 1<<16-1)) }
 // checkRow refuses what is over a bound, and sees whether the row is blank.
 func (d *Dialect) checkRow(b *Block, r *Row) error {
 	line := func() int64 { return b.Line + int64(bytes.Count(b.Buf[:r.Start], newline)) }
-	if d.Header > 0 && int(r.Cells) > d.Header+MaxWider {
+	if d.Header > 0 && int(r.Cells) > d.Header+MaxExtraCells {
 		return refuse(Unacceptable, line(), "this row has %d cells and the first has %d: at most %d more are accepted; "+
-			"quote cells that contain the delimiter %q", r.Cells, d.Header, MaxWider, d.Delimiter)
+			"quote cells that contain the delimiter %q", r.Cells, d.Header, MaxExtraCells, d.Delimiter)
 	}
 	if r.End-r.Start > MaxField && d.longField(b.Buf[r.Start:r.End]) {
 		return refuse(Unacceptable, line(), "a cell of this row is longer than %d KiB; shorten it or close its quote", MaxField>>10)
 	}
 	d.Widest = max(d.Widest, int(r.Cells))
-	r.Blank = blank(b.Buf[r.Mail:r.MailEnd], r.Quoted)
+	r.Blank = blank(b.Buf[r.EmailStart:r.EmailEnd], r.Quoted)
 	return nil
 }
 
@@ -133,24 +133,24 @@ func (d *Dialect) longField(line []byte) bool {
 
 // rowScan reads one row cell by cell.
 type rowScan struct {
-	d     *Dialect
-	buf   []byte
-	final bool
-	out   Row
-	next  int
-	each  func(start, end int, quoted bool) // called with every cell, when not nil
+	d      *Dialect
+	buf    []byte
+	final  bool
+	result Row
+	next   int
+	visit  func(start, end int, quoted bool) // called with every cell, when not nil
 }
 
 // row reads the row at pos; false when the buffer ends before the row does and more may come.
 // An error's Line counts from the row's own line.
 func (s *rowScan) row(pos int) (bool, *Error) {
-	s.out = Row{Start: uint32(pos)}
+	s.result = Row{Start: uint32(pos)}
 	for cells := 1; ; cells++ {
 		start, quoted := pos, pos < len(s.buf) && s.buf[pos] == '"'
 		if quoted {
-			closed := s.closing(pos + 1)
+			closed := s.closingQuote(pos + 1)
 			if closed < 0 {
-				return false, s.unclosed(start)
+				return false, s.unclosedQuote(start)
 			}
 			pos = closed
 		}
@@ -167,18 +167,18 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 		atEnd := pos == len(s.buf) || s.buf[pos] == '\n'
 		cellEnd := pos
 		if atEnd {
-			cellEnd = s.finish(body, pos)
+			cellEnd = s.endRow(body, pos)
 		}
-		if s.each != nil {
-			s.each(start, cellEnd, quoted)
+		if s.visit != nil {
+			s.visit(start, cellEnd, quoted)
 		}
 		if cells-1 == s.d.Column {
-			s.out.Mail, s.out.MailEnd, s.out.Quoted = uint32(start), uint32(cellEnd), quoted
+			s.result.EmailStart, s.result.EmailEnd, s.result.Quoted = uint32(start), uint32(cellEnd), quoted
 		}
 		if atEnd {
-			s.out.Cells = clampCells(cells)
+			s.result.Cells = clampCells(cells)
 			if cells <= s.d.Column {
-				s.out.Mail, s.out.MailEnd = s.out.End, s.out.End
+				s.result.EmailStart, s.result.EmailEnd = s.result.End, s.result.End
 			}
 			return true, nil
 		}
@@ -186,25 +186,25 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 	}
 }
 
-// finish sets the row's end at pos, where its last cell's unquoted part began at body.
-func (s *rowScan) finish(body, pos int) int {
+// endRow sets the row's end at pos, where its last cell's unquoted part began at body.
+func (s *rowScan) endRow(body, pos int) int {
 	s.next = pos + 1
-	s.out.end = endLF
+	s.result.lineEnd = endLF
 	if pos == len(s.buf) {
-		s.out.end = endNone
+		s.result.lineEnd = endNone
 	}
 	if pos > body && s.buf[pos-1] == '\r' {
 		pos--
-		if s.out.end == endLF {
-			s.out.end = endCRLF
+		if s.result.lineEnd == endLF {
+			s.result.lineEnd = endCRLF
 		}
 	}
-	s.out.End = uint32(pos)
+	s.result.End = uint32(pos)
 	return pos
 }
 
-// closing is the index after the closing quote of a cell whose text begins at pos, -1 when it is not in the buffer.
-func (s *rowScan) closing(pos int) int {
+// closingQuote is the index after the closing quote of a cell whose text begins at pos, -1 when it is not in the buffer.
+func (s *rowScan) closingQuote(pos int) int {
 	for {
 		i := bytes.IndexByte(s.buf[pos:], '"')
 		if i < 0 {
@@ -221,11 +221,11 @@ func (s *rowScan) closing(pos int) int {
 	}
 }
 
-func (s *rowScan) unclosed(start int) *Error {
+func (s *rowScan) unclosedQuote(start int) *Error {
 	if !s.final && len(s.buf)-start <= MaxField {
 		return nil
 	}
-	return refuse(Unacceptable, s.lines(start), "a quote opens here and is not closed within %d KiB; close it, or double quotes inside cells",
+	return refuse(Unacceptable, s.linesBefore(start), "a quote opens here and is not closed within %d KiB; close it, or double quotes inside cells",
 		MaxField>>10)
 }
 
@@ -233,10 +233,10 @@ func (s *rowScan) tooLong(start, pos int) *Error {
 	if pos-start <= MaxField {
 		return nil
 	}
-	return refuse(Unacceptable, s.lines(start), "a cell that begins here is longer than %d KiB; shorten it or close its quote", MaxField>>10)
+	return refuse(Unacceptable, s.linesBefore(start), "a cell that begins here is longer than %d KiB; shorten it or close its quote", MaxField>>10)
 }
 
-// lines counts the line ends between the row's start and pos.
-func (s *rowScan) lines(pos int) int64 {
-	return int64(bytes.Count(s.buf[s.out.Start:pos], newline))
+// linesBefore counts the line ends between the row's start and pos.
+func (s *rowScan) linesBefore(pos int) int64 {
+	return int64(bytes.Count(s.buf[s.result.Start:pos], newline))
 }

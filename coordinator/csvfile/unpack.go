@@ -13,57 +13,57 @@ import (
 // maxWindow bounds what a zstd stream may make us remember; every level of the usual tools stays below it.
 const maxWindow = 32 << 20
 
-const badPacking = "the %s data is damaged or ends early: %v; send the file again"
+const errPackedFormat = "the %s data is damaged or ends early: %v; send the file again"
 
-// packed is the unpacked side of an upload.
-type packed struct {
+// unpackedSource is the unpacked side of an upload.
+type unpackedSource struct {
 	r     io.Reader
 	close func()
 }
 
 // unpack looks at the first bytes of src and reads through the packing they announce.
-func unpack(src *bufio.Reader) (packed, error) {
+func unpack(src *bufio.Reader) (unpackedSource, error) {
 	head, err := src.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return packed{}, err
+		return unpackedSource{}, err
 	}
 	none := func() {}
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(src)
 		if err != nil {
-			return packed{}, packingError(src, "gzip", err)
+			return unpackedSource{}, packingError(src, "gzip", err)
 		}
-		return packed{r: &faulty{z, "gzip", src}, close: none}, nil
+		return unpackedSource{r: &packingReader{z, "gzip", src}, close: none}, nil
 	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}), len(head) == 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18}):
 		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
-			return packed{}, packingError(src, "zstd", err)
+			return unpackedSource{}, packingError(src, "zstd", err)
 		}
-		return packed{r: &faulty{z, "zstd", src}, close: z.Close}, nil
+		return unpackedSource{r: &packingReader{z, "zstd", src}, close: z.Close}, nil
 	case bytes.Equal(head, zipLocal):
 		z, err := openZip(src)
 		if err != nil {
-			return packed{}, err
+			return unpackedSource{}, err
 		}
-		return packed{r: &faulty{z, "zip", src}, close: none}, nil
+		return unpackedSource{r: &packingReader{z, "zip", src}, close: none}, nil
 	}
-	return packed{r: src, close: none}, nil
+	return unpackedSource{r: src, close: none}, nil
 }
 
-// faulty turns what a decompressor says into a refusal of the file, unless the upload itself broke.
-type faulty struct {
-	r    io.Reader
-	what string
-	src  *bufio.Reader
+// packingReader turns what a decompressor says into a refusal of the file, unless the upload itself broke.
+type packingReader struct {
+	r      io.Reader
+	format string
+	src    *bufio.Reader
 }
 
-func (f *faulty) Read(p []byte) (int, error) {
+func (f *packingReader) Read(p []byte) (int, error) {
 	n, err := f.r.Read(p)
 	if err == nil || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return n, err
 	}
-	return n, packingError(f.src, f.what, err)
+	return n, packingError(f.src, f.format, err)
 }
 
 // packingError is the fault of the upload if reading it fails still, else that of the packing.
@@ -78,17 +78,17 @@ func packingError(src *bufio.Reader, what string, err error) error {
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
 		return refuse(Unacceptable, 0, "the zstd data has a window over %d MiB; pack it without --long or --ultra", maxWindow>>20)
 	}
-	return refuse(Unacceptable, 0, badPacking, what, err)
+	return refuse(Unacceptable, 0, errPackedFormat, what, err)
 }
 
-// limited refuses what unpacks to more than left bytes.
-type limited struct {
+// limitReader refuses what unpacks to more than left bytes.
+type limitReader struct {
 	r    io.Reader
 	left int64
 	max  int64
 }
 
-func (l *limited) Read(p []byte) (int, error) {
+func (l *limitReader) Read(p []byte) (int, error) {
 	n, err := l.r.Read(p)
 	if l.left -= int64(n); l.left < 0 {
 		return 0, refuse(TooLarge, 0, "the file unpacks to more than %d bytes; send it in parts", l.max)

@@ -46,7 +46,7 @@ type zipFile struct {
 // openZip finds the one file; directories before it are passed over.
 func openZip(src *bufio.Reader) (*zipFile, error) {
 	for {
-		e, err := readLocal(src)
+		e, err := readLocalHeader(src)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ func openZip(src *bufio.Reader) (*zipFile, error) {
 	}
 }
 
-func readLocal(src *bufio.Reader) (zipEntry, error) {
+func readLocalHeader(src *bufio.Reader) (zipEntry, error) {
 	var h [zipLocalBytes]byte
 	if _, err := io.ReadFull(src, h[:]); err != nil {
 		return zipEntry{}, packingError(src, "zip", err)
@@ -113,15 +113,15 @@ func (z *zipFile) Read(p []byte) (int, error) {
 	n, err := z.data.Read(p)
 	z.sum.Write(p[:n])
 	if err == io.EOF {
-		if err := z.end(); err != nil {
+		if err := z.checkEnd(); err != nil {
 			return n, err
 		}
 	}
 	return n, err
 }
 
-// end checks the file's checksum and that nothing but the directory follows it.
-func (z *zipFile) end() error {
+// checkEnd checks the file's checksum and that nothing but the directory follows it.
+func (z *zipFile) checkEnd() error {
 	sum := z.entry.sum
 	if z.entry.flags&zipStreamed != 0 {
 		var err error
@@ -130,7 +130,7 @@ func (z *zipFile) end() error {
 		}
 	}
 	if sum != z.sum.Sum32() {
-		return refuse(Unacceptable, 0, badPacking, "zip", errors.New("checksum differs"))
+		return refuse(Unacceptable, 0, errPackedFormat, "zip", errors.New("checksum differs"))
 	}
 	if head, _ := z.src.Peek(4); bytes.Equal(head, zipLocal) {
 		return refuse(Unacceptable, 0, "the zip archive holds more than one file (a spreadsheet is such an archive: export it as CSV); send one")
@@ -146,7 +146,7 @@ func (z *zipFile) descriptor() (uint32, error) {
 	}
 	head, _ := z.src.Peek(24)
 	if len(head) < 12 {
-		return 0, refuse(Unacceptable, 0, badPacking, "zip", io.ErrUnexpectedEOF)
+		return 0, refuse(Unacceptable, 0, errPackedFormat, "zip", io.ErrUnexpectedEOF)
 	}
 	sum, skip := binary.LittleEndian.Uint32(head), 12
 	if len(head) >= 24 && !bytes.HasPrefix(head[12:], []byte("PK")) && bytes.HasPrefix(head[20:], []byte("PK")) {

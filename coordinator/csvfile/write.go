@@ -9,24 +9,24 @@ import (
 // AppendRow appends row i as UTF-8 with its own cells untouched, padded to the widest row, then ours, then its own line end.
 // The block's bytes must be UTF-8: see AppendUTF8.
 func (d *Dialect) AppendRow(dst []byte, b *Block, i int, ours []string) []byte {
-	dst = d.AppendOwn(dst, b, i)
+	dst = d.AppendInputCells(dst, b, i)
 	for _, cell := range ours {
 		dst = append(dst, d.Delimiter)
 		dst = d.AppendCell(dst, cell)
 	}
-	return d.AppendEnd(dst, b, i)
+	return d.AppendLineEnd(dst, b, i)
 }
 
-// AppendOwn appends the beginning of what AppendRow appends: row i's own cells, padded.
-func (d *Dialect) AppendOwn(dst []byte, b *Block, i int) []byte {
+// AppendInputCells appends the beginning of what AppendRow appends: row i's own cells, padded.
+func (d *Dialect) AppendInputCells(dst []byte, b *Block, i int) []byte {
 	r := &b.Rows[i]
 	dst = append(dst, b.Buf[r.Start:r.End]...)
 	return d.pad(dst, int(r.Cells))
 }
 
-// AppendEnd appends the end of what AppendRow appends: row i's line end.
-func (d *Dialect) AppendEnd(dst []byte, b *Block, i int) []byte {
-	return d.appendEnd(dst, b.Rows[i].end)
+// AppendLineEnd appends the end of what AppendRow appends: row i's line end.
+func (d *Dialect) AppendLineEnd(dst []byte, b *Block, i int) []byte {
+	return d.appendLineEnd(dst, b.Rows[i].lineEnd)
 }
 
 // AppendPreamble appends what stood before the rows, with the names of our columns at the end of the header.
@@ -45,7 +45,7 @@ func (d *Dialect) AppendPreamble(dst, preamble []byte, names []string) []byte {
 	for i, name := range names {
 		ours[i] = freeName(cells, name)
 	}
-	return d.AppendRow(dst, &Block{Buf: text, Rows: []Row{s.out}}, 0, ours)
+	return d.AppendRow(dst, &Block{Buf: text, Rows: []Row{s.result}}, 0, ours)
 }
 
 // headerOf is the header in UTF-8, and the texts of its cells.
@@ -106,7 +106,7 @@ func (d *Dialect) pad(dst []byte, cells int) []byte {
 	return dst
 }
 
-func (d *Dialect) appendEnd(dst []byte, end uint8) []byte {
+func (d *Dialect) appendLineEnd(dst []byte, end uint8) []byte {
 	if end == endCRLF || end == endNone && d.CRLF {
 		dst = append(dst, '\r')
 	}

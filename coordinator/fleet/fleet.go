@@ -31,10 +31,10 @@ const RuleSuppressed = "coordinator/suppressed"
 
 // The times of a fleet.
 const (
-	awayWait = 5 * time.Second // before rows whose owner cannot be used go out again
-	handover = timing.Handover // a narrow route rests so long when its owner changes: the former one hangs up meanwhile
-	settling = timing.Settling // after a start: the former owner of a narrow route may not be attached to yet
-	tryAgain = 250 * time.Millisecond
+	absentWait    = 5 * time.Second   // before rows whose owner cannot be used go out again
+	handover      = timing.Handover   // a narrow route rests so long when its owner changes: the former one closes its connections meanwhile
+	startDelay    = timing.StartDelay // after a start: the former owner of a narrow route may not be attached to yet
+	retryInterval = 250 * time.Millisecond
 )
 
 // Config is what a Fleet is made of. All but Suppressed, SuppressedAddress, Log and Metrics are needed.
@@ -57,45 +57,45 @@ type Config struct {
 }
 
 // Fleet is the nodes of a cluster as one prober. Each row goes to the identity that owns its key: a narrow route has one, a
-// wide provider is spread over all, and so are the domains of a provider with tenants. What cannot go home to its owner now is
+// wide provider is spread over all, and so are the domains of a provider with tenants. A row that cannot be sent to its owner now is
 // Later.
 //
 //  1. The rows of a narrow key, a route or a domain of a provider with tenants, are at one node at a time. When its owner
-//     changes, what is under way comes home, and the key rests until its former owner has closed its connections, and the
+//     changes, what is under way is returned, and the key waits until its former owner has closed its connections, and the
 //     minute is over of which that may have used the budget.
-//  2. The owner of a key is read from one immutable roster; nothing is asked under a lock.
-//  3. A source that a wide provider wants no more of has no share of it until its node says otherwise (rests.go).
-//  4. A narrow route's hour moves with it: its owner is told what others have used (spent.go).
+//  2. The owner of a key is read from one immutable membership; nothing is asked under a lock.
+//  3. A source that a wide provider wants no more of has no share of it until its node says otherwise (quarantines.go).
+//  4. A narrow route's hour moves with it: its owner is told what others have used (usage.go).
 //  5. All nodes are told to forget an address; the Eraser keeps those that were not reached, and asks again (forget.go).
 //  6. The nodes with a share are on disk: a coordinator that starts again waits for each of them as for any node that is missing.
 //  7. A node that goes gives its rows back at once; each row of a batch has exactly one result.
 type Fleet struct {
-	cfg    Config
-	roster atomic.Pointer[roster]
-	known  []knownNode // as on disk: Run's own
-	spent  spents
+	cfg        Config
+	membership atomic.Pointer[membership]
+	remembered []rememberedNode // as on disk: Run's own
+	usage      clusterUsage
 
-	mu      sync.Mutex // guards what follows
-	members map[string]*member
-	begun   time.Time                    // when Run did; zero before
-	settled time.Time                    // until then narrow routes wait
-	away    []string                     // the nodes that the log says are waited for
-	parts   map[*part]context.CancelFunc // under way: bounded by the flights of the desk and the identities
+	mu            sync.Mutex // guards what follows
+	members       map[string]*member
+	started       time.Time                    // when Run did; zero before
+	startDelayEnd time.Time                    // until then narrow routes wait
+	loggedAbsent  []string                     // the nodes that the log says are waited for
+	parts         map[*part]context.CancelFunc // under way: bounded by the flights of the desk and the identities
 }
 
 // member is a node and our stream to it.
 type member struct {
-	name   string
-	listen atomic.Pointer[string]
-	client *wire.Client
-	worked atomic.Int64 // when it was last sent rows or heard of them, in nanoseconds since 1970
-	given  atomic.Bool  // it was given a row or a single to ask, by this process
-	fresh  atomic.Bool  // it had asked no receiver when it was last attached
-	stop   context.CancelFunc
+	name     string
+	listen   atomic.Pointer[string]
+	client   *wire.Client
+	lastWork atomic.Int64 // when it was last sent rows or heard of them, in nanoseconds since 1970
+	used     atomic.Bool  // it was given a row or a single to ask, by this process
+	fresh    atomic.Bool  // it had asked no receiver when it was last attached
+	stop     context.CancelFunc
 }
 
 // neverAsked reports a node that has asked no receiver, for this process or another.
-func (m *member) neverAsked() bool { return m.fresh.Load() && !m.given.Load() }
+func (m *member) neverAsked() bool { return m.fresh.Load() && !m.used.Load() }
 
 var _ wire.Prober = (*Fleet)(nil)
 
@@ -114,7 +114,7 @@ func New(cfg Config) (*Fleet, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	f := &Fleet{cfg: cfg, members: map[string]*member{}, parts: map[*part]context.CancelFunc{}}
-	f.roster.Store(newRoster(&cluster.View{}, nil, nil, time.Time{}))
+	f.membership.Store(newMembership(&cluster.View{}, nil, nil, time.Time{}))
 	if cfg.Metrics != nil {
 		if err := cfg.Metrics.Register(newFleetMetrics(f)); err != nil {
 			return nil, fmt.Errorf("fleet metrics: %w", err)
@@ -130,20 +130,20 @@ func (f *Fleet) Run(ctx context.Context) error {
 	var streams sync.WaitGroup
 	defer streams.Wait()
 	defer stop()
-	streams.Go(func() { f.tend(ctx) })
-	remembered := f.recall(time.Now())
+	streams.Go(func() { f.followStatuses(ctx) })
+	remembered := f.restoreNodes(time.Now())
 	f.mu.Lock()
-	f.begun = time.Now()
+	f.started = time.Now()
 	if remembered {
-		f.settled = f.begun.Add(settling)
+		f.startDelayEnd = f.started.Add(startDelay)
 	}
 	f.mu.Unlock()
 	for {
 		view, changed := f.cfg.Cluster.Changed()
-		if err := f.attend(ctx, view, &streams); err != nil {
+		if err := f.updateMembers(ctx, view, &streams); err != nil {
 			return err
 		}
-		f.remember(view) // before any work is given: a process that finds no nodes remembered lets no route rest
+		f.saveNodes(view) // before any work is given: a process that finds no nodes remembered makes no route wait
 		f.publish(view, time.Now())
 		select {
 		case <-changed:
@@ -153,26 +153,26 @@ func (f *Fleet) Run(ctx context.Context) error {
 	}
 }
 
-// attend begins streams to nodes that came, and ends those to nodes that are forgotten.
-func (f *Fleet) attend(ctx context.Context, view *cluster.View, streams *sync.WaitGroup) error {
+// updateMembers begins streams to nodes that came, and ends those to nodes that are forgotten.
+func (f *Fleet) updateMembers(ctx context.Context, view *cluster.View, streams *sync.WaitGroup) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range view.Nodes {
 		n := &view.Nodes[i]
 		m := f.members[n.Name]
-		at := reachOf(n)
+		at := streamAddress(n)
 		switch {
 		case at == "":
 		case m != nil:
 			m.listen.Store(&at)
 		default:
-			if err := f.meet(ctx, n, at, streams); err != nil {
+			if err := f.addMember(ctx, n, at, streams); err != nil {
 				return err
 			}
 		}
 	}
 	for name, m := range f.members {
-		if _, known := view.Node(name); !known {
+		if _, found := view.Node(name); !found {
 			m.stop()
 			delete(f.members, name)
 		}
@@ -180,19 +180,19 @@ func (f *Fleet) attend(ctx context.Context, view *cluster.View, streams *sync.Wa
 	return nil
 }
 
-// meet begins the stream to a node. The mutex is held.
-func (f *Fleet) meet(ctx context.Context, n *cluster.Node, at string, streams *sync.WaitGroup) (err error) {
+// addMember begins the stream to a node. The mutex is held.
+func (f *Fleet) addMember(ctx context.Context, n *cluster.Node, at string, streams *sync.WaitGroup) (err error) {
 	m := &member{name: n.Name}
 	m.listen.Store(&at)
-	if f.knew(n.Name) {
-		m.worked.Store(time.Now().UnixNano()) // until now, for the process before this one
+	if f.isRemembered(n.Name) {
+		m.lastWork.Store(time.Now().UnixNano()) // until now, for the process before this one
 	}
 	m.client, err = wire.NewClient(wire.ClientConfig{Node: n.Name, Version: f.cfg.Version, Coordinator: f.cfg.Coordinator, Table: f.cfg.Table,
 		Dial:        func(ctx context.Context) (net.Conn, error) { return f.cfg.Dial(ctx, *m.listen.Load()) },
 		Credentials: f.cfg.Credentials(n.Name), Log: f.cfg.Log,
 		Changed: func(s wire.State) {
 			m.fresh.Store(s.Hello.Fresh)
-			f.cfg.Cluster.Stream(m.name, streamOf(s))
+			f.cfg.Cluster.Stream(m.name, streamState(s))
 		}})
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
@@ -207,8 +207,8 @@ func (f *Fleet) meet(ctx context.Context, n *cluster.Node, at string, streams *s
 	return nil
 }
 
-// reachOf is where a node's stream is taken. A node that listens on all its addresses is reached where its gossip is.
-func reachOf(n *cluster.Node) string {
+// streamAddress is where a node's stream is taken. A node that listens on all its addresses is reached where its gossip is.
+func streamAddress(n *cluster.Node) string {
 	at, err := netip.ParseAddrPort(n.Listen)
 	if err != nil || !at.Addr().IsUnspecified() {
 		return n.Listen
@@ -220,8 +220,8 @@ func reachOf(n *cluster.Node) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(at.Port())))
 }
 
-// streamOf tells the cluster what a stream says.
-func streamOf(s wire.State) cluster.Stream {
+// streamState tells the cluster what a stream says.
+func streamState(s wire.State) cluster.Stream {
 	out := cluster.Stream{Live: s.Live, Usable: s.Usable, Draining: s.Draining, Version: s.Hello.Version, Problem: s.Problem}
 	for _, id := range s.Hello.Identities {
 		out.Identities = append(out.Identities, cluster.Identity{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO})
@@ -238,22 +238,22 @@ func (f *Fleet) TableChanged() {
 	}
 }
 
-// publish makes the roster of a view the present one, and calls home what has another owner now.
+// publish makes the membership of a view the present one, and takes back what has another owner now.
 func (f *Fleet) publish(view *cluster.View, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	old := f.roster.Load()
-	next := newRoster(view, f.members, old, now)
-	next.settled = f.settled
-	f.roster.Store(next)
+	old := f.membership.Load()
+	next := newMembership(view, f.members, old, now)
+	next.startDelayEnd = f.startDelayEnd
+	f.membership.Store(next)
 	close(old.replaced)
-	f.tellWaits(old, next, now)
+	f.logWaits(old, next, now)
 	if slices.Equal(old.set.All(), next.set.All()) {
 		return
 	}
 	f.cfg.Log.Info("the cluster's identities changed", "identities", next.set.Len(), "usable", len(next.usable.All()))
 	for p, cancel := range f.parts {
-		if p.moved(next) {
+		if p.ownerChanged(next) {
 			cancel()
 		}
 	}

@@ -8,37 +8,37 @@ import (
 )
 
 // An erasure reaches the caches of all nodes that are known: those that can be reached at once, the others when they are back; the
-// Eraser keeps who was not told. A node that the cluster had forgotten before the erasure, after an hour's absence, is not known: erase
+// Eraser keeps the nodes that were not told. A node that the cluster had forgotten before the erasure, after an hour's absence, is not known: erase
 // again when it is back.
 
-// errNewFleet is returned while it is not known which nodes there are.
-var errNewFleet = fmt.Errorf("the coordinator has run for less than %s and does not know its nodes yet", settling)
+// errNodesUnknown is returned while it is not known which nodes there are.
+var errNodesUnknown = fmt.Errorf("the coordinator has run for less than %s and does not know its nodes yet", startDelay)
 
 // Forget implements Caches.
-func (f *Fleet) Forget(ctx context.Context, folded string, done func(node string) bool) (reached map[string]int, away []string, err error) {
+func (f *Fleet) Forget(ctx context.Context, folded string, done func(node string) bool) (reached map[string]int, unreached []string, err error) {
 	f.mu.Lock()
-	begun := f.begun
+	started := f.started
 	f.mu.Unlock()
-	if begun.IsZero() || time.Since(begun) < settling {
-		return nil, nil, errNewFleet
+	if started.IsZero() || time.Since(started) < startDelay {
+		return nil, nil, errNodesUnknown
 	}
 	reached = map[string]int{}
-	away = f.each(ctx, func(ctx context.Context, m *member, put func(func())) error {
+	unreached = f.forEachMember(ctx, func(ctx context.Context, m *member, locked func(func())) error {
 		if done(m.name) {
 			return nil
 		}
 		was, err := m.client.Forget(ctx, folded)
 		if err == nil {
-			put(func() { reached[m.name] = map[bool]int{true: 1}[was] })
+			locked(func() { reached[m.name] = map[bool]int{true: 1}[was] })
 		}
 		return err
 	})
-	for _, n := range f.roster.Load().view.Nodes {
-		if f.member(n.Name) == nil && !slices.Contains(away, n.Name) && !done(n.Name) {
-			away = append(away, n.Name)
+	for _, n := range f.membership.Load().view.Nodes {
+		if f.member(n.Name) == nil && !slices.Contains(unreached, n.Name) && !done(n.Name) {
+			unreached = append(unreached, n.Name)
 		}
 	}
-	return reached, away, nil
+	return reached, unreached, nil
 }
 
 // Reachable implements Caches.

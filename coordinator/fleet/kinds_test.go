@@ -10,17 +10,17 @@ import (
 	"probity/engine"
 )
 
-// TestOwnersOfKindsAreStable: a release that moved the keys of narrow and wide providers would ask every receiver from another
+// TestOwnersByKindAreStable: a release that moved the keys of narrow and wide providers would ask every receiver from another
 // source, and pinned rows from one that never asked them.
-func TestOwnersOfKindsAreStable(t *testing.T) {
+func TestOwnersByKindAreStable(t *testing.T) {
 	names := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}
-	r := newRoster(viewOf(true, names...), membersOf(names...), nil, rosterNow)
+	r := newMembership(viewOf(true, names...), membersOf(names...), nil, testNow)
 	got := map[string]string{}
 	for _, host := range []string{"mx.example.org", "mx1.example.net", "smtp-in.orange.fr", "aspmx.l.google.com", "mx00.gmx.net"} {
 		for _, address := range []string{"ann@example.org", "bob@example.net", "ann@gmail.com", "bob@gmail.com", "ann@web.de"} {
 			route := routeTo(t, host)
 			k, narrow := keyOf(route, addressAt(t, address))
-			got[host] += fmt.Sprint(narrow)[:1] + r.owner(k, narrow, route.Provider, "", rosterNow).identity[8:] + " "
+			got[host] += fmt.Sprint(narrow)[:1] + r.ownerOf(k, narrow, route.Provider, "", testNow).identity[8:] + " "
 		}
 	}
 	require.Equal(t, map[string]string{
@@ -42,9 +42,9 @@ func tenantsRoute(t require.TestingT, fleetSources int) *engine.Route {
 func TestTenantsStayAtOneSource(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	route, members := tenantsRoute(t, 0), membersOf(names...)
-	r := newRoster(viewOf(true, names...), members, nil, rosterNow)
-	fewer := newRoster(viewOf(true, names[:3]...), members, r, rosterNow)
-	away := newRoster(viewOf(false, names...), members, nil, rosterNow)
+	r := newMembership(viewOf(true, names...), members, nil, testNow)
+	fewer := newMembership(viewOf(true, names[:3]...), members, r, testNow)
+	unreached := newMembership(viewOf(false, names...), members, nil, testNow)
 	seen := map[string]int{}
 	for i := range 400 {
 		domain := fmt.Sprintf("d%d.example", i)
@@ -52,19 +52,19 @@ func TestTenantsStayAtOneSource(t *testing.T) {
 		other, _ := keyOf(route, addressAt(t, "bob@"+domain))
 		require.True(t, narrow)
 		require.Equal(t, k, other)
-		is := r.owner(k, narrow, route.Provider, "", rosterNow)
+		is := r.ownerOf(k, narrow, route.Provider, "", testNow)
 		seen[is.identity]++
 		require.True(t, is.ready())
 		for _, pinned := range names {
-			require.Equal(t, is.identity, r.owner(k, narrow, route.Provider, pinned, rosterNow).identity)
+			require.Equal(t, is.identity, r.ownerOf(k, narrow, route.Provider, pinned, testNow).identity)
 		}
-		require.Equal(t, is.identity, away.owner(k, narrow, route.Provider, "", rosterNow).identity)
-		single := away.single(k, narrow, route.Provider, nil, rosterNow)
+		require.Equal(t, is.identity, unreached.ownerOf(k, narrow, route.Provider, "", testNow).identity)
+		single := unreached.ownerForSingle(k, narrow, route.Provider, nil, testNow)
 		require.False(t, single.ready(), "no other source answers for it")
-		after := fewer.owner(k, narrow, route.Provider, "", rosterNow)
+		after := fewer.ownerOf(k, narrow, route.Provider, "", testNow)
 		require.Equal(t, is.identity != "d", after.identity == is.identity, "only the domains of the source that left move")
 		require.Equal(t, is.identity != "d", after.ready(), "and rest until it has closed its connections")
-		require.Equal(t, is.identity == "d", (&part{owner: is, keys: []narrowKey{{k, route.Provider}}}).moved(fewer), "what is under way comes back")
+		require.Equal(t, is.identity == "d", (&part{owner: is, keys: []narrowKey{{k, route.Provider}}}).ownerChanged(fewer), "what is under way comes back")
 	}
 	require.Len(t, seen, 4)
 	for name, n := range seen {
@@ -72,8 +72,8 @@ func TestTenantsStayAtOneSource(t *testing.T) {
 	}
 }
 
-// TestFleetSourcesBoundWhoAsks: however many sources come and go, no more than fleet_sources ask a provider at one time.
-func TestFleetSourcesBoundWhoAsks(t *testing.T) {
+// TestFleetSourcesLimitsSources: however many sources come and go, no more than fleet_sources ask a provider at one time.
+func TestFleetSourcesLimitsSources(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, most := rapid.IntRange(1, 12).Draw(t, "sources"), rapid.IntRange(1, 5).Draw(t, "fleet_sources")
 		var names []string
@@ -81,11 +81,11 @@ func TestFleetSourcesBoundWhoAsks(t *testing.T) {
 			names = append(names, fmt.Sprintf("192.0.2.%d", i))
 		}
 		route := tenantsRoute(t, most)
-		r := newRoster(viewOf(true, names...), membersOf(names...), nil, rosterNow)
+		r := newMembership(viewOf(true, names...), membersOf(names...), nil, testNow)
 		asked := map[string]bool{}
 		for i := range 200 {
 			k, narrow := keyOf(route, addressAt(t, fmt.Sprintf("ann@d%d.example", i)))
-			asked[r.owner(k, narrow, route.Provider, "", rosterNow).identity] = true
+			asked[r.ownerOf(k, narrow, route.Provider, "", testNow).identity] = true
 		}
 		require.Len(t, asked, min(n, most))
 	})

@@ -19,34 +19,34 @@ import (
 	"probity/prober/wire"
 )
 
-func TestWhoHadAShareIsOnDisk(t *testing.T) {
+func TestNodesWithAShareAreSaved(t *testing.T) {
 	disk := vfs.NewMem()
 	require.NoError(t, disk.MkdirAll("hub", 0o700))
-	none, err := readKnown(disk, "hub")
+	none, err := readNodes(disk, "hub")
 	require.NoError(t, err)
 	require.Empty(t, none)
 	id := cluster.Identity{Name: "192.0.2.1", Local: "192.0.2.1", EHLO: "mx.us.example"}
 	view := &cluster.View{Nodes: []cluster.Node{{Name: "gone", Listen: "192.0.2.8:7947"}, {Name: "p1", Listen: "192.0.2.9:7947", Identities: []cluster.Identity{id}}},
 		Shares: []cluster.Share{{Identity: id, Node: "p1"}}}
-	want := []knownNode{{"p1", "192.0.2.9:7947", []cluster.Identity{id}}}
-	require.Equal(t, want, knownOf(view))
-	require.NoError(t, writeKnown(disk, "hub", want))
-	got, err := readKnown(disk, "hub")
+	want := []rememberedNode{{"p1", "192.0.2.9:7947", []cluster.Identity{id}}}
+	require.Equal(t, want, nodesWithShare(view))
+	require.NoError(t, writeNodes(disk, "hub", want))
+	got, err := readNodes(disk, "hub")
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	for _, text := range []string{"", "{", `{"format":2,"nodes":[]}`} {
-		require.NoError(t, wholefile.Write(disk, "hub/"+knownFile, []byte(text)))
-		_, err := readKnown(disk, "hub")
+		require.NoError(t, wholefile.Write(disk, "hub/"+nodesFile, []byte(text)))
+		_, err := readNodes(disk, "hub")
 		require.Error(t, err, text)
 	}
 }
 
 // A node that had a share when the process before this one ended may have used the minute of its routes.
-func TestWhoHadAShareWasAtWork(t *testing.T) {
+func TestRememberedNodesCountAsUsed(t *testing.T) {
 	gossip, err := cluster.New(cluster.Config{Name: "hub", Role: cluster.RoleCoordinator, Keys: [][]byte{make([]byte, 16)},
 		Transport: new(memberlist.MockNetwork).NewTransport("hub")})
 	require.NoError(t, err)
-	f := &Fleet{members: map[string]*member{}, known: []knownNode{{Name: "old"}}, cfg: Config{Cluster: gossip, Coordinator: wire.Coordinator{ID: "hub", Term: 2},
+	f := &Fleet{members: map[string]*member{}, remembered: []rememberedNode{{Name: "old"}}, cfg: Config{Cluster: gossip, Coordinator: wire.Coordinator{ID: "hub", Term: 2},
 		Table: func() *engine.Table { return nil }, Log: slog.New(slog.DiscardHandler),
 		Dial:        func(ctx context.Context, _ string) (net.Conn, error) { return nil, ctx.Err() },
 		Credentials: func(string) credentials.TransportCredentials { return insecure.NewCredentials() }}}
@@ -55,8 +55,8 @@ func TestWhoHadAShareWasAtWork(t *testing.T) {
 	var streams sync.WaitGroup
 	defer streams.Wait()
 	for _, name := range []string{"old", "new"} {
-		require.NoError(t, f.meet(over, &cluster.Node{Name: name}, "192.0.2.8:7947", &streams))
+		require.NoError(t, f.addMember(over, &cluster.Node{Name: name}, "192.0.2.8:7947", &streams))
 	}
-	require.NotZero(t, f.members["old"].worked.Load())
-	require.Zero(t, f.members["new"].worked.Load())
+	require.NotZero(t, f.members["old"].lastWork.Load())
+	require.Zero(t, f.members["new"].lastWork.Load())
 }

@@ -26,43 +26,43 @@ type NodeReport struct {
 	Since         time.Time         `json:"since"` // of the state
 	Problem       string            `json:"problem,omitempty"`
 	Identities    []IdentityReport  `json:"identities"`
-	Lanes         int               `json:"lanes"`
+	ReadyQueues   int               `json:"lanes"`
 	Sessions      int               `json:"sessions"`
 	Rows          int               `json:"rows"` // sent to it and not answered
 	RowsPerSecond float64           `json:"rows_per_second"`
 	Recipients    uint64            `json:"recipients"`    // sent since its start, decoys included
-	Failing       int               `json:"audit_failing"` // findings of its newest audit of itself
-	Doubtful      int               `json:"audit_doubtful"`
+	AuditFailures int               `json:"audit_failing"` // findings of its newest audit of itself
+	AuditWarnings int               `json:"audit_doubtful"`
 	Audited       time.Time         `json:"audited_at,omitzero"`
 	Findings      []wire.Finding    `json:"audit_findings,omitempty"` // those that are not well, the gravest first, at most 64
-	Meters        map[string]uint64 `json:"meters,omitempty"`         // what it counts since its start: outcomes, actions, hosts that failed
+	Counters      map[string]uint64 `json:"meters,omitempty"`         // what it counts since its start: outcomes, actions, hosts that failed
 }
 
 // IdentityReport is one egress identity.
 type IdentityReport struct {
-	Name    string `json:"name"`
-	Local   string `json:"local"`
-	Public  string `json:"public"`
-	EHLO    string `json:"ehlo"`
-	State   string `json:"state"` // ok, resting (quarantined everywhere), canary (resting, and about to be tried), sick (cannot connect), unknown
-	Lanes   int    `json:"lanes"`
-	Resting int    `json:"resting"` // lanes whose receiver wants no more of it for a time
-	Spent   int    `json:"spent"`   // lanes whose budget is used up for now
+	Name        string `json:"name"`
+	Local       string `json:"local"`
+	Public      string `json:"public"`
+	EHLO        string `json:"ehlo"`
+	State       string `json:"state"` // ok, resting (quarantined everywhere), canary (trial connection), sick (down), unknown
+	ReadyQueues int    `json:"lanes"`
+	Quarantined int    `json:"resting"` // queues whose receiver quarantined it
+	Exhausted   int    `json:"spent"`   // queues whose budget is used up for now
 }
 
-// Fare puts how a node says it fares into its report.
-func (n *NodeReport) Fare(s wire.Status) {
-	n.Lanes, n.Sessions, n.RowsPerSecond, n.Recipients = s.Lanes, s.Sessions, s.RowsPerSecond, s.Recipients
-	n.Failing, n.Doubtful, n.Audited, n.Findings = s.Failing, s.Doubtful, s.Audited, s.Findings
-	n.Meters = make(map[string]uint64, len(s.Meters))
-	for _, m := range s.Meters {
-		n.Meters[m.Name] = m.Count
+// SetStatus puts the status of a node into its report.
+func (n *NodeReport) SetStatus(s wire.Status) {
+	n.ReadyQueues, n.Sessions, n.RowsPerSecond, n.Recipients = s.ReadyQueues, s.Sessions, s.RowsPerSecond, s.Recipients
+	n.AuditFailures, n.AuditWarnings, n.Audited, n.Findings = s.AuditFailures, s.AuditWarnings, s.Audited, s.Findings
+	n.Counters = make(map[string]uint64, len(s.Counters))
+	for _, m := range s.Counters {
+		n.Counters[m.Name] = m.Count
 	}
 	for i := range n.Identities {
 		id := &n.Identities[i]
-		for _, told := range s.Identities {
-			if told.Name == id.Name {
-				id.State, id.Lanes, id.Resting, id.Spent = told.State, told.Lanes, told.Resting, told.Spent
+		for _, reported := range s.Identities {
+			if reported.Name == id.Name {
+				id.State, id.ReadyQueues, id.Quarantined, id.Exhausted = reported.State, reported.ReadyQueues, reported.Quarantined, reported.Exhausted
 			}
 		}
 	}
@@ -70,7 +70,7 @@ func (n *NodeReport) Fare(s wire.Status) {
 
 // Report is the cluster now.
 func (f *Fleet) Report() ClusterReport {
-	r := f.roster.Load()
+	r := f.membership.Load()
 	out := ClusterReport{Coordinator: f.cfg.Coordinator.ID, Problem: r.view.Problem, Rivals: r.view.Rivals, Nodes: []NodeReport{}}
 	for i := range r.view.Nodes {
 		n := &r.view.Nodes[i]
@@ -81,7 +81,7 @@ func (f *Fleet) Report() ClusterReport {
 		}
 		if m := f.member(n.Name); m != nil {
 			if state := m.client.State(); state.Live {
-				report.Fare(m.client.Status())
+				report.SetStatus(m.client.Status())
 				report.Rows = state.Rows
 			}
 		}
@@ -96,7 +96,7 @@ func (f *Fleet) member(name string) *member {
 	return f.members[name]
 }
 
-// fleetMetrics are the nodes as Prometheus sees them; node names are no addresses of anybody's mail.
+// fleetMetrics are the nodes as Prometheus sees them; node names are no e-mail addresses.
 type fleetMetrics struct {
 	f      *Fleet
 	gauges []nodeGauge
@@ -104,8 +104,8 @@ type fleetMetrics struct {
 
 // nodeGauge is one figure of a node.
 type nodeGauge struct {
-	desc *prometheus.Desc
-	of   func(*NodeReport) float64
+	desc  *prometheus.Desc
+	value func(*NodeReport) float64
 }
 
 func newFleetMetrics(f *Fleet) *fleetMetrics {
@@ -119,16 +119,16 @@ func newFleetMetrics(f *Fleet) *fleetMetrics {
 		}
 		return 0
 	})
-	add("lanes", "Lanes at the node.", func(n *NodeReport) float64 { return float64(n.Lanes) })
+	add("lanes", "Lanes at the node.", func(n *NodeReport) float64 { return float64(n.ReadyQueues) })
 	add("sessions", "SMTP connections of the node.", func(n *NodeReport) float64 { return float64(n.Sessions) })
 	add("rows", "Rows sent to the node and not answered.", func(n *NodeReport) float64 { return float64(n.Rows) })
 	add("rows_per_second", "Rows that the node answers a second.", func(n *NodeReport) float64 { return n.RowsPerSecond })
-	add("audit_failing", "Failing findings of the node's newest audit of itself.", func(n *NodeReport) float64 { return float64(n.Failing) })
+	add("audit_failing", "Failing findings of the node's newest audit of itself.", func(n *NodeReport) float64 { return float64(n.AuditFailures) })
 	add("resting_lanes", "Lanes of the node whose receiver wants no more for a time.", func(n *NodeReport) float64 {
-		return n.sum(func(id *IdentityReport) int { return id.Resting })
+		return n.sum(func(id *IdentityReport) int { return id.Quarantined })
 	})
 	add("spent_lanes", "Lanes of the node whose budget is used up for now.", func(n *NodeReport) float64 {
-		return n.sum(func(id *IdentityReport) int { return id.Spent })
+		return n.sum(func(id *IdentityReport) int { return id.Exhausted })
 	})
 	return m
 }
@@ -153,7 +153,7 @@ func (m *fleetMetrics) Collect(to chan<- prometheus.Metric) {
 	nodes := m.f.Report().Nodes
 	for i := range nodes {
 		for _, g := range m.gauges {
-			to <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.of(&nodes[i]), nodes[i].Name)
+			to <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value(&nodes[i]), nodes[i].Name)
 		}
 	}
 }

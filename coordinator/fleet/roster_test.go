@@ -13,9 +13,9 @@ import (
 	"probity/prober/wire"
 )
 
-var nobody = engine.DefaultTable().Unknown
+var unknownProvider = engine.DefaultTable().Unknown
 
-var rosterNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+var testNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // viewOf is a view of nodes with one identity each, of the node's name.
 func viewOf(usable bool, names ...string) *cluster.View {
@@ -66,61 +66,61 @@ func TestKeysOfRoutes(t *testing.T) {
 	require.NotEqual(t, a, b, "at a consumer domain each address has its own")
 }
 
-// When identities come or go, a narrow route that moves rests until who had it has hung up, and for jobs until the minute of that
-// one's budget is over; any other has its owner at once. Who was away before has had that minute.
-func TestRoutesThatMoveRest(t *testing.T) {
+// When identities come or go, a narrow route that moves waits until its former owner has closed its connections, and for jobs until the minute of that
+// one's budget is over; any other has its owner at once. An owner that was away before has had that minute.
+func TestMovedRoutesWaitForTheFormerOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e"}
 		members := membersOf(names...)
 		n, m := rapid.IntRange(1, 5).Draw(t, "before"), rapid.IntRange(1, 5).Draw(t, "after")
-		before := newRoster(viewOf(true, names[:n]...), members, nil, rosterNow)
+		before := newMembership(viewOf(true, names[:n]...), members, nil, testNow)
 		k, narrow := keyOf(routeTo(t, "mx"+strconv.Itoa(rapid.IntRange(0, 1000).Draw(t, "route"))+".example.org"), addressAt(t, "a@example.org"))
 		for _, m := range members {
-			m.worked.Store(rosterNow.UnixNano())
+			m.lastWork.Store(testNow.UnixNano())
 		}
-		idle := newRoster(viewOf(true, names[:m]...), members, before, rosterNow.Add(time.Minute))
-		after := newRoster(viewOf(true, names[:m]...), members, before, rosterNow)
-		was, is := before.owner(k, narrow, nobody, "", rosterNow), after.owner(k, narrow, nobody, "", rosterNow)
+		idle := newMembership(viewOf(true, names[:m]...), members, before, testNow.Add(time.Minute))
+		after := newMembership(viewOf(true, names[:m]...), members, before, testNow)
+		was, is := before.ownerOf(k, narrow, unknownProvider, "", testNow), after.ownerOf(k, narrow, unknownProvider, "", testNow)
 		require.True(t, was.ready())
 		require.Equal(t, was.identity == is.identity, is.ready())
-		soon := after.owner(k, narrow, nobody, "", rosterNow.Add(handover))
+		soon := after.ownerOf(k, narrow, unknownProvider, "", testNow.Add(handover))
 		require.Equal(t, was.identity == is.identity, soon.ready())
-		soon = idle.owner(k, narrow, nobody, "", rosterNow.Add(time.Minute+handover))
+		soon = idle.ownerOf(k, narrow, unknownProvider, "", testNow.Add(time.Minute+handover))
 		require.True(t, soon.ready(), "who has not been at work for a minute has used none of it")
-		one := after.single(k, narrow, nobody, nil, rosterNow.Add(handover))
+		one := after.ownerForSingle(k, narrow, unknownProvider, nil, testNow.Add(handover))
 		require.True(t, one.ready(), "a single waits until the other has hung up")
 		require.Equal(t, is.identity, one.identity)
-		later := after.owner(k, narrow, nobody, "", rosterNow.Add(time.Minute))
+		later := after.ownerOf(k, narrow, unknownProvider, "", testNow.Add(time.Minute))
 		require.True(t, later.ready())
 		require.Equal(t, is.identity, later.identity)
-		away := newRoster(viewOf(false, names[:n]...), members, before, rosterNow)
-		moved := newRoster(viewOf(true, names[:m]...), members, away, rosterNow)
-		soon = moved.owner(k, narrow, nobody, "", rosterNow.Add(handover))
+		unreached := newMembership(viewOf(false, names[:n]...), members, before, testNow)
+		moved := newMembership(viewOf(true, names[:m]...), members, unreached, testNow)
+		soon = moved.ownerOf(k, narrow, unknownProvider, "", testNow.Add(handover))
 		require.True(t, soon.ready())
-		wide := after.owner(k, false, nobody, "", rosterNow)
+		wide := after.ownerOf(k, false, unknownProvider, "", testNow)
 		require.True(t, wide.ready(), "each source has a budget of its own at a wide provider")
 	})
 }
 
-// A route that moves from a node which never asked a receiver does not rest, and none of its singles goes to the former owner. A node
+// A route that moves from a node which never asked a receiver does not wait, and none of its singles goes to the former owner. A node
 // counts as one that asked from the moment at which it is given something, and when it says so of itself.
-func TestRoutesThatMoveFromNodesThatNeverAskedDoNotRest(t *testing.T) {
+func TestRoutesOfUnusedNodesMoveAtOnce(t *testing.T) {
 	for what, change := range map[string]func(*member){
 		"never asked":               func(*member) {},
-		"given work":                func(m *member) { m.given.Store(true) },
+		"given work":                func(m *member) { m.used.Store(true) },
 		"asked for another process": func(m *member) { m.fresh.Store(false) },
 	} {
 		members := membersOf("a", "b", "c")
 		for _, m := range members {
 			m.fresh.Store(true)
 		}
-		before := newRoster(viewOf(true, "a"), members, nil, rosterNow)
+		before := newMembership(viewOf(true, "a"), members, nil, testNow)
 		change(members["a"])
-		after := newRoster(viewOf(true, "a", "b", "c"), members, before, rosterNow)
+		after := newMembership(viewOf(true, "a", "b", "c"), members, before, testNow)
 		moved := 0
 		for i := range 50 {
 			k, narrow := keyOf(routeTo(t, "mx"+strconv.Itoa(i)+".example.org"), addressAt(t, "a@example.org"))
-			is, one := after.owner(k, narrow, nobody, "", rosterNow), after.single(k, narrow, nobody, nil, rosterNow)
+			is, one := after.ownerOf(k, narrow, unknownProvider, "", testNow), after.ownerForSingle(k, narrow, unknownProvider, nil, testNow)
 			if is.identity == "a" {
 				require.True(t, is.ready(), what)
 				continue
@@ -137,48 +137,48 @@ func TestRoutesThatMoveFromNodesThatNeverAskedDoNotRest(t *testing.T) {
 	}
 }
 
-func TestPinnedRowsStayWhileTheirIdentityIsThere(t *testing.T) {
+func TestPinnedRowsStayAtTheirIdentity(t *testing.T) {
 	members := membersOf("a", "b", "c")
-	r := newRoster(viewOf(true, "a", "b", "c"), members, nil, rosterNow)
+	r := newMembership(viewOf(true, "a", "b", "c"), members, nil, testNow)
 	for i := range 20 {
 		k, narrow := keyOf(routeTo(t, "mx"+strconv.Itoa(i)+".example.org"), addressAt(t, "a@example.org"))
-		o := r.owner(k, false, nobody, "b", rosterNow)
+		o := r.ownerOf(k, false, unknownProvider, "b", testNow)
 		require.Equal(t, "b", o.identity)
-		mine, pinned := r.owner(k, narrow, nobody, "", rosterNow), r.owner(k, narrow, nobody, "b", rosterNow)
+		mine, pinned := r.ownerOf(k, narrow, unknownProvider, "", testNow), r.ownerOf(k, narrow, unknownProvider, "b", testNow)
 		require.Equal(t, mine.identity, pinned.identity, "a narrow route has one source, whoever asked before")
-		o = r.owner(k, narrow, nobody, "gone", rosterNow)
+		o = r.ownerOf(k, narrow, unknownProvider, "gone", testNow)
 		require.NotEmpty(t, o.identity)
 	}
 }
 
-func TestSinglesGoToTheNextBestWhereThatIsPolite(t *testing.T) {
+func TestSinglesFallBackOnlyAtWideProviders(t *testing.T) {
 	members := membersOf("a", "b")
 	view := viewOf(true, "a", "b")
-	r := newRoster(view, members, nil, rosterNow)
+	r := newMembership(view, members, nil, testNow)
 	k, narrow := keyOf(routeTo(t, "aspmx.l.google.com"), addressAt(t, "x@example.org"))
-	first := r.single(k, narrow, nobody, nil, rosterNow)
-	next := r.single(k, narrow, nobody, map[*member]bool{first.node: true}, rosterNow)
+	first := r.ownerForSingle(k, narrow, unknownProvider, nil, testNow)
+	next := r.ownerForSingle(k, narrow, unknownProvider, map[*member]bool{first.node: true}, testNow)
 	require.NotEqual(t, first.identity, next.identity)
-	none := r.single(k, narrow, nobody, map[*member]bool{first.node: true, next.node: true}, rosterNow)
+	none := r.ownerForSingle(k, narrow, unknownProvider, map[*member]bool{first.node: true, next.node: true}, testNow)
 	require.False(t, none.found())
 
 	k, narrow = keyOf(routeTo(t, "mx.example.org"), addressAt(t, "x@example.org"))
-	first = r.single(k, narrow, nobody, nil, rosterNow)
-	again := r.single(k, narrow, nobody, map[*member]bool{first.node: true}, rosterNow)
+	first = r.ownerForSingle(k, narrow, unknownProvider, nil, testNow)
+	again := r.ownerForSingle(k, narrow, unknownProvider, map[*member]bool{first.node: true}, testNow)
 	require.Equal(t, first.identity, again.identity, "a narrow route has one source, there or not")
 }
 
-func TestRowsOfNobodyComeHome(t *testing.T) {
-	r := newRoster(&cluster.View{}, nil, nil, rosterNow)
+func TestRowsWithoutOwnerAreReturned(t *testing.T) {
+	r := newMembership(&cluster.View{}, nil, nil, testNow)
 	batch := &wire.Batch{Job: "j", Chunk: 3, Epoch: 2, Rows: []wire.Row{{Number: 7, Attempt: 1, Address: addressAt(t, "a@example.org"), Route: routeTo(t, "mx.example.org")}}}
 	f := &Fleet{parts: nil}
 	f.cfg.Suppressed = func(string, []string) bool { return false }
 	f.cfg.SuppressedAddress = func(engine.Address) bool { return false }
-	f.roster.Store(r)
+	f.membership.Store(r)
 	var got []wire.Results
 	require.NoError(t, f.Verify(t.Context(), batch, time.Minute, func(r wire.Results) { got = append(got, r) }))
 	require.Len(t, got, 2)
-	require.Equal(t, wire.Later, got[0].Rows[0].Outcome)
+	require.Equal(t, wire.Returned, got[0].Rows[0].Outcome)
 	require.EqualValues(t, 1, got[0].Rows[0].Attempt)
 	require.True(t, got[1].Done)
 
@@ -196,7 +196,7 @@ func TestRowsOfNobodyComeHome(t *testing.T) {
 	}
 }
 
-func TestWhereNodesAreReached(t *testing.T) {
+func TestStreamAddress(t *testing.T) {
 	for listen, want := range map[string]string{
 		"10.0.0.2:7947":   "10.0.0.2:7947",
 		"p1.example:7947": "p1.example:7947",
@@ -204,7 +204,7 @@ func TestWhereNodesAreReached(t *testing.T) {
 		"[::]:7947":       "10.0.0.9:7947",
 		"":                "",
 	} {
-		require.Equal(t, want, reachOf(&cluster.Node{Listen: listen, Gossip: "10.0.0.9:7946"}), listen)
+		require.Equal(t, want, streamAddress(&cluster.Node{Listen: listen, Gossip: "10.0.0.9:7946"}), listen)
 	}
-	require.Empty(t, reachOf(&cluster.Node{Listen: "0.0.0.0:7947"}), "what was known before holds")
+	require.Empty(t, streamAddress(&cluster.Node{Listen: "0.0.0.0:7947"}), "what was known before holds")
 }

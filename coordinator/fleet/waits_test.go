@@ -11,41 +11,41 @@ import (
 	"probity/coordinator/cluster"
 )
 
-// TestAQuietMinuteIsExplained: the log says once whom lists wait for, that they do no more, and which routes rest.
-func TestAQuietMinuteIsExplained(t *testing.T) {
+// TestWaitingForAbsentNodesIsLogged: the log says once which nodes jobs wait for, that they wait no more, and which routes wait.
+func TestWaitingForAbsentNodesIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	f := &Fleet{cfg: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, members: membersOf("p1", "p2")}
-	f.roster.Store(newRoster(&cluster.View{}, nil, nil, time.Time{}))
-	told := func(view *cluster.View, now time.Time) string {
+	f.membership.Store(newMembership(&cluster.View{}, nil, nil, time.Time{}))
+	reported := func(view *cluster.View, now time.Time) string {
 		log.Reset()
 		f.publish(view, now)
 		return log.String()
 	}
 	missing := viewOf(false, "p1", "p2")
-	missing.Nodes = []cluster.Node{{Name: "p1", State: cluster.Suspect, Since: rosterNow}, {Name: "p2", State: cluster.Alive, Usable: true}}
-	require.Contains(t, told(missing, rosterNow), `msg="lists wait for nodes that are away, with the routes that they own" nodes=[p1] until=2026-03-01T12:01:10.000Z`)
-	require.NotContains(t, told(missing, rosterNow), "lists", "once")
-	require.True(t, f.roster.Load().awaited().After(rosterNow))
+	missing.Nodes = []cluster.Node{{Name: "p1", State: cluster.Suspect, Since: testNow}, {Name: "p2", State: cluster.Alive, Usable: true}}
+	require.Contains(t, reported(missing, testNow), `msg="lists wait for nodes that are away, with the routes that they own" nodes=[p1] until=2026-03-01T12:01:10.000Z`)
+	require.NotContains(t, reported(missing, testNow), "lists", "once")
+	require.True(t, f.membership.Load().waitUntil().After(testNow))
 	there := viewOf(true, "p1", "p2")
-	said := told(there, rosterNow.Add(time.Second))
+	said := reported(there, testNow.Add(time.Second))
 	require.Contains(t, said, "lists wait for no node any more")
 	require.NotContains(t, said, "rest")
 	for _, m := range f.members {
-		m.worked.Store(rosterNow.UnixNano())
+		m.lastWork.Store(testNow.UnixNano())
 	}
-	require.Contains(t, told(viewOf(true, "p2"), rosterNow.Add(2*time.Second)), `msg="lists let the routes rest that have another owner now" until=2026-03-01T12:01:02.000Z`)
-	require.NotContains(t, told(viewOf(true, "p2"), rosterNow.Add(3*time.Second)), "rest")
+	require.Contains(t, reported(viewOf(true, "p2"), testNow.Add(2*time.Second)), `msg="lists let the routes rest that have another owner now" until=2026-03-01T12:01:02.000Z`)
+	require.NotContains(t, reported(viewOf(true, "p2"), testNow.Add(3*time.Second)), "rest")
 }
 
-// TestNodesThatOwnNothingAreNotWaitedFor: a node that is away and never had a share, or has it no more, holds no list up, and the log
+// TestNodesThatOwnNothingAreNotWaitedFor: a node that is away and never had a share, or has it no more, holds no job up, and the log
 // does not say so.
 func TestNodesThatOwnNothingAreNotWaitedFor(t *testing.T) {
 	var log bytes.Buffer
 	f := &Fleet{cfg: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, members: membersOf("p1", "p2")}
-	f.roster.Store(newRoster(&cluster.View{}, nil, nil, time.Time{}))
+	f.membership.Store(newMembership(&cluster.View{}, nil, nil, time.Time{}))
 	view := viewOf(true, "p2")
-	view.Nodes = []cluster.Node{{Name: "p1", State: cluster.Suspect, Since: rosterNow}, {Name: "p2", State: cluster.Alive, Usable: true}}
-	f.publish(view, rosterNow)
+	view.Nodes = []cluster.Node{{Name: "p1", State: cluster.Suspect, Since: testNow}, {Name: "p2", State: cluster.Alive, Usable: true}}
+	f.publish(view, testNow)
 	require.NotContains(t, log.String(), "lists wait")
-	require.Zero(t, f.roster.Load().awaited())
+	require.Zero(t, f.membership.Load().waitUntil())
 }

@@ -28,19 +28,19 @@ import (
 //
 // A name is referred to by where it begins in its group, counted in eights of bytes. Numbers are little-endian.
 const (
-	groupMagic  = "prbrow\x02\xfd"
-	groupHeader = 48
-	groupSum    = 8
-	nameAlign   = 8
+	groupMagic       = "prbrow\x02\xfd"
+	groupHeaderBytes = 48
+	groupSumBytes    = 8
+	nameAlign        = 8
 
 	entryBytes    = 4 + RecordBytes
 	deferredBytes = 4 + 4 + 8 + 4
 
-	groupEntries = 8 << 10   // answers of one group; as many deferrals
-	groupNames   = 512 << 10 // bytes of names after which a group ends
-	nameMax      = 8 << 10   // bytes of a name; longer ones are cut
-	rowNames     = 5         // that one row may add: those of its record, and its source
-	namesMost    = groupNames + rowNames*(nameMax+2*nameAlign)
+	groupEntries  = 8 << 10   // answers of one group; as many deferrals
+	groupNames    = 512 << 10 // bytes of names after which a group ends
+	maxNameBytes  = 8 << 10   // bytes of a name; longer ones are cut
+	maxRowNames   = 5         // that one row may add: those of its record, and its source
+	maxNamesBytes = groupNames + maxRowNames*(maxNameBytes+2*nameAlign)
 )
 
 var (
@@ -50,7 +50,7 @@ var (
 	ErrVersion = errors.New("made by another version of Probity")
 )
 
-// Row is what the log learns of a row: its answer, or when and by whom it is asked again, or both.
+// Row is what the log learns of a row: its answer, or when and from which source it is asked again, or both.
 type Row struct {
 	Number     uint32
 	Kind       Kind            // None where there is only a deferral
@@ -74,14 +74,14 @@ type group struct {
 	names    []byte
 	answers  []byte
 	deferred []byte
-	known    map[string]uint32
+	offsets  map[string]uint32
 }
 
-func newGroup() *group { return &group{known: map[string]uint32{}} }
+func newGroup() *group { return &group{offsets: map[string]uint32{}} }
 
 func (g *group) reset() {
 	g.names, g.answers, g.deferred = g.names[:0], g.answers[:0], g.deferred[:0]
-	clear(g.known)
+	clear(g.offsets)
 }
 
 func (g *group) empty() bool { return len(g.answers)+len(g.deferred) == 0 }
@@ -98,16 +98,16 @@ func (g *group) name(s string) uint32 {
 	if s == "" {
 		return 0
 	}
-	s = s[:min(len(s), nameMax)]
-	if at, ok := g.known[s]; ok {
+	s = s[:min(len(s), maxNameBytes)]
+	if at, ok := g.offsets[s]; ok {
 		return at
 	}
-	at := uint32((groupHeader + len(g.names)) / nameAlign)
+	at := uint32((groupHeaderBytes + len(g.names)) / nameAlign)
 	g.names = append(binary.AppendUvarint(g.names, uint64(len(s))), s...)
 	for len(g.names)%nameAlign != 0 {
 		g.names = append(g.names, 0)
 	}
-	g.known[s] = at
+	g.offsets[s] = at
 	return at
 }
 
@@ -215,18 +215,18 @@ func (g *Group) Name(ref uint32) (string, error) {
 		return "", nil
 	}
 	at := int64(ref) * nameAlign
-	if at < groupHeader || at >= int64(g.names) {
+	if at < groupHeaderBytes || at >= int64(g.names) {
 		return "", fmt.Errorf("rows log: group %d has no name at %d: %w", g.number, at, ErrDamaged)
 	}
 	n, used := binary.Uvarint(g.bytes[at:g.names])
-	if used <= 0 || n > nameMax || at+int64(used)+int64(n) > int64(g.names) {
+	if used <= 0 || n > maxNameBytes || at+int64(used)+int64(n) > int64(g.names) {
 		return "", fmt.Errorf("rows log: group %d has no name at %d: %w", g.number, at, ErrDamaged)
 	}
 	return string(g.bytes[at+int64(used) : at+int64(used)+int64(n)]), nil
 }
 
-// Global is what ReadName knows a name by.
-func (g *Group) Global(ref uint32) uint32 {
+// GlobalRef is what ReadName knows a name by.
+func (g *Group) GlobalRef(ref uint32) uint32 {
 	if ref == 0 {
 		return 0
 	}
@@ -240,24 +240,24 @@ func groupLength(head []byte) int {
 		return 0
 	}
 	answers, deferred, names := le.Uint32(head[32:]), le.Uint32(head[36:]), le.Uint32(head[40:])
-	if answers > groupEntries || deferred > groupEntries || names > namesMost || names%nameAlign != 0 || answers+deferred == 0 || le.Uint32(head[44:]) != 0 {
+	if answers > groupEntries || deferred > groupEntries || names > maxNamesBytes || names%nameAlign != 0 || answers+deferred == 0 || le.Uint32(head[44:]) != 0 {
 		return 0
 	}
-	n := groupHeader + int(names) + int(answers)*entryBytes + int(deferred)*deferredBytes
-	return n + -n&(nameAlign-1) + groupSum
+	n := groupHeaderBytes + int(names) + int(answers)*entryBytes + int(deferred)*deferredBytes
+	return n + -n&(nameAlign-1) + groupSumBytes
 }
 
 // read takes the group that b holds from its first to its last byte. It reports whether its checksum is right.
 func (g *Group) read(b []byte, at int64) bool {
 	le := binary.LittleEndian
-	end := len(b) - groupSum
+	end := len(b) - groupSumBytes
 	if g.sum = le.Uint64(b[end:]); xxh3.Hash(b[:end]) != g.sum {
 		return false
 	}
 	g.At, g.bytes = at, b
 	g.number, g.previous, g.durable = le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:])
 	answers, deferred := int(le.Uint32(b[32:])), int(le.Uint32(b[36:]))
-	g.names = groupHeader + int(le.Uint32(b[40:]))
+	g.names = groupHeaderBytes + int(le.Uint32(b[40:]))
 	g.answers = b[g.names : g.names+answers*entryBytes]
 	g.deferred = b[g.names+answers*entryBytes:][:deferred*deferredBytes]
 	return true
@@ -265,7 +265,7 @@ func (g *Group) read(b []byte, at int64) bool {
 
 // EachName calls visit with each name of the group.
 func (g *Group) EachName(visit func(name string)) error {
-	for at := groupHeader; at < g.names; {
+	for at := groupHeaderBytes; at < g.names; {
 		s, err := g.Name(uint32(at / nameAlign))
 		if err != nil {
 			return err

@@ -41,7 +41,7 @@ type Object interface {
 	Size() int64
 }
 
-const unfinished = ".new" // ending of the file of an object that is not whole yet
+const unfinishedSuffix = ".new" // ending of the file of an object that is not whole yet
 
 // Folder keeps objects as files of a folder for each job, where other files may be too.
 type Folder struct {
@@ -59,7 +59,7 @@ func (o *Folder) Create(job, kind string) (Pending, error) {
 	if err := o.FS.MkdirAll(o.FS.PathJoin(o.Dir, job), 0o700); err != nil {
 		return nil, err
 	}
-	f, err := o.FS.Create(o.path(job, name)+unfinished, vfs.WriteCategoryUnspecified)
+	f, err := o.FS.Create(o.path(job, name)+unfinishedSuffix, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +89,9 @@ func (o *Folder) Delete(job string, names ...string) error {
 
 func (o *Folder) remove(job string, names ...string) (err error) {
 	for _, name := range names {
-		for _, path := range [...]string{o.path(job, name), o.path(job, name) + unfinished} {
+		for _, path := range [...]string{o.path(job, name), o.path(job, name) + unfinishedSuffix} {
 			if failed := o.FS.Remove(path); failed != nil {
-				if _, there := o.FS.Stat(path); there == nil {
+				if _, exists := o.FS.Stat(path); exists == nil {
 					err = errors.Join(err, failed)
 				}
 			}
@@ -104,7 +104,7 @@ func (o *Folder) remove(job string, names ...string) (err error) {
 func (o *Folder) List(job string) (names []string, err error) {
 	found, err := o.FS.List(o.FS.PathJoin(o.Dir, job))
 	for _, name := range found {
-		if name = strings.TrimSuffix(name, unfinished); isObject(name) {
+		if name = strings.TrimSuffix(name, unfinishedSuffix); isObject(name) {
 			names = append(names, name)
 		}
 	}
@@ -131,7 +131,7 @@ type pendingFile struct {
 	folder    *Folder
 	job, name string
 	f         vfs.File // nil once it is closed
-	over      bool     // committed, or aborted
+	closed    bool     // committed, or aborted
 }
 
 func (p *pendingFile) Name() string                               { return p.name }
@@ -152,7 +152,7 @@ func (p *pendingFile) Commit() error {
 	}
 	o := p.folder
 	path := o.path(p.job, p.name)
-	if err := o.FS.Rename(path+unfinished, path); err != nil {
+	if err := o.FS.Rename(path+unfinishedSuffix, path); err != nil {
 		return err
 	}
 	for _, dir := range [...]string{o.FS.PathJoin(o.Dir, p.job), o.Dir, o.FS.PathDir(o.Dir)} {
@@ -160,15 +160,15 @@ func (p *pendingFile) Commit() error {
 			return err
 		}
 	}
-	p.over = true
+	p.closed = true
 	return nil
 }
 
 func (p *pendingFile) Abort() (err error) {
-	if p.over {
+	if p.closed {
 		return nil
 	}
-	p.over = true
+	p.closed = true
 	if p.f != nil {
 		err = p.close()
 	}

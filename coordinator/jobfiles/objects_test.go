@@ -18,7 +18,7 @@ func TestFolderKeepsObjects(t *testing.T) {
 	testObjects(t, func(t *testing.T) Objects { return &Folder{vfs.NewMem(), "data/jobs"} })
 }
 
-func TestFolderOfADiskKeepsObjects(t *testing.T) {
+func TestFolderOnDiskKeepsObjects(t *testing.T) {
 	testObjects(t, func(t *testing.T) Objects { return &Folder{vfs.Default, path.Join(t.TempDir(), "jobs")} })
 }
 
@@ -148,8 +148,8 @@ func testObjects(t *testing.T, open func(*testing.T) Objects) {
 	})
 }
 
-// TestAFolderListsOnlyItsObjects: a job has other files there.
-func TestAFolderListsOnlyItsObjects(t *testing.T) {
+// TestFolderListsOnlyObjects: a job has other files there.
+func TestFolderListsOnlyObjects(t *testing.T) {
 	disk := vfs.NewMem()
 	o := &Folder{disk, "jobs"}
 	name, err := putObject(o, "j", "upload", "x")
@@ -160,15 +160,15 @@ func TestAFolderListsOnlyItsObjects(t *testing.T) {
 	require.Equal(t, slices.Sorted(slices.Values([]string{name, "upload-0011223344556677"})), listObjects(t, o, "j"))
 }
 
-// TestAnObjectIsWholeOrNotThere fails each step of putting an object, unseen and persisted, and cuts the power: what a reader can open is
+// TestObjectIsWholeOrAbsent fails each step of putting an object, unseen and persisted, and cuts the power: what a reader can open is
 // whole, and what Commit said is durable is there. What is left can be listed and deleted.
-func TestAnObjectIsWholeOrNotThere(t *testing.T) {
+func TestObjectIsWholeOrAbsent(t *testing.T) {
 	const text = "a text"
 	for _, persist := range []bool{false, true} {
 		steps := 0
 		for n, more := 1, true; more; n++ {
 			disk := crashableDisk(t)
-			failing := &failingFS{FS: disk, persist: persist, left: n}
+			failing := &failingFS{FS: disk, persistFailed: persist, stepsLeft: n}
 			p, err := (&Folder{failing, "data/jobs"}).Create("j", "upload")
 			committed := false
 			if err == nil {
@@ -178,7 +178,7 @@ func TestAnObjectIsWholeOrNotThere(t *testing.T) {
 				}
 				committed = err == nil
 			}
-			more = failing.left <= 0
+			more = failing.stepsLeft <= 0
 			after := &Folder{disk.CrashClone(vfs.CrashCloneCfg{}), "data/jobs"}
 			if more {
 				steps++
@@ -209,8 +209,8 @@ func TestAnObjectIsWholeOrNotThere(t *testing.T) {
 	}
 }
 
-// TestADeletedObjectStaysDeleted after a power cut.
-func TestADeletedObjectStaysDeleted(t *testing.T) {
+// TestDeletedObjectStaysDeleted after a power cut.
+func TestDeletedObjectStaysDeleted(t *testing.T) {
 	disk := crashableDisk(t)
 	o := &Folder{disk, "data/jobs"}
 	name, err := putObject(o, "j", "upload", "x")
@@ -234,15 +234,15 @@ var errFailing = errors.New("the disk failed")
 // failingFS fails its n-th step that must last, before or after it took effect.
 type failingFS struct {
 	vfs.FS
-	left    int
-	persist bool
+	stepsLeft     int
+	persistFailed bool
 }
 
 func (f *failingFS) step(do func() error) error {
-	if f.left--; f.left != 0 {
+	if f.stepsLeft--; f.stepsLeft != 0 {
 		return do()
 	}
-	if f.persist {
+	if f.persistFailed {
 		if err := do(); err != nil {
 			return err
 		}

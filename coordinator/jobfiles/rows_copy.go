@@ -50,7 +50,7 @@ func (w *RowsWriter) flush(last bool) error {
 	if w.group.empty() || !last && !w.group.full() {
 		return nil
 	}
-	if w.end.At > logMost {
+	if w.end.At > maxLogBytes {
 		return errLogFull
 	}
 	w.buf, w.end.Sum = w.group.appendTo(w.buf[:0], w.end.number+1, w.end.Sum, w.end.number)

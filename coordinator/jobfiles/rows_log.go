@@ -9,42 +9,42 @@ import (
 )
 
 const (
-	logPending    = 8 << 20   // bytes that wait for a sync before answers must wait
-	logFlushBytes = 256 << 10 // that are synced at once
+	maxPendingBytes = 8 << 20   // bytes that wait for a sync before answers must wait
+	flushBytes      = 256 << 10 // that are synced at once
 	// FlushAfter is how long rows of a log wait for others before they are synced together.
 	FlushAfter = 50 * time.Millisecond
 )
 
-// logMost bounds a log: the names of a group are found by 32 bits that count eights of bytes.
-const logMost = 31 << 30
+// maxLogBytes bounds a log: the names of a group are found by 32 bits that count eights of bytes.
+const maxLogBytes = 31 << 30
 
 var errLogFull = errors.New("the log of the job's rows is over 31 GiB")
 
 // RowsLog is the log of a running job, open to append to it. One goroutine writes; rows that are added meanwhile share its next sync.
 type RowsLog struct {
-	f       *tail
+	f       *appendFile
 	number  uint64 // of the last group
 	sum     uint64 // its checksum
 	durable uint64
 	buf     []byte // of the group that is written
 	after   func() time.Duration
 
-	mu      sync.Mutex // guards all below; never held over I/O
-	moved   sync.Cond
-	current *group
-	sealed  []*group  // full ones, before current
-	pending int       // bytes of all of these
-	since   time.Time // when the oldest pending row came
-	wrote   bool
-	running bool
-	closing bool
-	err     error
+	mu         sync.Mutex // guards all below; never held over I/O
+	written    sync.Cond
+	current    *group
+	fullGroups []*group  // full ones, before current
+	pending    int       // bytes of all of these
+	since      time.Time // when the oldest pending row came
+	wrote      bool
+	running    bool
+	closing    bool
+	err        error
 
 	wake chan struct{}
 	done chan struct{}
 }
 
-// groups are kept for the next logs, whosever.
+// groups are kept for the next logs of any job.
 var groups = sync.Pool{New: func() any { return newGroup() }}
 
 // OpenRows reads the log from its start, calls visit with each group, and is ready to append after the last whole one. after says how
@@ -65,10 +65,10 @@ func OpenRows(fs vfs.FS, path string, after func() time.Duration, visit func(*Gr
 		after = func() time.Duration { return FlushAfter }
 	}
 	l := &RowsLog{
-		f: &tail{f: f, end: end.At}, number: end.number, sum: end.Sum, durable: end.number, after: after, current: groups.Get().(*group),
+		f: &appendFile{f: f, end: end.At}, number: end.number, sum: end.Sum, durable: end.number, after: after, current: groups.Get().(*group),
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	l.moved.L = &l.mu
+	l.written.L = &l.mu
 	return l, end, nil
 }
 
@@ -83,10 +83,10 @@ func (l *RowsLog) Start() {
 func (l *RowsLog) run() {
 	defer close(l.done)
 	for {
-		batch, more := l.collect()
+		batch, more := l.nextBatch()
 		if len(batch) > 0 {
 			err := l.write(batch)
-			l.settle(batch, err)
+			l.finishBatch(batch, err)
 			if err != nil {
 				return // after a failed sync nothing is known of this file
 			}
@@ -97,13 +97,13 @@ func (l *RowsLog) run() {
 	}
 }
 
-// collect waits until there is something worth a sync, and takes it.
-func (l *RowsLog) collect() (batch []*group, more bool) {
+// nextBatch waits until there is something worth a sync, and takes it.
+func (l *RowsLog) nextBatch() (batch []*group, more bool) {
 	for {
 		l.mu.Lock()
 		waited, after := time.Since(l.since), l.after()
-		if l.closing || l.pending > 0 && (l.pending >= logFlushBytes || waited >= after) {
-			batch, more = l.take(), !l.closing
+		if l.closing || l.pending > 0 && (l.pending >= flushBytes || waited >= after) {
+			batch, more = l.takePending(), !l.closing
 			l.mu.Unlock()
 			return batch, more
 		}
@@ -116,10 +116,10 @@ func (l *RowsLog) collect() (batch []*group, more bool) {
 	}
 }
 
-// take takes all that is pending. The lock is held.
-func (l *RowsLog) take() []*group {
-	batch := l.sealed
-	l.sealed = nil
+// takePending takes all that is pending. The lock is held.
+func (l *RowsLog) takePending() []*group {
+	batch := l.fullGroups
+	l.fullGroups = nil
 	if !l.current.empty() {
 		batch = append(batch, l.current)
 		l.current = groups.Get().(*group)
@@ -156,7 +156,7 @@ func (l *RowsLog) write(batch []*group) error {
 
 // append writes a group behind the last one.
 func (l *RowsLog) append(g *group) error {
-	if l.f.end > logMost {
+	if l.f.end > maxLogBytes {
 		return errLogFull
 	}
 	b, sum := g.appendTo(l.buf[:0], l.number+1, l.sum, l.durable)
@@ -168,8 +168,8 @@ func (l *RowsLog) append(g *group) error {
 	return nil
 }
 
-// settle tells those who wait what became of groups.
-func (l *RowsLog) settle(batch []*group, err error) {
+// finishBatch tells the waiting callers what became of groups.
+func (l *RowsLog) finishBatch(batch []*group, err error) {
 	size := 0
 	for _, g := range batch {
 		size += g.size()
@@ -181,7 +181,7 @@ func (l *RowsLog) settle(batch []*group, err error) {
 	l.pending -= size
 	l.err = err
 	l.wrote = l.wrote || err == nil
-	l.moved.Broadcast()
+	l.written.Broadcast()
 }
 
 // Wrote reports that rows were made durable since the log was opened.
@@ -195,8 +195,8 @@ func (l *RowsLog) Wrote() bool {
 func (l *RowsLog) Add(rows []Row) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.pending > logPending && l.err == nil {
-		l.moved.Wait()
+	for l.pending > maxPendingBytes && l.err == nil {
+		l.written.Wait()
 	}
 	if l.err != nil {
 		return l.err
@@ -207,20 +207,20 @@ func (l *RowsLog) Add(rows []Row) error {
 	}
 	for i := range rows {
 		if l.current.full() {
-			l.sealed = append(l.sealed, l.current)
+			l.fullGroups = append(l.fullGroups, l.current)
 			l.current = groups.Get().(*group)
 		}
 		before := l.current.size()
 		l.current.add(&rows[i])
 		l.pending += l.current.size() - before
 	}
-	if was == 0 || was < logFlushBytes && l.pending >= logFlushBytes {
-		l.poke()
+	if was == 0 || was < flushBytes && l.pending >= flushBytes {
+		l.signal()
 	}
 	return nil
 }
 
-func (l *RowsLog) poke() {
+func (l *RowsLog) signal() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -234,7 +234,7 @@ func (l *RowsLog) Close() error {
 	running := l.running
 	l.mu.Unlock()
 	if running {
-		l.poke()
+		l.signal()
 		<-l.done
 	}
 	l.mu.Lock()
@@ -242,14 +242,14 @@ func (l *RowsLog) Close() error {
 	return errors.Join(l.err, l.f.f.Close())
 }
 
-// tail is a file that grows at its end. A write that failed is overwritten by the next: nothing refers to it.
-type tail struct {
+// appendFile is a file that grows at its end. A write that failed is overwritten by the next: nothing refers to it.
+type appendFile struct {
 	f   vfs.File
 	end int64
 }
 
 // add writes b at the end and gives its offset.
-func (t *tail) add(b []byte) (int64, error) {
+func (t *appendFile) add(b []byte) (int64, error) {
 	at := t.end
 	if _, err := t.f.WriteAt(b, at); err != nil {
 		return 0, err

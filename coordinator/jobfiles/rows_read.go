@@ -22,7 +22,7 @@ type LogEnd struct {
 // What a crash cut off is the end of the log; what it left behind the end, of an earlier end, is not read. A group that cannot be read
 // is damage if a later group says that it was durable: it is counted and passed over.
 func ReadRows(f io.ReaderAt, visit func(*Group) error) (LogEnd, error) {
-	r := rowsReader{f: f, buf: make([]byte, groupHeader)}
+	r := rowsReader{f: f, buf: make([]byte, groupHeaderBytes)}
 	var end LogEnd
 	for {
 		ok, err := r.group(end.At)
@@ -30,7 +30,7 @@ func ReadRows(f io.ReaderAt, visit func(*Group) error) (LogEnd, error) {
 			return end, err
 		}
 		if !ok || r.g.number != end.number+1 || r.g.previous != end.Sum {
-			if ok, err = r.resume(end); err != nil || !ok {
+			if ok, err = r.findNext(end); err != nil || !ok {
 				return end, err
 			}
 			end.Damaged += int(r.g.number - end.number - 1)
@@ -44,7 +44,7 @@ func ReadRows(f io.ReaderAt, visit func(*Group) error) (LogEnd, error) {
 
 // ReadGroup reads the group at a place of the log again.
 func ReadGroup(f io.ReaderAt, at int64, visit func(*Group) error) error {
-	r := rowsReader{f: f, buf: make([]byte, groupHeader)}
+	r := rowsReader{f: f, buf: make([]byte, groupHeaderBytes)}
 	ok, err := r.group(at)
 	if err == nil && !ok {
 		err = fmt.Errorf("rows log: group at %d: %w", at, ErrDamaged)
@@ -63,8 +63,8 @@ type rowsReader struct {
 
 // group reads the group at a place. It reports false where there is none that is whole.
 func (r *rowsReader) group(at int64) (bool, error) {
-	r.buf = r.buf[:groupHeader]
-	if whole, err := r.full(r.buf, at); err != nil || !whole {
+	r.buf = r.buf[:groupHeaderBytes]
+	if whole, err := r.readFull(r.buf, at); err != nil || !whole {
 		return false, err
 	}
 	n := groupLength(r.buf)
@@ -75,14 +75,14 @@ func (r *rowsReader) group(at int64) (bool, error) {
 		r.buf = append(make([]byte, 0, n+n/4), r.buf...)
 	}
 	r.buf = r.buf[:n]
-	if whole, err := r.full(r.buf[groupHeader:], at+groupHeader); err != nil || !whole {
+	if whole, err := r.readFull(r.buf[groupHeaderBytes:], at+groupHeaderBytes); err != nil || !whole {
 		return false, err
 	}
 	return r.g.read(r.buf, at), nil
 }
 
-// full fills b; it reports false where the file ends before.
-func (r *rowsReader) full(b []byte, at int64) (bool, error) {
+// readFull fills b; it reports false where the file ends before.
+func (r *rowsReader) readFull(b []byte, at int64) (bool, error) {
 	n, err := r.f.ReadAt(b, at)
 	if n == len(b) {
 		return true, nil
@@ -95,10 +95,10 @@ func (r *rowsReader) full(b []byte, at int64) (bool, error) {
 
 const searchBytes = 1 << 20 // of the log looked through at one time
 
-// resume looks for the next group that says that the one after end was durable. Where there is none, that one is the torn end, unless
+// findNext looks for the next group that says that the one after end was durable. Where there is none, that one is the torn end, unless
 // a program that is newer wrote it.
-func (r *rowsReader) resume(end LogEnd) (bool, error) {
-	buf := make([]byte, searchBytes+groupHeader)
+func (r *rowsReader) findNext(end LogEnd) (bool, error) {
+	buf := make([]byte, searchBytes+groupHeaderBytes)
 	for base := end.At; ; base += searchBytes {
 		n, err := r.f.ReadAt(buf, base)
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -131,7 +131,7 @@ func (r *rowsReader) version(end LogEnd) error {
 		return nil
 	}
 	head := make([]byte, len(groupMagic))
-	if whole, err := r.full(head, 0); err != nil || !whole {
+	if whole, err := r.readFull(head, 0); err != nil || !whole {
 		return err
 	}
 	if err := checkMagic("the rows log", head, groupMagic); errors.Is(err, ErrVersion) {
@@ -151,7 +151,7 @@ func ReadName(f io.ReaderAt, ref uint32) (string, error) {
 	var short [nameReadBytes]byte
 	got, err := f.ReadAt(short[:], at)
 	n, used := binary.Uvarint(short[:got])
-	if used <= 0 || n > nameMax {
+	if used <= 0 || n > maxNameBytes {
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
@@ -162,7 +162,7 @@ func ReadName(f io.ReaderAt, ref uint32) (string, error) {
 	}
 	b := make([]byte, n)
 	r := rowsReader{f: f}
-	whole, err := r.full(b, at+int64(used))
+	whole, err := r.readFull(b, at+int64(used))
 	if err == nil && !whole {
 		err = fmt.Errorf("rows log: no name at %d: %w", at, ErrDamaged)
 	}

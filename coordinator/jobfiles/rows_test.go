@@ -18,8 +18,8 @@ import (
 	"probity/engine"
 )
 
-// told is what a log says of one row, for comparison.
-type told struct {
+// loggedRow is what a log says of one row, for comparison.
+type loggedRow struct {
 	row      uint32
 	kind     Kind
 	reason   engine.Reason
@@ -28,12 +28,12 @@ type told struct {
 }
 
 // readAll reads a log.
-func readAll(t require.TestingT, fs vfs.FS, path string) (all []told, end LogEnd) {
+func readAll(t require.TestingT, fs vfs.FS, path string) (all []loggedRow, end LogEnd) {
 	f, err := fs.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
 	end, err = ReadRows(f, func(g *Group) error {
-		got, err := tellGroup(f, g)
+		got, err := readGroupRows(f, g)
 		all = append(all, got...)
 		return err
 	})
@@ -41,28 +41,28 @@ func readAll(t require.TestingT, fs vfs.FS, path string) (all []told, end LogEnd
 	return all, end
 }
 
-// tellGroup is what a group says; its names are read in both ways that there are.
-func tellGroup(f io.ReaderAt, g *Group) (all []told, err error) {
+// readGroupRows is what a group says; its names are read in both ways that there are.
+func readGroupRows(f io.ReaderAt, g *Group) (all []loggedRow, err error) {
 	for row, rec := range g.Answers() {
-		x := told{row: row, kind: rec.Kind(), reason: rec.Reason()}
+		x := loggedRow{row: row, kind: rec.Kind(), reason: rec.Reason()}
 		for i, ref := range rec.Refs() {
 			if x.names[i], err = g.Name(ref); err != nil {
 				return nil, err
 			}
-			if again, err := ReadName(f, g.Global(ref)); err != nil || again != x.names[i] {
+			if again, err := ReadName(f, g.GlobalRef(ref)); err != nil || again != x.names[i] {
 				return nil, fmt.Errorf("%q is read as %q: %w", x.names[i], again, err)
 			}
 		}
 		all = append(all, x)
 	}
 	return all, g.Deferred(func(row uint32, d Deferral) error {
-		all = append(all, told{row: row, deferral: d})
+		all = append(all, loggedRow{row: row, deferral: d})
 		return nil
 	})
 }
 
 func answer(row uint32, name string) Row {
-	v := engine.Sure(engine.ReasonMailboxNotFound, "rule/"+name, 0, time.UnixMilli(1_700_000_000_000))
+	v := engine.VerdictFor(engine.ReasonMailboxNotFound, "rule/"+name, 0, time.UnixMilli(1_700_000_000_000))
 	v.ProviderName = name
 	return Row{Number: row, Kind: Final, Verdict: &v, MX: "mx." + name, Suggestion: ""}
 }
@@ -94,19 +94,19 @@ func writeFile(t testing.TB, fs vfs.FS, path string, b []byte) {
 	require.NoError(t, errors.Join(err, f.Close()))
 }
 
-func TestALogReadsBackWhatWasAdded(t *testing.T) {
+func TestLogRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fs := vfs.NewMem()
-		var want []told
+		var want []loggedRow
 		for range rapid.IntRange(1, 4).Draw(t, "starts") {
 			l, end, err := OpenRows(fs, "rows", nil, func(*Group) error { return nil })
 			require.NoError(t, err)
 			require.Zero(t, end.Damaged)
 			l.Start()
 			for range rapid.IntRange(0, 3).Draw(t, "adds") {
-				rows, said := drawRows(t)
+				rows, logged := drawRows(t)
 				require.NoError(t, l.Add(rows))
-				want = append(want, said...)
+				want = append(want, logged...)
 			}
 			require.NoError(t, l.Close())
 		}
@@ -115,29 +115,29 @@ func TestALogReadsBackWhatWasAdded(t *testing.T) {
 	})
 }
 
-func drawRows(t *rapid.T) (rows []Row, said []told) {
-	names := rapid.SampledFrom([]string{"", "google", "Ä mx1.example mx2.example", strings.Repeat("x", 300), strings.Repeat("y", nameMax)})
+func drawRows(t *rapid.T) (rows []Row, logged []loggedRow) {
+	names := rapid.SampledFrom([]string{"", "google", "Ä mx1.example mx2.example", strings.Repeat("x", 300), strings.Repeat("y", maxNameBytes)})
 	for range rapid.IntRange(1, 30).Draw(t, "rows") {
 		r := Row{Number: rapid.Uint32().Draw(t, "row"), Kind: Kind(rapid.IntRange(int(None), int(Provisional)).Draw(t, "kind"))}
 		if r.Kind != None {
-			v := engine.Sure(engine.ReasonMailboxNotFound, names.Draw(t, "rule"), 0, time.UnixMilli(1_700_000_000_000))
+			v := engine.VerdictFor(engine.ReasonMailboxNotFound, names.Draw(t, "rule"), 0, time.UnixMilli(1_700_000_000_000))
 			v.ProviderName, r.Verdict, r.MX, r.Suggestion = names.Draw(t, "provider"), &v, names.Draw(t, "mx"), names.Draw(t, "suggestion")
-			said = append(said, told{row: r.Number, kind: r.Kind, reason: v.Reason, names: [4]string{v.ProviderName, v.Rule, r.MX, r.Suggestion}})
+			logged = append(logged, loggedRow{row: r.Number, kind: r.Kind, reason: v.Reason, names: [4]string{v.ProviderName, v.Rule, r.MX, r.Suggestion}})
 		}
 		if r.Deferred = r.Kind != Final; r.Deferred {
 			r.Deferral = Deferral{Attempt: rapid.Uint8().Draw(t, "attempt"), Source: names.Draw(t, "source")}
 			if rapid.Bool().Draw(t, "due") {
 				r.Deferral.Due = time.UnixMilli(rapid.Int64Range(1, 1<<41).Draw(t, "at")).UTC()
 			}
-			said = append(said, told{row: r.Number, deferral: r.Deferral})
+			logged = append(logged, loggedRow{row: r.Number, deferral: r.Deferral})
 		}
 		rows = append(rows, r)
 	}
-	return rows, said
+	return rows, logged
 }
 
-// TestALogThatWasCutIsAShorterLog cuts a log at every byte. What remains are its first groups, it is no damage, and more can be added.
-func TestALogThatWasCutIsAShorterLog(t *testing.T) {
+// TestTruncatedLogKeepsItsFirstGroups cuts a log at every byte. What remains are its first groups, it is no damage, and more can be added.
+func TestTruncatedLogKeepsItsFirstGroups(t *testing.T) {
 	fs := vfs.NewMem()
 	writeLog(t, fs, "rows", []Row{answer(1, "a")}, []Row{answer(2, "b"), answer(3, "a")}, []Row{answer(4, "c")})
 	whole := readFile(t, fs, "rows")
@@ -147,7 +147,7 @@ func TestALogThatWasCutIsAShorterLog(t *testing.T) {
 		writeFile(t, fs, "cut", whole[:n])
 		got, end := readAll(t, fs, "cut")
 		require.Zero(t, end.Damaged, "cut at %d", n)
-		require.Equal(t, all[:len(got)], append([]told{}, got...), "cut at %d", n)
+		require.Equal(t, all[:len(got)], append([]loggedRow{}, got...), "cut at %d", n)
 		writeLog(t, fs, "cut", []Row{answer(9, "later")})
 		more, end := readAll(t, fs, "cut")
 		require.Zero(t, end.Damaged)
@@ -155,13 +155,13 @@ func TestALogThatWasCutIsAShorterLog(t *testing.T) {
 	}
 }
 
-// TestWhatACrashLeftBehindTheEndIsNeverRead: of two groups that were written and not synced the second reached the disk and the first did
+// TestGroupsBeyondTheEndAreNotRead: of two groups that were written and not synced the second reached the disk and the first did
 // not. The next start writes another group in the place of the first, of the same length.
-func TestWhatACrashLeftBehindTheEndIsNeverRead(t *testing.T) {
+func TestGroupsBeyondTheEndAreNotRead(t *testing.T) {
 	fs := vfs.NewMem()
 	writeLog(t, fs, "rows", []Row{answer(1, "a")})
 	first := len(readFile(t, fs, "rows"))
-	w := RowsLog{f: &tail{f: openFile(t, fs, "rows"), end: int64(first)}}
+	w := RowsLog{f: &appendFile{f: openFile(t, fs, "rows"), end: int64(first)}}
 	_, end := readAll(t, fs, "rows")
 	w.number, w.sum, w.durable = end.number, end.Sum, end.number
 	var torn int64
@@ -195,8 +195,8 @@ func openFile(t testing.TB, fs vfs.FS, path string) vfs.File {
 	return f
 }
 
-// TestAFlippedBitLosesItsGroupAndSaysSo flips each bit of each group but the last. The rows of all other groups are read as they are.
-func TestAFlippedBitLosesItsGroupAndSaysSo(t *testing.T) {
+// TestFlippedBitDamagesOnlyItsGroup flips each bit of each group but the last. The rows of all other groups are read as they are.
+func TestFlippedBitDamagesOnlyItsGroup(t *testing.T) {
 	fs := vfs.NewMem()
 	writeLog(t, fs, "rows", []Row{answer(1, "a"), answer(2, "b")}, []Row{answer(3, "c"), {Number: 4, Deferred: true, Deferral: Deferral{Source: "s"}}}, []Row{answer(5, "d")})
 	whole := readFile(t, fs, "rows")
@@ -217,16 +217,16 @@ func TestAFlippedBitLosesItsGroupAndSaysSo(t *testing.T) {
 	}
 }
 
-// TestALogOfAnotherVersionIsNotTakenForAnEmptyOne.
-func TestALogOfAnotherVersionIsNotTakenForAnEmptyOne(t *testing.T) {
+// TestLogOfAnotherVersionIsRefused.
+func TestLogOfAnotherVersionIsRefused(t *testing.T) {
 	fs := vfs.NewMem()
 	writeFile(t, fs, "rows", []byte("prbrow\x03\xfc and what it has more"))
 	_, _, err := OpenRows(fs, "rows", nil, func(*Group) error { return nil })
 	require.ErrorIs(t, err, ErrVersion)
 }
 
-// TestACopyHasNoNameThatWasTakenOut.
-func TestACopyHasNoNameThatWasTakenOut(t *testing.T) {
+// TestCopyOmitsRemovedNames.
+func TestCopyOmitsRemovedNames(t *testing.T) {
 	fs := vfs.NewMem()
 	var rows []Row
 	for i := range uint32(3 * groupEntries) {
@@ -252,14 +252,14 @@ func TestACopyHasNoNameThatWasTakenOut(t *testing.T) {
 	require.NoError(t, errors.Join(err, to.Close()))
 	got, end := readAll(t, fs, "copy")
 	require.Equal(t, made, end)
-	i := slices.IndexFunc(want, func(x told) bool { return x.row == 7 })
+	i := slices.IndexFunc(want, func(x loggedRow) bool { return x.row == 7 })
 	want[i].names[NameSuggestion] = ""
 	require.ElementsMatch(t, want, got)
 	require.NotContains(t, string(readFile(t, fs, "copy")), "secret")
 }
 
-// TestRowsWaitForOneSyncTogether, for as long as they may.
-func TestRowsWaitForOneSyncTogether(t *testing.T) {
+// TestRowsShareOneSync, for as long as they may.
+func TestRowsShareOneSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _, err := OpenRows(vfs.NewMem(), "rows", func() time.Duration { return time.Second }, func(*Group) error { return nil })
 		require.NoError(t, err)
@@ -287,7 +287,7 @@ func FuzzReadRows(f *testing.F) {
 		writeFile(t, fs, "rows", b)
 		file := openFile(t, fs, "rows")
 		_, err := ReadRows(file, func(g *Group) error {
-			_, err := tellGroup(file, g)
+			_, err := readGroupRows(file, g)
 			return err
 		})
 		if err != nil && !errors.Is(err, ErrDamaged) {

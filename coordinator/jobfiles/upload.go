@@ -11,7 +11,7 @@ import (
 
 // An upload is one object:
 //
-//	frames      whole rows of the sheet as they were sent, each frame packed by itself with zstd
+//	frames      whole rows of the file as they were sent, each frame packed by itself with zstd
 //	duplicates  of each frame: row uint32, the first row with the same address uint32; in the order of rows
 //	index       length of the preamble uint32, the preamble; then of each frame
 //	              line of its first row uint64, xxh3 of the packed frame uint64, xxh3 of its duplicates uint64
@@ -20,13 +20,13 @@ import (
 //
 // Where a frame begins follows from those before it. Numbers are little-endian.
 const (
-	uploadMagic     = "prbupl\x01\xfe"
-	uploadFooter    = 8 + 8 + len(uploadMagic)
-	uploadIndexMost = 64 << 20
-	frameEntry      = 3*8 + 4*4
-	frameRowsMost   = 1 << 16
-	uploadRowsMost  = 1 << 31
-	duplicateBytes  = 4 + 4
+	uploadMagic         = "prbupl\x01\xfe"
+	uploadFooterBytes   = 8 + 8 + len(uploadMagic)
+	maxUploadIndexBytes = 64 << 20
+	frameEntryBytes     = 3*8 + 4*4
+	maxFrameRows        = 1 << 16
+	maxUploadRows       = 1 << 31
+	duplicateBytes      = 4 + 4
 )
 
 // Frame is some rows of an upload.
@@ -50,10 +50,10 @@ type UploadWriter struct {
 	end    int64 // of the frames
 	rows   int64
 
-	next       int    // the frame whose duplicates are gathered
-	block      []byte // of it
-	last       int64  // row that is a duplicate, -1 before the first
-	duplicates int64
+	next              int    // the frame whose duplicates are gathered
+	pendingDuplicates []byte // of it
+	last              int64  // row that is a duplicate, -1 before the first
+	duplicates        int64
 }
 
 // NewUploadWriter begins an upload that goes to w. To make w durable after Finish is its owner's task.
@@ -61,7 +61,7 @@ func NewUploadWriter(w io.Writer) *UploadWriter { return &UploadWriter{w: w, las
 
 // AddFrame adds a packed frame. Of f, Line, Rows and Raw count.
 func (w *UploadWriter) AddFrame(packed []byte, f Frame) error {
-	if f.Rows > frameRowsMost || w.rows+int64(f.Rows) > uploadRowsMost || len(packed) > math.MaxUint32 {
+	if f.Rows > maxFrameRows || w.rows+int64(f.Rows) > maxUploadRows || len(packed) > math.MaxUint32 {
 		return fmt.Errorf("upload: a frame of %d rows after %d: %w", f.Rows, w.rows, ErrDamaged)
 	}
 	f.First, f.at, f.packed, f.sum = uint32(w.rows), w.end, int64(len(packed)), xxh3.Hash(packed) // before the write: a file may change what it is given
@@ -85,33 +85,33 @@ func (w *UploadWriter) AddDuplicate(row, first uint32) error {
 		return fmt.Errorf("upload of %d rows: row %d repeats row %d, after row %d: %w", w.rows, row, first, w.last, ErrDamaged)
 	}
 	for f := &w.frames[w.next]; row-f.First >= f.Rows; f = &w.frames[w.next] {
-		if err := w.endBlock(); err != nil {
+		if err := w.flushDuplicates(); err != nil {
 			return err
 		}
 	}
-	w.block = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(w.block, row), first)
+	w.pendingDuplicates = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(w.pendingDuplicates, row), first)
 	w.last = int64(row)
 	w.duplicates++
 	return nil
 }
 
-// endBlock writes the duplicates of a frame.
-func (w *UploadWriter) endBlock() error {
+// flushDuplicates writes the duplicates of a frame.
+func (w *UploadWriter) flushDuplicates() error {
 	f := &w.frames[w.next]
 	w.next++
-	if len(w.block) == 0 {
+	if len(w.pendingDuplicates) == 0 {
 		return nil
 	}
-	f.duplicates, f.duplicatesSum = uint32(len(w.block)/duplicateBytes), xxh3.Hash(w.block)
-	_, err := w.w.Write(w.block)
-	w.block = w.block[:0]
+	f.duplicates, f.duplicatesSum = uint32(len(w.pendingDuplicates)/duplicateBytes), xxh3.Hash(w.pendingDuplicates)
+	_, err := w.w.Write(w.pendingDuplicates)
+	w.pendingDuplicates = w.pendingDuplicates[:0]
 	return err
 }
 
 // Finish writes what is left, and the index.
 func (w *UploadWriter) Finish(preamble []byte) error {
 	if w.next < len(w.frames) {
-		if err := w.endBlock(); err != nil {
+		if err := w.flushDuplicates(); err != nil {
 			return err
 		}
 	}
@@ -126,8 +126,8 @@ func (w *UploadWriter) Finish(preamble []byte) error {
 			b = le.AppendUint32(b, n)
 		}
 	}
-	if len(b) > uploadIndexMost {
-		return fmt.Errorf("upload: an index of %d bytes; at most %d are read", len(b), uploadIndexMost)
+	if len(b) > maxUploadIndexBytes {
+		return fmt.Errorf("upload: an index of %d bytes; at most %d are read", len(b), maxUploadIndexBytes)
 	}
 	_, err := w.w.Write(appendFooter(b))
 	return err

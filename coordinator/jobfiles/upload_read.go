@@ -34,7 +34,7 @@ func OpenUpload(from Objects, job, name string, unpack Unpacker) (*Upload, error
 	u := &Upload{from: object, closer: object, unpack: unpack}
 	index, err := u.readIndex(object.Size())
 	if err == nil {
-		err = u.parseIndex(index, object.Size()-int64(len(index)+uploadFooter))
+		err = u.parseIndex(index, object.Size()-int64(len(index)+uploadFooterBytes))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), object.Close())
@@ -52,7 +52,7 @@ func (u *Upload) Duplicates() int64 { return u.duplicates }
 // readIndex reads the index of an upload of so many bytes. Its checksum is right.
 func (u *Upload) readIndex(size int64) ([]byte, error) {
 	le := binary.LittleEndian
-	footer := make([]byte, uploadFooter)
+	footer := make([]byte, uploadFooterBytes)
 	at := size - int64(len(footer))
 	if at < 0 {
 		return nil, fmt.Errorf("%d bytes are no upload: %w", size, ErrDamaged)
@@ -64,7 +64,7 @@ func (u *Upload) readIndex(size int64) ([]byte, error) {
 		return nil, err
 	}
 	n := le.Uint64(footer)
-	if n > uploadIndexMost || n > uint64(at) {
+	if n > maxUploadIndexBytes || n > uint64(at) {
 		return nil, fmt.Errorf("an index of %d bytes: %w", n, ErrDamaged)
 	}
 	b := make([]byte, n, n+8)
@@ -78,13 +78,13 @@ func (u *Upload) readIndex(size int64) ([]byte, error) {
 }
 
 // checkMagic holds the magic of a file against ours. Its last two bytes are the version and its complement.
-func checkMagic(what string, magic []byte, ours string) error {
-	version := len(ours) - 2
+func checkMagic(what string, magic []byte, want string) error {
+	version := len(want) - 2
 	switch v := magic[version]; {
-	case string(magic) == ours:
+	case string(magic) == want:
 		return nil
-	case string(magic[:version]) == ours[:version] && magic[version+1] == ^v:
-		return fmt.Errorf("%w: %s has version %d and this program knows %d: use the newer program that wrote it", ErrVersion, what, v, ours[version])
+	case string(magic[:version]) == want[:version] && magic[version+1] == ^v:
+		return fmt.Errorf("%w: %s has version %d and this program knows %d: use the newer program that wrote it", ErrVersion, what, v, want[version])
 	}
 	return fmt.Errorf("%s does not end as one does: %w", what, ErrDamaged)
 }
@@ -97,13 +97,13 @@ func (u *Upload) parseIndex(b []byte, size int64) error {
 	}
 	n := 4 + int(le.Uint32(b))
 	u.Preamble, b = b[4:n:n], b[n:]
-	if len(b)%frameEntry != 0 {
+	if len(b)%frameEntryBytes != 0 {
 		return fmt.Errorf("index of frames: %w", ErrDamaged)
 	}
-	u.Frames = make([]Frame, len(b)/frameEntry)
+	u.Frames = make([]Frame, len(b)/frameEntryBytes)
 	end := int64(0)
 	for i := range u.Frames {
-		e := b[i*frameEntry:]
+		e := b[i*frameEntryBytes:]
 		f := &u.Frames[i]
 		f.Line, f.sum, f.duplicatesSum = int64(le.Uint64(e)), le.Uint64(e[8:]), le.Uint64(e[16:])
 		f.packed, f.Raw, f.Rows, f.duplicates = int64(le.Uint32(e[24:])), le.Uint32(e[28:]), le.Uint32(e[32:]), le.Uint32(e[36:])
@@ -111,7 +111,7 @@ func (u *Upload) parseIndex(b []byte, size int64) error {
 		end += f.packed
 		u.rows += int64(f.Rows)
 		u.duplicates += int64(f.duplicates)
-		if f.Rows > frameRowsMost || f.duplicates > f.Rows || u.rows > uploadRowsMost {
+		if f.Rows > maxFrameRows || f.duplicates > f.Rows || u.rows > maxUploadRows {
 			return fmt.Errorf("frame %d of %d rows, %d of them duplicates: %w", i, f.Rows, f.duplicates, ErrDamaged)
 		}
 	}
@@ -129,7 +129,7 @@ func (u *Upload) parseIndex(b []byte, size int64) error {
 // Packed reads frame i as it is stored, into the memory of dst.
 func (u *Upload) Packed(i int, dst []byte) ([]byte, error) {
 	f := &u.Frames[i]
-	dst = sized(dst, int(f.packed))
+	dst = resize(dst, int(f.packed))
 	err := u.readSum(dst, f.at, f.sum)
 	if err != nil {
 		err = fmt.Errorf("upload: frame %d: %w", i, err)
@@ -150,8 +150,8 @@ func (u *Upload) Unpack(i int, packed, rows []byte) ([]byte, []byte, error) {
 	return packed, rows, nil
 }
 
-// AppendFirsts appends, for each row of frame i, the first row with the same address plus one, or zero where it is that itself.
-func (u *Upload) AppendFirsts(dst []uint32, i int) ([]uint32, error) {
+// AppendFirstRows appends, for each row of frame i, the first row with the same address plus one, or zero where it is that itself.
+func (u *Upload) AppendFirstRows(dst []uint32, i int) ([]uint32, error) {
 	f := &u.Frames[i]
 	from := len(dst)
 	dst = append(dst, make([]uint32, f.Rows)...)
@@ -194,8 +194,8 @@ func (u *Upload) read(b []byte, at int64) error {
 	return fmt.Errorf("%d bytes at %d: %w", len(b), at, err)
 }
 
-// sized is n bytes in the memory of b, whatever they hold.
-func sized(b []byte, n int) []byte {
+// resize is n bytes in the memory of b, whatever they hold.
+func resize(b []byte, n int) []byte {
 	if cap(b) < n {
 		return make([]byte, n)
 	}

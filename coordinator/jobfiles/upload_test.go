@@ -15,12 +15,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sent is an upload as it is given and read.
-type sent struct {
-	preamble string
-	frames   []string
-	rows     []int // of each frame
-	firsts   []uint32
+// testUpload is an upload as it is given and read.
+type testUpload struct {
+	preamble  string
+	frames    []string
+	rows      []int // of each frame
+	firstRows []uint32
 }
 
 func newZstd(t testing.TB) (*zstd.Encoder, *zstd.Decoder) {
@@ -33,7 +33,7 @@ func newZstd(t testing.TB) (*zstd.Encoder, *zstd.Decoder) {
 }
 
 // write writes an upload, and gives its error.
-func (s *sent) write(o Objects, pack *zstd.Encoder) (name string, err error) {
+func (s *testUpload) write(o Objects, pack *zstd.Encoder) (name string, err error) {
 	p, err := o.Create("j", "upload")
 	if err != nil {
 		return "", err
@@ -44,7 +44,7 @@ func (s *sent) write(o Objects, pack *zstd.Encoder) (name string, err error) {
 		err = errors.Join(err, w.AddFrame(pack.EncodeAll([]byte(text), nil), Frame{Line: line, Rows: uint32(s.rows[i]), Raw: uint32(len(text))}))
 		line += int64(s.rows[i])
 	}
-	for row, first := range s.firsts {
+	for row, first := range s.firstRows {
 		if first != 0 {
 			err = errors.Join(err, w.AddDuplicate(uint32(row), first-1))
 		}
@@ -56,7 +56,7 @@ func (s *sent) write(o Objects, pack *zstd.Encoder) (name string, err error) {
 }
 
 // readUpload reads all of an upload.
-func readUpload(o Objects, name string, unpack Unpacker) (s sent, err error) {
+func readUpload(o Objects, name string, unpack Unpacker) (s testUpload, err error) {
 	u, err := OpenUpload(o, "j", name, unpack)
 	if err != nil {
 		return s, err
@@ -74,11 +74,11 @@ func readUpload(o Objects, name string, unpack Unpacker) (s sent, err error) {
 			return s, err
 		}
 		s.frames, s.rows = append(s.frames, string(text)), append(s.rows, int(f.Rows))
-		if s.firsts, err = u.AppendFirsts(s.firsts, i); err != nil {
+		if s.firstRows, err = u.AppendFirstRows(s.firstRows, i); err != nil {
 			return s, err
 		}
 	}
-	for _, first := range s.firsts {
+	for _, first := range s.firstRows {
 		if first != 0 {
 			duplicates++
 		}
@@ -89,19 +89,19 @@ func readUpload(o Objects, name string, unpack Unpacker) (s sent, err error) {
 	return s, nil
 }
 
-func TestAnUploadReadsBackAsItWasSent(t *testing.T) {
+func TestUploadRoundTrip(t *testing.T) {
 	pack, unpack := newZstd(t)
 	rapid.Check(t, func(t *rapid.T) {
-		s := sent{preamble: rapid.SampledFrom([]string{"", "\xef\xbb\xbfemail\n"}).Draw(t, "preamble")}
+		s := testUpload{preamble: rapid.SampledFrom([]string{"", "\xef\xbb\xbfemail\n"}).Draw(t, "preamble")}
 		for range rapid.IntRange(0, 5).Draw(t, "frames") {
 			rows := rapid.IntRange(1, 20).Draw(t, "rows")
 			s.frames, s.rows = append(s.frames, rapid.StringN(0, 50, 200).Draw(t, "text")), append(s.rows, rows)
 			for range rows {
 				first := uint32(0)
-				if row := len(s.firsts); row > 0 && rapid.Bool().Draw(t, "duplicate") {
+				if row := len(s.firstRows); row > 0 && rapid.Bool().Draw(t, "duplicate") {
 					first = uint32(rapid.IntRange(0, row-1).Draw(t, "first")) + 1
 				}
-				s.firsts = append(s.firsts, first)
+				s.firstRows = append(s.firstRows, first)
 			}
 		}
 		o := &Folder{vfs.NewMem(), "jobs"}
@@ -113,21 +113,21 @@ func TestAnUploadReadsBackAsItWasSent(t *testing.T) {
 	})
 }
 
-// madeUpload has duplicates in the first frame and the third.
-func madeUpload() *sent {
-	s := &sent{preamble: "id,email\n", rows: []int{40, 30, 50}}
+// uploadBytes has duplicates in the first frame and the third.
+func uploadBytes() *testUpload {
+	s := &testUpload{preamble: "id,email\n", rows: []int{40, 30, 50}}
 	for i, rows := range s.rows {
 		s.frames = append(s.frames, string(bytes.Repeat([]byte(fmt.Sprintf("%d,u@d%d.example\n", i, i)), rows)))
 	}
-	s.firsts = make([]uint32, 120)
-	s.firsts[3], s.firsts[39], s.firsts[75], s.firsts[119] = 1, 3, 39, 75
+	s.firstRows = make([]uint32, 120)
+	s.firstRows[3], s.firstRows[39], s.firstRows[75], s.firstRows[119] = 1, 3, 39, 75
 	return s
 }
 
-// TestAFlippedBitOfAnUploadIsDamage flips 1,000 random bits, one at a time: what is read is what was sent, or damage.
-func TestAFlippedBitOfAnUploadIsDamage(t *testing.T) {
+// TestFlippedBitOfUploadIsDamage flips 1,000 random bits, one at a time: what is read is what was sent, or damage.
+func TestFlippedBitOfUploadIsDamage(t *testing.T) {
 	pack, unpack := newZstd(t)
-	disk, want := vfs.NewMem(), madeUpload()
+	disk, want := vfs.NewMem(), uploadBytes()
 	o := &Folder{disk, "jobs"}
 	name, err := want.write(o, pack)
 	require.NoError(t, err)
@@ -151,12 +151,12 @@ func TestAFlippedBitOfAnUploadIsDamage(t *testing.T) {
 	}
 }
 
-// TestAnUploadOfAnotherVersionSaysSo.
-func TestAnUploadOfAnotherVersionSaysSo(t *testing.T) {
+// TestUploadOfAnotherVersionIsRefused.
+func TestUploadOfAnotherVersionIsRefused(t *testing.T) {
 	pack, unpack := newZstd(t)
 	disk := vfs.NewMem()
 	o := &Folder{disk, "jobs"}
-	name, err := madeUpload().write(o, pack)
+	name, err := uploadBytes().write(o, pack)
 	require.NoError(t, err)
 	b := readFile(t, disk, "jobs/j/"+name)
 	writeFile(t, disk, "jobs/j/"+name, append(b[:len(b)-2], "\x02\xfd"...))
@@ -171,9 +171,9 @@ func TestNoUploadIsFinishedOnAFailingDisk(t *testing.T) {
 		failed := 0
 		for n, more := 1, true; more; n++ {
 			disk := vfs.NewMem()
-			failing := &failingFS{FS: disk, left: n, persist: persist}
-			name, err := madeUpload().write(&Folder{failing, "jobs"}, pack)
-			if more = failing.left <= 0; !more {
+			failing := &failingFS{FS: disk, stepsLeft: n, persistFailed: persist}
+			name, err := uploadBytes().write(&Folder{failing, "jobs"}, pack)
+			if more = failing.stepsLeft <= 0; !more {
 				require.NoError(t, err)
 				break
 			}
@@ -189,8 +189,8 @@ func TestNoUploadIsFinishedOnAFailingDisk(t *testing.T) {
 	}
 }
 
-// TestADuplicateIsOfAnEarlierRow: others are refused before they are written.
-func TestADuplicateIsOfAnEarlierRow(t *testing.T) {
+// TestDuplicateRefersToAnEarlierRow: others are refused before they are written.
+func TestDuplicateRefersToAnEarlierRow(t *testing.T) {
 	for _, pairs := range [][][2]uint32{{{3, 3}}, {{3, 4}}, {{10, 1}}, {{1 << 31, 1}}, {{5, 1}, {5, 1}}, {{5, 1}, {4, 1}}} {
 		w := NewUploadWriter(&bytes.Buffer{})
 		require.NoError(t, w.AddFrame(nil, Frame{Rows: 4}))
@@ -208,15 +208,15 @@ func FuzzUpload(f *testing.F) {
 	pack, unpack := newZstd(f)
 	disk := vfs.NewMem()
 	o := &Folder{disk, "jobs"}
-	name, err := madeUpload().write(o, pack)
+	name, err := uploadBytes().write(o, pack)
 	require.NoError(f, err)
 	whole := readFile(f, disk, "jobs/j/"+name)
-	at := len(whole) - uploadFooter - 4 - len("id,email\n") - 3*frameEntry
-	f.Add(whole[:at], whole[at:len(whole)-uploadFooter], true)
+	at := len(whole) - uploadFooterBytes - 4 - len("id,email\n") - 3*frameEntryBytes
+	f.Add(whole[:at], whole[at:len(whole)-uploadFooterBytes], true)
 	f.Add(whole[:at], whole[at:], false)
-	f.Fuzz(func(t *testing.T, body, index []byte, sealed bool) {
+	f.Fuzz(func(t *testing.T, body, index []byte, withFooter bool) {
 		b := append(slices.Clone(body), index...)
-		if sealed {
+		if withFooter {
 			b = append(slices.Clone(body), appendFooter(slices.Clone(index))...)
 		}
 		disk := vfs.NewMem()
@@ -234,7 +234,7 @@ func FuzzUpload(f *testing.F) {
 			if _, _, err := u.Unpack(i, nil, nil); err != nil {
 				require.ErrorIs(t, err, ErrDamaged)
 			}
-			if _, err := u.AppendFirsts(nil, i); err != nil {
+			if _, err := u.AppendFirstRows(nil, i); err != nil {
 				require.ErrorIs(t, err, ErrDamaged)
 			}
 		}

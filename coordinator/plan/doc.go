@@ -5,7 +5,7 @@
 // Invariants:
 //  1. The time is a lower bound: no order of questions and no split over sources is faster. A budget that nothing has used yet
 //     may be used up at once, so the first window costs no time; each further window costs its whole span.
-//  2. What is due at a domain is its addresses and one decoy, which is refused where the receiver tells who is there. Where an
+//  2. What is due at a domain is its addresses and one decoy, which is refused where the receiver refuses unknown recipients. Where an
 //     answer would prove nothing, or the table forbids to ask, nothing is due.
 //  3. How a receiver's work is split over sources follows from its kind alone (split.go): one source has a narrow route; all have a
 //     wide provider or one with tenants, at best evenly, but never finer than by domain, or by address at the consumer domains that

@@ -12,16 +12,16 @@ import (
 // MaxSources bounds the fleets that a plan looks at.
 const MaxSources = 10_000
 
-// shown is how many receivers a plan names.
-const shown = 10
+// maxReceivers is how many receivers a plan names.
+const maxReceivers = 10
 
 // Plan is the least time for what a Tally holds, from so many sources.
 type Plan struct {
-	Sources   int
-	Asked     Load
-	Least     time.Duration
-	Receivers []Receiver // those that take longest, longest first
-	Halve     int        // so many more sources halve the time; 0 where none do, or there is no time to halve
+	Sources     int
+	Asked       Load
+	MinTime     time.Duration
+	Receivers   []Receiver // those that take longest, longest first
+	MoreToHalve int        // so many more sources halve the time; 0 where none do, or there is no time to halve
 }
 
 // Receiver is what one receiver takes at least.
@@ -30,7 +30,7 @@ type Receiver struct {
 	Kind            engine.Kind
 	Sources         int // that can share its work
 	Due             Load
-	Least           time.Duration
+	MinTime         time.Duration
 	Limit           string // the limit that binds, by its name in the table; empty where none does
 	Budget          int    // its value
 }
@@ -43,24 +43,24 @@ func (t *Tally) Plan(sources int) Plan {
 		p.Receivers = append(p.Receivers, r.plan(sources))
 	}
 	slices.SortFunc(p.Receivers, func(a, b Receiver) int {
-		return cmp.Or(cmp.Compare(b.Least, a.Least), cmp.Compare(b.Due.Refused, a.Due.Refused), cmp.Compare(a.Route, b.Route))
+		return cmp.Or(cmp.Compare(b.MinTime, a.MinTime), cmp.Compare(b.Due.Refused, a.Due.Refused), cmp.Compare(a.Route, b.Route))
 	})
 	if len(p.Receivers) > 0 {
-		p.Least = p.Receivers[0].Least
+		p.MinTime = p.Receivers[0].MinTime
 	}
-	p.Receivers = slices.Clone(p.Receivers[:min(shown, len(p.Receivers))])
-	p.Halve = t.halve(sources, p.Least/2)
+	p.Receivers = slices.Clone(p.Receivers[:min(maxReceivers, len(p.Receivers))])
+	p.MoreToHalve = t.moreToHalve(sources, p.MinTime/2)
 	return p
 }
 
-// halve is how many sources more bring the time down to a goal.
-func (t *Tally) halve(sources int, goal time.Duration) int {
-	if goal == 0 || t.longest(MaxSources) > goal {
+// moreToHalve is how many sources more bring the time down to a goal.
+func (t *Tally) moreToHalve(sources int, goal time.Duration) int {
+	if goal == 0 || t.slowest(MaxSources) > goal {
 		return 0
 	}
 	low, high := sources, MaxSources // too few, and enough
 	for high-low > 1 {
-		if middle := (low + high) / 2; t.longest(middle) > goal {
+		if middle := (low + high) / 2; t.slowest(middle) > goal {
 			low = middle
 		} else {
 			high = middle
@@ -69,18 +69,18 @@ func (t *Tally) halve(sources int, goal time.Duration) int {
 	return high - sources
 }
 
-// longest is the least time from so many sources.
-func (t *Tally) longest(sources int) (most time.Duration) {
+// slowest is the least time from so many sources.
+func (t *Tally) slowest(sources int) (most time.Duration) {
 	for _, r := range t.receivers {
-		most = max(most, r.least(sources).span)
+		most = max(most, r.minTime(sources).span)
 	}
 	return most
 }
 
 func (r *receiver) plan(sources int) Receiver {
-	b := r.least(sources)
-	return Receiver{Route: r.key, Provider: r.provider.Name, Kind: r.provider.Kind, Sources: r.provider.Sources(sources), Due: r.all,
-		Least: b.span, Limit: b.limit, Budget: b.budget}
+	b := r.minTime(sources)
+	return Receiver{Route: r.key, Provider: r.provider.Name, Kind: r.provider.Kind, Sources: r.provider.Sources(sources), Due: r.total,
+		MinTime: b.span, Limit: b.limit, Budget: b.budget}
 }
 
 // binding is the limit that takes longest, and how long.
@@ -90,11 +90,13 @@ type binding struct {
 	budget int
 }
 
-// least is the time that the receiver takes from so many sources at least.
-func (r *receiver) least(sources int) binding { return leastOf(&r.provider.Limits, r.busiest(sources)) }
+// minTime is the time that the receiver takes from so many sources at least.
+func (r *receiver) minTime(sources int) binding {
+	return minTimeOf(&r.provider.Limits, r.busiest(sources))
+}
 
-// leastOf is the time that one source needs for a load.
-func leastOf(l *engine.Limits, due Load) (most binding) {
+// minTimeOf is the time that one source needs for a load.
+func minTimeOf(l *engine.Limits, due Load) (most binding) {
 	for _, b := range [...]struct {
 		limit  string
 		due    float64
@@ -122,9 +124,9 @@ func windows(due float64, budget int) time.Duration {
 
 // connections is how many connections a load needs at least.
 func connections(l *engine.Limits, due Load) (n float64) {
-	need := func(due float64, carries int) {
-		if carries > 0 {
-			n = max(n, ceil(due/float64(carries)))
+	need := func(due float64, capacity int) {
+		if capacity > 0 {
+			n = max(n, ceil(due/float64(capacity)))
 		}
 	}
 	need(due.Recipients, l.RecipientsPerConnection)

@@ -20,11 +20,11 @@ func routeTo(p *engine.Provider) *engine.Route {
 	return &engine.Route{Fact: engine.FactMX, Key: p.ID, Provider: p}
 }
 
-func TestFirstWindowCostsNoTime(t *testing.T) {
+func TestFirstWindowTakesNoTime(t *testing.T) {
 	for due, want := range map[float64]time.Duration{0: 0, 1: 0, 20: 0, 20.5: time.Hour, 21: time.Hour, 40: time.Hour, 41: 2 * time.Hour} {
-		require.Equal(t, want, leastOf(&engine.Limits{RefusalsPerHour: 20}, Load{Refused: due}).span, "%v refused", due)
+		require.Equal(t, want, minTimeOf(&engine.Limits{RefusalsPerHour: 20}, Load{Refused: due}).span, "%v refused", due)
 	}
-	require.Zero(t, leastOf(&engine.Limits{}, Load{1e6, 1e6}).span, "no limit")
+	require.Zero(t, minTimeOf(&engine.Limits{}, Load{1e6, 1e6}).span, "no limit")
 }
 
 // A source that asks whenever a sliding window has room needs exactly the time that is planned.
@@ -35,12 +35,12 @@ func TestNoScheduleIsFaster(t *testing.T) {
 		for i := budget; i < due; i++ {
 			at[i] = at[i-budget] + time.Hour // when the event before so many has left the window
 		}
-		planned := leastOf(&engine.Limits{RefusalsPerHour: budget}, Load{Refused: float64(due)})
+		planned := minTimeOf(&engine.Limits{RefusalsPerHour: budget}, Load{Refused: float64(due)})
 		require.Equal(t, at[due-1], planned.span)
 	})
 }
 
-func TestTheLimitThatTakesLongestBinds(t *testing.T) {
+func TestSlowestLimitBinds(t *testing.T) {
 	limits := engine.Limits{RefusalsPerHour: 20, RecipientsPerMinute: 60, ConnectionsPerMinute: 10, RecipientsPerConnection: 2, RefusalsPerConnection: 1}
 	for _, want := range []struct {
 		due Load
@@ -50,10 +50,10 @@ func TestTheLimitThatTakesLongestBinds(t *testing.T) {
 		{Load{400, 20}, binding{19 * time.Minute, "connections_per_minute", 10}},
 		{Load{10, 0}, binding{}},
 	} {
-		require.Equal(t, want.binding, leastOf(&limits, want.due), "%v", want.due)
+		require.Equal(t, want.binding, minTimeOf(&limits, want.due), "%v", want.due)
 	}
 	limits.RecipientsPerConnection, limits.RecipientsPerTransaction, limits.TransactionsPerConnection = 0, 50, 2
-	require.Equal(t, binding{6 * time.Minute, "recipients_per_minute", 60}, leastOf(&limits, Load{400, 20}))
+	require.Equal(t, binding{6 * time.Minute, "recipients_per_minute", 60}, minTimeOf(&limits, Load{400, 20}))
 }
 
 // The kinds: a narrow route has one source; a wide provider has all, domain by domain, and address by address where its row says so;
@@ -70,29 +70,29 @@ func TestWorkIsSplitByKind(t *testing.T) {
 		tally.Add(routeTo(capped), fmt.Sprintf("c%d.example", i), Load{20, 10})
 	}
 	p := tally.Plan(8)
-	require.Equal(t, 7*time.Hour, p.Least)
+	require.Equal(t, 7*time.Hour, p.MinTime)
 	require.Equal(t, Load{640, 320}, p.Asked)
 	require.Equal(t, []Receiver{
-		{Route: "narrow", Provider: "The narrow", Kind: engine.KindNarrow, Sources: 1, Due: Load{160, 80}, Least: 7 * time.Hour, Limit: "refusals_per_hour", Budget: 10},
-		{Route: "capped", Provider: "The capped", Kind: engine.KindTenants, Sources: 2, Due: Load{160, 80}, Least: 3 * time.Hour, Limit: "refusals_per_hour", Budget: 10},
+		{Route: "narrow", Provider: "The narrow", Kind: engine.KindNarrow, Sources: 1, Due: Load{160, 80}, MinTime: 7 * time.Hour, Limit: "refusals_per_hour", Budget: 10},
+		{Route: "capped", Provider: "The capped", Kind: engine.KindTenants, Sources: 2, Due: Load{160, 80}, MinTime: 3 * time.Hour, Limit: "refusals_per_hour", Budget: 10},
 		{Route: "tenants", Provider: "The tenants", Kind: engine.KindTenants, Sources: 8, Due: Load{160, 80}},
 		{Route: "wide", Provider: "The wide", Kind: engine.KindWide, Sources: 8, Due: Load{160, 80}},
 	}, p.Receivers)
-	require.Zero(t, p.Halve, "no source helps a narrow route")
+	require.Zero(t, p.MoreToHalve, "no source helps a narrow route")
 
 	for p, domain := range map[*engine.Provider]string{wide: "large.example", tenants: "tenants.com"} {
 		var large Tally
 		large.Add(routeTo(p), domain, Load{100, 50})
 		large.Add(routeTo(p), "small.example", Load{10, 5})
-		require.Equal(t, 4*time.Hour, large.Plan(8).Least, "a domain of %s is asked from one source", p.ID)
-		require.Equal(t, 5*time.Hour, large.Plan(1).Least)
-		require.Zero(t, large.Plan(8).Halve)
+		require.Equal(t, 4*time.Hour, large.Plan(8).MinTime, "a domain of %s is asked from one source", p.ID)
+		require.Equal(t, 5*time.Hour, large.Plan(1).MinTime)
+		require.Zero(t, large.Plan(8).MoreToHalve)
 	}
-	var people Tally
-	people.Add(routeTo(wide), "wide.com", Load{160, 80})
-	require.Zero(t, people.Plan(8).Least, "a consumer domain is asked from all")
-	require.Equal(t, 7*time.Hour, people.Plan(1).Least)
-	require.Equal(t, 1, people.Plan(1).Halve, "two sources take three hours")
+	var consumers Tally
+	consumers.Add(routeTo(wide), "wide.com", Load{160, 80})
+	require.Zero(t, consumers.Plan(8).MinTime, "a consumer domain is asked from all")
+	require.Equal(t, 7*time.Hour, consumers.Plan(1).MinTime)
+	require.Equal(t, 1, consumers.Plan(1).MoreToHalve, "two sources take three hours")
 }
 
 func TestMoreSourcesNeverTakeLonger(t *testing.T) {
@@ -107,13 +107,13 @@ func TestMoreSourcesNeverTakeLonger(t *testing.T) {
 		}
 		sources := rapid.IntRange(1, 64).Draw(t, "sources")
 		p := tally.Plan(sources)
-		require.LessOrEqual(t, tally.Plan(sources+1).Least, p.Least)
-		if p.Halve == 0 {
-			require.True(t, p.Least == 0 || tally.Plan(MaxSources).Least > p.Least/2)
+		require.LessOrEqual(t, tally.Plan(sources+1).MinTime, p.MinTime)
+		if p.MoreToHalve == 0 {
+			require.True(t, p.MinTime == 0 || tally.Plan(MaxSources).MinTime > p.MinTime/2)
 			return
 		}
-		require.LessOrEqual(t, tally.Plan(sources+p.Halve).Least, p.Least/2)
-		require.Greater(t, tally.Plan(sources+p.Halve-1).Least, p.Least/2, "one fewer")
+		require.LessOrEqual(t, tally.Plan(sources+p.MoreToHalve).MinTime, p.MinTime/2)
+		require.Greater(t, tally.Plan(sources+p.MoreToHalve-1).MinTime, p.MinTime/2, "one fewer")
 	})
 }
 
@@ -125,15 +125,15 @@ func TestOneDecoyForEachDomain(t *testing.T) {
 }
 
 func round(l Load) Load {
-	near := func(x float64) float64 { return float64(int(x*1e6+0.5)) / 1e6 }
-	return Load{near(l.Recipients), near(l.Refused)}
+	rounded := func(x float64) float64 { return float64(int(x*1e6+0.5)) / 1e6 }
+	return Load{rounded(l.Recipients), rounded(l.Refused)}
 }
 
-func TestNothingIsDueWhereNothingIsAsked(t *testing.T) {
+func TestUnaskedReceiversNeedNoTime(t *testing.T) {
 	var tally Tally
-	off, all, open := provider("off", engine.KindNarrow, 10), provider("all", engine.KindNarrow, 10), provider("open", engine.KindNarrow, 10)
-	off.Probe, all.AcceptAll = false, true
-	require.False(t, tally.Add(routeTo(off), "a.example", Load{1, 1}))
+	disabled, all, open := provider("off", engine.KindNarrow, 10), provider("all", engine.KindNarrow, 10), provider("open", engine.KindNarrow, 10)
+	disabled.Probe, all.AcceptAll = false, true
+	require.False(t, tally.Add(routeTo(disabled), "a.example", Load{1, 1}))
 	require.False(t, tally.Add(routeTo(all), "b.example", Load{1, 1}))
 	require.False(t, tally.Add(&engine.Route{Fact: engine.FactNoDomain, Provider: open}, "c.example", Load{1, 1}))
 	require.Equal(t, Plan{Sources: 3, Receivers: []Receiver{}}, tally.Plan(3))
@@ -142,7 +142,7 @@ func TestNothingIsDueWhereNothingIsAsked(t *testing.T) {
 }
 
 // What is known when a list is accepted is its domains. Consumer domains have a provider; of the others nothing is known.
-func TestPlanFromNamesAlone(t *testing.T) {
+func TestPlanFromDomainNames(t *testing.T) {
 	var tally Tally
 	table := engine.DefaultTable()
 	require.True(t, tally.AddUnrouted(table, "hotmail.com", Load{1000, 200}))
@@ -151,8 +151,8 @@ func TestPlanFromNamesAlone(t *testing.T) {
 	require.False(t, tally.AddUnrouted(table, "yahoo.com", Load{1, 1}), "it accepts anything")
 	p := tally.Plan(2)
 	require.Equal(t, []string{"outlook", "shop.example"}, []string{p.Receivers[0].Route, p.Receivers[1].Route})
-	require.Equal(t, 9*time.Hour, p.Least, "400 at 20 an hour from two sources")
-	require.Equal(t, time.Hour, p.Receivers[1].Least)
+	require.Equal(t, 9*time.Hour, p.MinTime, "400 at 20 an hour from two sources")
+	require.Equal(t, time.Hour, p.Receivers[1].MinTime)
 }
 
 func TestPlanNamesTheSlowestReceivers(t *testing.T) {
@@ -161,7 +161,7 @@ func TestPlanNamesTheSlowestReceivers(t *testing.T) {
 		tally.Add(routeTo(provider(fmt.Sprintf("p%02d", i), engine.KindNarrow, 10)), "a.example", Load{Refused: float64(10 * i)})
 	}
 	p := tally.Plan(1)
-	require.Len(t, p.Receivers, shown)
+	require.Len(t, p.Receivers, maxReceivers)
 	require.Equal(t, "p29", p.Receivers[0].Route)
-	require.Equal(t, 28*time.Hour, p.Least)
+	require.Equal(t, 28*time.Hour, p.MinTime)
 }

@@ -10,10 +10,10 @@ import (
 // cannot be shared.
 func (r *receiver) busiest(sources int) Load {
 	n := float64(r.provider.Sources(sources))
-	return Load{r.all.Recipients / n, r.all.Refused / n}.max(r.largest)
+	return Load{r.total.Recipients / n, r.total.Refused / n}.max(r.largest)
 }
 
-// shares reports a domain whose addresses are spread over the sources. Any other is asked from one source.
-func shares(p *engine.Provider, domain string) bool {
+// spreadsAddresses reports a domain whose addresses are spread over the sources. Any other is asked from one source.
+func spreadsAddresses(p *engine.Provider, domain string) bool {
 	return p.Kind == engine.KindWide && slices.Contains(p.ByAddress, domain)
 }

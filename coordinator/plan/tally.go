@@ -34,7 +34,7 @@ type Tally struct {
 type receiver struct {
 	key      string
 	provider *engine.Provider
-	all      Load
+	total    Load
 	largest  Load // the most of a domain that cannot be shared
 }
 
@@ -68,8 +68,8 @@ func (t *Tally) add(key string, p *engine.Provider, domain string, due Load) {
 		r = &receiver{key: key, provider: p}
 		t.receivers[key] = r
 	}
-	r.all, t.asked = r.all.plus(due), t.asked.plus(due)
-	if !shares(p, domain) {
+	r.total, t.asked = r.total.plus(due), t.asked.plus(due)
+	if !spreadsAddresses(p, domain) {
 		r.largest = r.largest.max(due)
 	}
 }

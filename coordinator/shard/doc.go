@@ -1,6 +1,6 @@
-// Package shard says who owns a key: rendezvous hashing over egress identities, unweighted. It is pure.
+// Package shard says which identity owns a key: rendezvous hashing over egress identities, unweighted. It is pure.
 //
-// It knows names and keys. It refuses to know nodes' health, gossip and time: who is in the set is its caller's word, and a
+// It knows names and keys. It refuses to know nodes' health, gossip and time: its caller says which identities are in the set, and a
 // node that is missing for a while stays in the set for as long as it keeps its share.
 //
 // A narrow route has one key, its own, so exactly one source address ever asks there and the receiver's limit holds for the

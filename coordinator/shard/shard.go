@@ -72,7 +72,7 @@ func (s *Set) Owner(k Key) (Identity, bool) {
 func (s *Set) Index(k Key) int {
 	best, at := uint64(0), -1
 	for i, h := range s.hashes {
-		if score := weigh(k, h); at < 0 || score > best {
+		if score := weight(k, h); at < 0 || score > best {
 			best, at = score, i
 		}
 	}
@@ -89,8 +89,8 @@ func (s *Set) OwnerAmong(k, ranking Key, n int) (Identity, bool) {
 	for i := range ranked {
 		ranked[i] = i
 	}
-	slices.SortFunc(ranked, func(a, b int) int { return cmp.Compare(weigh(ranking, s.hashes[b]), weigh(ranking, s.hashes[a])) })
-	at := slices.MaxFunc(ranked[:n], func(a, b int) int { return cmp.Compare(weigh(k, s.hashes[a]), weigh(k, s.hashes[b])) })
+	slices.SortFunc(ranked, func(a, b int) int { return cmp.Compare(weight(ranking, s.hashes[b]), weight(ranking, s.hashes[a])) })
+	at := slices.MaxFunc(ranked[:n], func(a, b int) int { return cmp.Compare(weight(k, s.hashes[a]), weight(k, s.hashes[b])) })
 	return s.identities[at], true
 }
 
@@ -99,7 +99,7 @@ func (s *Set) OwnerAmong(k, ranking Key, n int) (Identity, bool) {
 func Owner(key string, names []string) int {
 	best, at, k := uint64(0), -1, Route(key)
 	for i, name := range names {
-		score := weigh(k, nameHash(name))
+		score := weight(k, nameHash(name))
 		if at < 0 || score > best || score == best && name < names[at] {
 			best, at = score, i
 		}
@@ -109,9 +109,9 @@ func Owner(key string, names []string) int {
 
 func nameHash(name string) uint64 { return xxh3.HashString(name) }
 
-// weigh is an identity's weight for a key. It is the 64-bit finalizer of MurmurHash3, a bijection: two identities tie only
+// weight is an identity's weight for a key. It is the 64-bit finalizer of MurmurHash3, a bijection: two identities tie only
 // where their names' hashes are equal.
-func weigh(k Key, name uint64) uint64 {
+func weight(k Key, name uint64) uint64 {
 	h := uint64(k) ^ name
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd

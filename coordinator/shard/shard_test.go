@@ -46,29 +46,29 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	})
 }
 
-func TestOnlyTheKeysOfWhoComesOrGoesMove(t *testing.T) {
+func TestOnlyKeysOfTheChangedIdentityMove(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, k := drawSet(t), drawKey(t)
 		i := rapid.IntRange(0, len(all)-1).Draw(t, "who")
-		who, rest := all[i], slices.Delete(slices.Clone(all), i, i+1)
+		changed, rest := all[i], slices.Delete(slices.Clone(all), i, i+1)
 		if len(rest) == 0 {
 			return
 		}
 		with, without := owner(t, mustSet(t, all), k), owner(t, mustSet(t, rest), k)
-		if with != who && with != without {
-			t.Fatalf("a key of %q went to %q though %q came or went", with.Name, without.Name, who.Name)
+		if with != changed && with != without {
+			t.Fatalf("a key of %q went to %q though %q came or went", with.Name, without.Name, changed.Name)
 		}
 	})
 }
 
 // Of a limited number of owners, those stay that stay in the set: one that leaves is replaced by one, and keys move from the one
 // and to the other alone.
-func TestOwnersAmongAFew(t *testing.T) {
+func TestLimitedOwnersAreStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, k, ranking := drawSet(t), drawKey(t), drawKey(t)
 		n := rapid.IntRange(1, len(all)).Draw(t, "n")
 		i := rapid.IntRange(0, len(all)-1).Draw(t, "leaves")
-		gone, rest := all[i], slices.Delete(slices.Clone(all), i, i+1)
+		removed, rest := all[i], slices.Delete(slices.Clone(all), i, i+1)
 		set := mustSet(t, all)
 		owners := func(s *Set) map[string]bool {
 			seen := map[string]bool{}
@@ -89,7 +89,7 @@ func TestOwnersAmongAFew(t *testing.T) {
 			return
 		}
 		without, _ := mustSet(t, rest).OwnerAmong(k, ranking, n)
-		if with != gone && with != without {
+		if with != removed && with != without {
 			require.False(t, before[without.Name], "a key of %q went to %q, which had a share before", with.Name, without.Name)
 		}
 	})
@@ -129,7 +129,7 @@ func TestSharesAreEven(t *testing.T) {
 }
 
 // What an identity that comes takes, it takes evenly from the others.
-func TestNewcomerTakesItsShareFromAll(t *testing.T) {
+func TestNewIdentityTakesEvenlyFromAll(t *testing.T) {
 	const n, members = 100_000, 5
 	ids := make([]Identity, members+1)
 	for i := range ids {
@@ -151,12 +151,12 @@ func TestNewcomerTakesItsShareFromAll(t *testing.T) {
 	}
 }
 
-func TestKindsOfKeyDoNotMeet(t *testing.T) {
+func TestKeyKindsAreDistinct(t *testing.T) {
 	require.NotEqual(t, Route("a.example"), Domain("a.example"))
 	require.NotEqual(t, Domain("a.example"), Address("a.example"))
 }
 
-func TestEmptyAndDoubleSets(t *testing.T) {
+func TestEmptySetAndDuplicateNames(t *testing.T) {
 	var empty Set
 	_, ok := empty.Owner(Route("x"))
 	require.False(t, ok)

@@ -55,9 +55,9 @@ func BenchmarkRoute(b *testing.B) {
 
 const rusageThread = 1 // RUSAGE_THREAD of Linux
 
-func cpu(who int) time.Duration {
+func cpu(which int) time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(who, &u)
+	_ = syscall.Getrusage(which, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 

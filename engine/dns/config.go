@@ -38,8 +38,8 @@ const (
 	maxSockets  = 16
 )
 
-// ready fills in the defaults and refuses what cannot work.
-func (c Config) ready() (Config, error) {
+// withDefaults fills in the defaults and refuses what cannot work.
+func (c Config) withDefaults() (Config, error) {
 	c.Servers = Distinct(c.Servers)
 	switch {
 	case len(c.Servers) == 0:
@@ -49,20 +49,20 @@ func (c Config) ready() (Config, error) {
 	case c.Dial == nil || c.ListenPacket == nil:
 		return c, errors.New("dns: no way to reach a server is configured")
 	}
-	c.Timeout = orElse(c.Timeout, 2*time.Second)
-	c.Attempts = min(max(orElse(c.Attempts, 3), len(c.Servers)), maxAttempts)
-	c.MaxInFlight = min(orElse(c.MaxInFlight, 1024), maxInFlight)
-	c.Sockets = min(orElse(c.Sockets, 2), maxSockets)
-	c.CacheSize = orElse(c.CacheSize, 1<<16)
-	c.MinTTL = orElse(c.MinTTL, 30*time.Second)
-	c.MaxTTL = orElse(c.MaxTTL, 6*time.Hour)
-	c.NegativeTTL = orElse(c.NegativeTTL, time.Hour)
-	c.FailureTTL = orElse(c.FailureTTL, 5*time.Second)
+	c.Timeout = orDefault(c.Timeout, 2*time.Second)
+	c.Attempts = min(max(orDefault(c.Attempts, 3), len(c.Servers)), maxAttempts)
+	c.MaxInFlight = min(orDefault(c.MaxInFlight, 1024), maxInFlight)
+	c.Sockets = min(orDefault(c.Sockets, 2), maxSockets)
+	c.CacheSize = orDefault(c.CacheSize, 1<<16)
+	c.MinTTL = orDefault(c.MinTTL, 30*time.Second)
+	c.MaxTTL = orDefault(c.MaxTTL, 6*time.Hour)
+	c.NegativeTTL = orDefault(c.NegativeTTL, time.Hour)
+	c.FailureTTL = orDefault(c.FailureTTL, 5*time.Second)
 	return c, nil
 }
 
-// orElse is v, or d where v is zero or less.
-func orElse[T int | time.Duration](v, d T) T {
+// orDefault is v, or d where v is zero or less.
+func orDefault[T int | time.Duration](v, d T) T {
 	if v > 0 {
 		return v
 	}

@@ -6,7 +6,7 @@
 // It refuses to judge. NXDOMAIN, NODATA, SERVFAIL and silence are four facts, told as they are; whether a host's address
 // may be dialled is not asked here. It opens no socket but through Config, and keeps no goroutine outside of Run.
 //
-// Askers put their queries into the outbox of a socket, whose writer sends what has gathered there with one system call, and ends
+// Callers put their queries into the send queue of a socket, whose writer sends what has gathered there with one system call, and ends
 // the tries whose time is up; its reader takes as many answers as there are, and hands each to who waits for it.
 //
 // What must hold:

@@ -89,7 +89,7 @@ func TestHostileAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := &internet{servers: map[netip.AddrPort]handler{first: c.serve, second: c.serve}}
+				n := &fakeNetwork{servers: map[netip.AddrPort]handler{first: c.serve, second: c.serve}}
 				r := n.start(t, nil)
 				var before, now runtime.MemStats
 				runtime.ReadMemStats(&before)

@@ -51,13 +51,13 @@ func (o outcome) failed() bool { return o < found }
 
 // answer is what a message says about a question.
 type answer struct {
-	outcome outcome
-	mx      []engine.MX // best first by preference, then name; at most maxMX. Host "." is the null MX
-	badMX   int         // MX records whose host is no host name
-	addrs   []netip.Addr
-	alias   string // where a chain of CNAMEs leads when the message does not say what is there
-	alone   bool   // NODATA that a second server was asked about in vain
-	ttl     uint32 // seconds; the least of all records used, or that of RFC 2308 section 5
+	outcome     outcome
+	mx          []engine.MX // best first by preference, then name; at most maxMX. Host "." is the null MX
+	badMX       int         // MX records whose host is no host name
+	addrs       []netip.Addr
+	alias       string // where a chain of CNAMEs leads when the message does not say what is there
+	unconfirmed bool   // NODATA that a second server was asked about in vain
+	ttl         uint32 // seconds; the least of all records used, or that of RFC 2308 section 5
 }
 
 // onlyBadHosts reports MX records of which none names a host.
@@ -176,7 +176,7 @@ func (m *reply) positive(q question) answer {
 	}
 	aliasTTL := a.ttl
 	for _, rr := range m.Answer {
-		if h := rr.Header(); h.Rrtype == q.kind && h.Class == dns.ClassINET && same(h.Name, owner) && !a.take(rr) {
+		if h := rr.Header(); h.Rrtype == q.kind && h.Class == dns.ClassINET && same(h.Name, owner) && !a.addRecord(rr) {
 			return answer{}
 		}
 	}
@@ -208,8 +208,8 @@ func ttlOf(rr dns.RR) uint32 {
 	return 0
 }
 
-// take adds what a record of the wanted type says. It reports false for one without data.
-func (a *answer) take(rr dns.RR) bool {
+// addRecord adds what a record of the wanted type says. It reports false for one without data.
+func (a *answer) addRecord(rr dns.RR) bool {
 	a.ttl = min(a.ttl, ttlOf(rr))
 	switch rr := rr.(type) {
 	case *dns.MX:

@@ -20,8 +20,8 @@ import (
 // handler answers a query in wire form; nil is silence.
 type handler func(q *dns.Msg, tcp bool) []byte
 
-// internet is a set of name servers in memory.
-type internet struct {
+// fakeNetwork is a set of name servers in memory.
+type fakeNetwork struct {
 	servers map[netip.AddrPort]handler
 	delay   time.Duration // from query to answer
 
@@ -36,20 +36,20 @@ var (
 	second = netip.MustParseAddrPort("192.0.2.2:53")
 )
 
-func (n *internet) note(server netip.AddrPort, q *dns.Msg, tcp bool) {
+func (n *fakeNetwork) recordQuery(server netip.AddrPort, q *dns.Msg, tcp bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	who := map[netip.AddrPort]string{first: "1", second: "2"}[server]
+	which := map[netip.AddrPort]string{first: "1", second: "2"}[server]
 	if tcp {
-		who += "t"
+		which += "t"
 	}
-	n.asked = append(n.asked, who+" "+q.Question[0].Name+" "+dns.TypeToString[q.Question[0].Qtype])
+	n.asked = append(n.asked, which+" "+q.Question[0].Name+" "+dns.TypeToString[q.Question[0].Qtype])
 	n.pending++
 	n.peak = max(n.peak, n.pending)
 }
 
 // log gives what was asked since the last log.
-func (n *internet) log() string {
+func (n *fakeNetwork) log() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := strings.Join(n.asked, ", ")
@@ -57,12 +57,12 @@ func (n *internet) log() string {
 	return s
 }
 
-func (n *internet) answer(server netip.AddrPort, wire []byte, tcp bool) []byte {
+func (n *fakeNetwork) answer(server netip.AddrPort, wire []byte, tcp bool) []byte {
 	q := new(dns.Msg)
 	if err := q.Unpack(wire); err != nil {
 		panic(err)
 	}
-	n.note(server, q, tcp)
+	n.recordQuery(server, q, tcp)
 	h := n.servers[server]
 	if h == nil {
 		return nil
@@ -70,7 +70,7 @@ func (n *internet) answer(server netip.AddrPort, wire []byte, tcp bool) []byte {
 	return h(q, tcp)
 }
 
-func (n *internet) done() {
+func (n *fakeNetwork) done() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pending--
@@ -83,13 +83,13 @@ type packet struct {
 
 // packetConn is a UDP socket in memory.
 type packetConn struct {
-	net    *internet
+	net    *fakeNetwork
 	inbox  chan packet
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (n *internet) listen(context.Context, string, string) (net.PacketConn, error) {
+func (n *fakeNetwork) listen(context.Context, string, string) (net.PacketConn, error) {
 	return &packetConn{net: n, inbox: make(chan packet, 4096), closed: make(chan struct{})}, nil
 }
 
@@ -126,7 +126,7 @@ func (c *packetConn) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline
 func (c *packetConn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
 // dial serves one query of a TCP connection.
-func (n *internet) dial(_ context.Context, _, addr string) (net.Conn, error) {
+func (n *fakeNetwork) dial(_ context.Context, _, addr string) (net.Conn, error) {
 	client, server := net.Pipe()
 	go func() {
 		defer server.Close()
@@ -150,7 +150,7 @@ func (n *internet) dial(_ context.Context, _, addr string) (net.Conn, error) {
 }
 
 // start makes a resolver over the internet and runs it until the test ends.
-func (n *internet) start(t *testing.T, change func(*Config)) *Resolver {
+func (n *fakeNetwork) start(t *testing.T, change func(*Config)) *Resolver {
 	t.Helper()
 	cfg := Config{Dial: n.dial, ListenPacket: n.listen}
 	for _, s := range []netip.AddrPort{first, second} {

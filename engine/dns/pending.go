@@ -78,8 +78,8 @@ func (q *queries) add(p *pending) bool {
 	return false
 }
 
-// age makes those fresh no more whose tries end by until.
-func (q *queries) age(until time.Time) {
+// ageOut makes those fresh no more whose tries end by until.
+func (q *queries) ageOut(until time.Time) {
 	for q.young != nil && !q.young.until.After(until) {
 		q.young.fresh = false
 		q.fresh--
@@ -99,8 +99,8 @@ func (q *queries) remove(p *pending) {
 	q.drop(p)
 }
 
-// answered is the query that a reply answers: id, server and question must all be its own. nil for none.
-func (q *queries) answered(m *reply, from netip.AddrPort) *pending {
+// match is the query that a reply answers: id, server and question must all be its own. nil for none.
+func (q *queries) match(m *reply, from netip.AddrPort) *pending {
 	p := q.byID[m.Id]
 	if p == nil || p.server.addr != from || !m.answers(p.question) {
 		return nil

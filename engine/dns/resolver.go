@@ -16,22 +16,22 @@ type Resolver struct {
 	cfg     Config
 	servers []*server
 	table   atomic.Pointer[engine.Table]
-	routes  *memo[routed]
-	hosts   *memo[located]
+	routes  *cache[cachedRoute]
+	hosts   *cache[hostAddrs]
 
 	started  atomic.Bool
 	open     chan struct{} // closed once sockets is set
 	ready    atomic.Bool   // open is closed
-	gone     chan struct{} // closed once Run is over or has failed
+	stopped  chan struct{} // closed once Run is over or has failed
 	sockets  []*socket     // set by Run before open is closed
 	inFlight chan struct{} // one slot a query that has a socket
-	spare    sync.Pool     // of *pending; not shared between resolvers, whose clocks may differ
+	pool     sync.Pool     // of *pending; not shared between resolvers, whose clocks may differ
 	counts   counters
 }
 
 // New makes a Resolver that names providers after table. It starts nothing.
 func New(cfg Config, table *engine.Table) (*Resolver, error) {
-	cfg, err := cfg.ready()
+	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +40,10 @@ func New(cfg Config, table *engine.Table) (*Resolver, error) {
 	}
 	r := &Resolver{
 		cfg:      cfg,
-		routes:   newMemo[routed](cfg.CacheSize),
-		hosts:    newMemo[located](cfg.CacheSize),
+		routes:   newCache[cachedRoute](cfg.CacheSize),
+		hosts:    newCache[hostAddrs](cfg.CacheSize),
 		open:     make(chan struct{}),
-		gone:     make(chan struct{}),
+		stopped:  make(chan struct{}),
 		inFlight: make(chan struct{}, cfg.MaxInFlight),
 	}
 	for _, addr := range cfg.Servers {
@@ -53,17 +53,17 @@ func New(cfg Config, table *engine.Table) (*Resolver, error) {
 	return r, nil
 }
 
-// SetTable swaps the provider table. Routes that were made with the one before are made anew.
+// SetTable swaps the provider table. Routes that were made with the one before are made again.
 func (r *Resolver) SetTable(table *engine.Table) { r.table.Store(table) }
 
-// routed is a route as it is remembered: with the table that named its provider.
-type routed struct {
+// cachedRoute is a route as it is remembered: with the table that named its provider.
+type cachedRoute struct {
 	route engine.Route
 	table *engine.Table
 }
 
-// located is what is known of a host's addresses.
-type located struct {
+// hostAddrs is what is known of a host's addresses.
+type hostAddrs struct {
 	addrs []netip.Addr
 	fact  engine.Fact
 }
@@ -77,9 +77,9 @@ func (r *Resolver) Route(ctx context.Context, domain string) engine.Route {
 	}
 	for {
 		table := r.table.Load()
-		got, ok := r.routes.get(ctx, domain, func() (routed, time.Duration) {
+		got, ok := r.routes.get(ctx, domain, func() (cachedRoute, time.Duration) {
 			route, ttl := r.findRoute(ctx, table, domain)
-			return routed{route, table}, ttl
+			return cachedRoute{route, table}, ttl
 		})
 		switch {
 		case !ok:
@@ -103,7 +103,7 @@ func (r *Resolver) Addrs(ctx context.Context, host string, want6 bool) (addrs []
 	if want6 {
 		key = host + "/6" // no host name has a slash
 	}
-	got, ok := r.hosts.get(ctx, key, func() (located, time.Duration) { return r.findAddrs(ctx, host, want6) })
+	got, ok := r.hosts.get(ctx, key, func() (hostAddrs, time.Duration) { return r.findAddrs(ctx, host, want6) })
 	if !ok {
 		return nil, engine.FactDNSTimeout
 	}
@@ -115,18 +115,18 @@ func (r *Resolver) findRoute(ctx context.Context, table *engine.Table, domain st
 	a := r.lookup(ctx, question{domain, typeMX})
 	switch {
 	case a.outcome == found && a.onlyBadHosts():
-		return table.NoRoute(engine.FactUnroutable), r.keep(a)
+		return table.NoRoute(engine.FactUnroutable), r.cacheTTL(a)
 	case a.outcome == found:
-		return table.NewRoute(a.mx), r.keep(a)
+		return table.NewRoute(a.mx), r.cacheTTL(a)
 	case a.outcome != noData:
-		return table.NoRoute(a.fact()), r.keep(a)
+		return table.NoRoute(a.fact()), r.cacheTTL(a)
 	}
 	host, ttl := r.findAddrs(ctx, domain, false)
-	ttl = min(ttl, r.keep(a))
+	ttl = min(ttl, r.cacheTTL(a))
 	switch {
 	case host.fact == engine.FactImplicit:
 		return table.ImplicitRoute(domain), ttl
-	case a.alone:
+	case a.unconfirmed:
 		return table.NoRoute(engine.FactServFail), r.cfg.FailureTTL
 	case host.fact == engine.FactNoDomain:
 		// MX said that the name exists: a server that takes NXDOMAIN for NODATA must not make the domain vanish.
@@ -136,35 +136,35 @@ func (r *Resolver) findRoute(ctx context.Context, table *engine.Table, domain st
 }
 
 // findAddrs asks for A, then for AAAA where that is wanted or A gave none.
-func (r *Resolver) findAddrs(ctx context.Context, host string, want6 bool) (located, time.Duration) {
+func (r *Resolver) findAddrs(ctx context.Context, host string, want6 bool) (hostAddrs, time.Duration) {
 	four := r.lookup(ctx, question{host, typeA})
 	if four.outcome == nxDomain || !want6 && four.outcome != noData {
-		return located{four.addrs, four.fact()}, r.keep(four)
+		return hostAddrs{four.addrs, four.fact()}, r.cacheTTL(four)
 	}
 	six := r.lookup(ctx, question{host, typeAAAA})
 	addrs := append(four.addrs[:len(four.addrs):len(four.addrs)], six.addrs...)
 	addrs = addrs[:min(len(addrs), maxAddrs)]
-	ttl := min(r.keep(four), r.keep(six))
+	ttl := min(r.cacheTTL(four), r.cacheTTL(six))
 	switch {
 	case len(addrs) > 0:
-		return located{addrs, engine.FactImplicit}, ttl
+		return hostAddrs{addrs, engine.FactImplicit}, ttl
 	case four.outcome.failed():
-		return located{nil, four.fact()}, ttl
-	case four.alone:
-		return located{nil, engine.FactServFail}, r.cfg.FailureTTL
+		return hostAddrs{nil, four.fact()}, ttl
+	case four.unconfirmed:
+		return hostAddrs{nil, engine.FactServFail}, r.cfg.FailureTTL
 	case six.outcome == nxDomain: // A said that the name exists
-		return located{nil, engine.FactNoServer}, ttl
+		return hostAddrs{nil, engine.FactNoServer}, ttl
 	}
-	return located{nil, six.fact()}, ttl
+	return hostAddrs{nil, six.fact()}, ttl
 }
 
-// keep is how long an answer may be remembered.
-func (r *Resolver) keep(a answer) time.Duration {
+// cacheTTL is how long an answer may be remembered.
+func (r *Resolver) cacheTTL(a answer) time.Duration {
 	ttl := time.Duration(a.ttl) * time.Second
 	switch {
 	case a.outcome == found:
 		return min(max(ttl, r.cfg.MinTTL), r.cfg.MaxTTL)
-	case a.outcome.failed() || a.alone:
+	case a.outcome.failed() || a.unconfirmed:
 		return r.cfg.FailureTTL
 	}
 	return min(ttl, r.cfg.NegativeTTL)

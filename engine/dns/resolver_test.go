@@ -18,12 +18,12 @@ import (
 	"probity/engine"
 )
 
-func single(text string) *internet {
-	return &internet{servers: map[netip.AddrPort]handler{first: parseZone(text).handle}}
+func single(text string) *fakeNetwork {
+	return &fakeNetwork{servers: map[netip.AddrPort]handler{first: parseZone(text).handle}}
 }
 
-func pair(a, b handler) *internet {
-	return &internet{servers: map[netip.AddrPort]handler{first: a, second: b}}
+func pair(a, b handler) *fakeNetwork {
+	return &fakeNetwork{servers: map[netip.AddrPort]handler{first: a, second: b}}
 }
 
 // Answers are kept as long as their TTL says, within bounds; failures shortly; what bears no SOA not at all.
@@ -49,7 +49,7 @@ broken.example. SERVFAIL
 		synctest.Test(t, func(t *testing.T) {
 			z := parseZone(text)
 			z.noSOA = c.noSOA
-			n := &internet{servers: map[netip.AddrPort]handler{first: z.handle}}
+			n := &fakeNetwork{servers: map[netip.AddrPort]handler{first: z.handle}}
 			r := n.start(t, func(cfg *Config) { cfg.Attempts = 1 })
 			r.Route(t.Context(), c.domain)
 			n.log()
@@ -67,7 +67,7 @@ broken.example. SERVFAIL
 	}
 }
 
-func TestOneNameIsAskedOnce(t *testing.T) {
+func TestConcurrentLookupsShareOneQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := single(examples)
 		n.delay = time.Second
@@ -88,16 +88,16 @@ func TestOneNameIsAskedOnce(t *testing.T) {
 }
 
 // A caller whose time is up gets no answer; those who waited for his still get one.
-func TestImpatientCallerSpoilsNothing(t *testing.T) {
+func TestCancelledCallerDoesNotSpoilTheLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := single(examples)
 		n.delay = time.Second
 		r := n.start(t, nil)
-		hasty, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		cancelled, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if got := r.Route(hasty, "plain.example").Fact; got != engine.FactDNSTimeout {
+			if got := r.Route(cancelled, "plain.example").Fact; got != engine.FactDNSTimeout {
 				t.Error("hasty:", got)
 			}
 		})
@@ -111,7 +111,7 @@ func TestImpatientCallerSpoilsNothing(t *testing.T) {
 	})
 }
 
-func TestSilentServerIsPassedOver(t *testing.T) {
+func TestSilentServerIsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := true
 		dumb := func(q *dns.Msg, tcp bool) []byte {
@@ -136,7 +136,7 @@ func TestSilentServerIsPassedOver(t *testing.T) {
 			t.Error(took)
 		}
 		n.log()
-		time.Sleep(restFor)
+		time.Sleep(downFor)
 		silent = false
 		r.Route(t.Context(), "d7.example")
 		if got := n.log(); !strings.HasPrefix(got, "1 d7") {
@@ -209,7 +209,7 @@ func TestForgeriesAreDropped(t *testing.T) {
 func TestWithoutEDNS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := parseZone(examples)
-		n := &internet{servers: map[netip.AddrPort]handler{first: func(q *dns.Msg, tcp bool) []byte {
+		n := &fakeNetwork{servers: map[netip.AddrPort]handler{first: func(q *dns.Msg, tcp bool) []byte {
 			if q.IsEdns0() == nil {
 				return z.handle(q, tcp)
 			}
@@ -224,9 +224,9 @@ func TestWithoutEDNS(t *testing.T) {
 }
 
 // A server that truncates and then does not speak TCP has failed.
-func TestTruncatedForGood(t *testing.T) {
+func TestTruncatedAnswerWithoutTCPFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &internet{servers: map[netip.AddrPort]handler{first: func(q *dns.Msg, tcp bool) []byte {
+		n := &fakeNetwork{servers: map[netip.AddrPort]handler{first: func(q *dns.Msg, tcp bool) []byte {
 			if tcp {
 				return nil
 			}
@@ -257,31 +257,31 @@ func TestInFlightIsBounded(t *testing.T) {
 	})
 }
 
-// What is asked at one time must find room in a server's buffer, and yet nobody waits until another is answered. Who loses patience
-// before his query was sent asks nothing, and at the end of Run nobody is left waiting.
+// What is asked at one time must find room in a server's buffer, and yet no caller waits until another is answered. Who loses patience
+// before his query was sent asks nothing, and at the end of Run no caller is left waiting.
 func TestBurstsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := single("")
 		n.delay = time.Second
 		r := n.start(t, func(cfg *Config) { cfg.Attempts = 1 })
-		hasty, cancel := context.WithCancel(t.Context())
+		cancelled, cancel := context.WithCancel(t.Context())
 		began := time.Now()
 		var wg sync.WaitGroup
-		ask := func(ctx context.Context, from, to int) {
+		fetch := func(ctx context.Context, from, to int) {
 			for i := range to - from {
 				wg.Go(func() { r.Route(ctx, fmt.Sprintf("d%d.example", from+i)) })
 			}
 			synctest.Wait()
 		}
-		ask(t.Context(), 0, 3*burst)
-		ask(hasty, 3*burst, 4*burst)
-		time.Sleep(moment / 2)
+		fetch(t.Context(), 0, 3*burst)
+		fetch(cancelled, 3*burst, 4*burst)
+		time.Sleep(replyWindow / 2)
 		if asked := strings.Count(n.log(), "d"); asked != burst {
 			t.Error("at one time:", asked)
 		}
 		cancel()
 		wg.Wait()
-		if took := time.Since(began); took < 2*n.delay+2*quiet || took > 2*n.delay+4*quiet { // NXDOMAIN, and what the root is
+		if took := time.Since(began); took < 2*n.delay+2*silentWindow || took > 2*n.delay+4*silentWindow { // NXDOMAIN, and what the root is
 			t.Error(took)
 		}
 		if asked := strings.Count(n.log(), " d"); asked != 2*burst {
@@ -289,7 +289,7 @@ func TestBurstsAreBounded(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // one far away that answers is kept busy
-		n := &internet{delay: 10 * moment, servers: map[netip.AddrPort]handler{first: func(q *dns.Msg, _ bool) []byte {
+		n := &fakeNetwork{delay: 10 * replyWindow, servers: map[netip.AddrPort]handler{first: func(q *dns.Msg, _ bool) []byte {
 			answer, err := new(dns.Msg).SetRcode(q, dns.RcodeServerFailure).Pack()
 			if err != nil {
 				t.Error(err)
@@ -308,7 +308,7 @@ func TestBurstsAreBounded(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		n := &internet{servers: map[netip.AddrPort]handler{first: func(*dns.Msg, bool) []byte { return nil }}}
+		n := &fakeNetwork{servers: map[netip.AddrPort]handler{first: func(*dns.Msg, bool) []byte { return nil }}}
 		r := n.start(t, nil)
 		for i := range 4 * burst {
 			go r.Route(t.Context(), fmt.Sprintf("d%d.example", i))
@@ -323,14 +323,14 @@ func TestCacheIsBounded(t *testing.T) {
 		for i := range 1000 {
 			r.Route(t.Context(), fmt.Sprintf("d%d.example", i))
 		}
-		if s := r.Stats(); s.Routes > 64 || s.Routes < 32 || s.Queries != 1000+1000/(deniedInARow+1)+1 {
+		if s := r.Stats(); s.Routes > 64 || s.Routes < 32 || s.Queries != 1000+1000/(denialsBeforeCheck+1)+1 {
 			t.Error(s)
 		}
 	})
 }
 
 // Callers who come before Run wait for it; who comes after it is answered at once.
-func TestRunBeginsAndEnds(t *testing.T) {
+func TestRunStartsAndStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := single(examples)
 		n.delay = time.Minute // never within a try

@@ -91,7 +91,7 @@ func TestRoute(t *testing.T) {
 			z := parseZone(examples)
 			z.noChase = noChase
 			synctest.Test(t, func(t *testing.T) {
-				n := &internet{servers: map[netip.AddrPort]handler{first: z.handle, second: z.handle}}
+				n := &fakeNetwork{servers: map[netip.AddrPort]handler{first: z.handle, second: z.handle}}
 				route := n.start(t, nil).Route(t.Context(), domain)
 				got := strings.TrimSpace(route.Fact.String() + " " + strings.Join(route.Hosts, ","))
 				if got != want || route.Provider == nil {
@@ -122,7 +122,7 @@ func TestAddrs(t *testing.T) {
 		{"10.0.0.1", false, "no_domain []"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			n := &internet{servers: map[netip.AddrPort]handler{first: parseZone(examples).handle}}
+			n := &fakeNetwork{servers: map[netip.AddrPort]handler{first: parseZone(examples).handle}}
 			addrs, fact := n.start(t, nil).Addrs(t.Context(), c.host, c.want6)
 			if got := fmt.Sprint(fact, " ", addrs); got != c.want {
 				t.Errorf("%s %v: %s, want %s", c.host, c.want6, got, c.want)
@@ -137,7 +137,7 @@ func TestAliasChainIsBounded(t *testing.T) {
 		z := parseZone(examples)
 		z.noChase = noChase
 		synctest.Test(t, func(t *testing.T) {
-			n := &internet{servers: map[netip.AddrPort]handler{first: z.handle}}
+			n := &fakeNetwork{servers: map[netip.AddrPort]handler{first: z.handle}}
 			if fact := n.start(t, nil).Route(t.Context(), "deep0.example").Fact; fact != engine.FactServFail {
 				t.Error(noChase, fact)
 			}
@@ -176,7 +176,7 @@ func TestNXDomainIsConfirmed(t *testing.T) {
 		{"first hides the address", nodata, web, engine.FactImplicit},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			n := &internet{servers: map[netip.AddrPort]handler{first: c.a}}
+			n := &fakeNetwork{servers: map[netip.AddrPort]handler{first: c.a}}
 			if c.b != nil {
 				n.servers[second] = c.b
 			}
@@ -194,7 +194,7 @@ func TestHostileMXSet(t *testing.T) {
 		z.records["huge.example."] = append(z.records["huge.example."], rr(fmt.Sprintf("huge.example. 600 MX %d mx%d.example.", 3000-i, i)))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		n := &internet{servers: map[netip.AddrPort]handler{first: z.handle}}
+		n := &fakeNetwork{servers: map[netip.AddrPort]handler{first: z.handle}}
 		route := n.start(t, nil).Route(t.Context(), "huge.example")
 		if len(route.Hosts) != maxMX || route.Hosts[0] != "mx1999.example" || route.Hosts[15] != "mx1984.example" {
 			t.Error(route.Hosts)
@@ -236,15 +236,15 @@ func TestMXOrderIsCanonical(t *testing.T) {
 
 // A server that denies the root denies everything: nothing it denies is believed, however few it is asked, and whatever it
 // knew before.
-func TestWhoDeniesTheRootIsNotBelieved(t *testing.T) {
+func TestServerThatDeniesTheRootIsNotTrusted(t *testing.T) {
 	cut := func(text string) *zone { z := parseZone(text); z.noRoot = true; return z }
 	for _, c := range []struct {
 		name string
-		net  *internet
+		net  *fakeNetwork
 		want engine.Fact
 		deny int // servers
 	}{
-		{"alone", &internet{servers: map[netip.AddrPort]handler{first: cut("").handle}}, engine.FactServFail, 1},
+		{"alone", &fakeNetwork{servers: map[netip.AddrPort]handler{first: cut("").handle}}, engine.FactServFail, 1},
 		{"beside one that denies", pair(cut("").handle, parseZone("").handle), engine.FactServFail, 1},
 		{"beside one that knows", pair(cut("").handle, parseZone("absent.example. 600 MX 10 mx.example.").handle), engine.FactMX, 1},
 		{"both", pair(cut("").handle, cut("").handle), engine.FactServFail, 2},
@@ -255,17 +255,17 @@ func TestWhoDeniesTheRootIsNotBelieved(t *testing.T) {
 			if got := r.Route(t.Context(), "absent.example").Fact; got != c.want {
 				t.Errorf("%s: %v, want %v", c.name, got, c.want)
 			}
-			if n := len(r.Denying()); n != c.deny || (n > 0) != (r.Stats().Disbelieved > 0) {
+			if n := len(r.UntrustedServers()); n != c.deny || (n > 0) != (r.Stats().UntrustedAnswers > 0) {
 				t.Errorf("%s: %d servers are told to deny the root, want %d", c.name, n, c.deny)
 			}
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		z := parseZone("known.example. 600 MX 10 mx.known.example.")
-		r := (&internet{servers: map[netip.AddrPort]handler{first: z.handle}}).start(t, nil)
+		r := (&fakeNetwork{servers: map[netip.AddrPort]handler{first: z.handle}}).start(t, nil)
 		r.Route(t.Context(), "known.example")
 		z.noRoot = true // from here on it has lost its way
-		for i := range deniedInARow {
+		for i := range denialsBeforeCheck {
 			if r.Route(t.Context(), fmt.Sprintf("d%d.example", i)).Fact != engine.FactNoDomain {
 				t.Error("not believed while it was trusted:", i)
 			}
@@ -274,7 +274,7 @@ func TestWhoDeniesTheRootIsNotBelieved(t *testing.T) {
 			t.Error("believed for ever:", got)
 		}
 		z.noRoot = false // and has it back
-		if r.Route(t.Context(), "new.example"); len(r.Denying()) > 0 {
+		if r.Route(t.Context(), "new.example"); len(r.UntrustedServers()) > 0 {
 			t.Error("told to deny for ever")
 		}
 	})

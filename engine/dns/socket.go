@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// socket is one shared UDP socket. Its reader hands answers out; its writer sends what askers put into the outbox.
+// socket is one shared UDP socket. Its reader hands answers out; its writer sends what callers put into the send queue.
 type socket struct {
 	packets *packets
 	timeout time.Duration // of a try
@@ -22,13 +22,13 @@ type socket struct {
 	wake    chan struct{} // for the writer; has room
 	quit    chan struct{} // closed with the socket
 
-	mu      sync.Mutex // guards what follows
-	waiting queries
-	held    list // of those that are not sent yet, MaxInFlight at most
-	out     outbox
-	heard   time.Time // the last answer
-	woken   bool      // the writer will look into the outbox
-	closed  bool
+	mu        sync.Mutex // guards what follows
+	waiting   queries
+	delayed   list // of those that are not sent yet, MaxInFlight at most
+	queue     sendQueue
+	lastReply time.Time // the last answer
+	woken     bool      // the writer will look into the send queue
+	closed    bool
 }
 
 // readBuffer is what the system is asked to keep of answers that are not read yet; it gives what it may. In the usual
@@ -40,9 +40,9 @@ const readBuffer = 1 << 20
 // buffer; one that answers nothing is given longer. What no caller waits for any more is not counted: a cancelled job may be
 // followed by one burst too many.
 const (
-	burst  = 240                    // unanswered queries of the last moment, of all sockets
-	moment = 20 * time.Millisecond  // of a server that answered something within two of them
-	quiet  = 200 * time.Millisecond // of one that did not
+	burst        = 240                    // unanswered queries of the last moment, of all sockets
+	replyWindow  = 20 * time.Millisecond  // of a server that answered something within two of them
+	silentWindow = 200 * time.Millisecond // of one that did not
 )
 
 func newSocket(conn net.PacketConn, timeout time.Duration, share int, sent *atomic.Int64) *socket {
@@ -62,57 +62,57 @@ func (s *socket) send(p *pending) bool {
 		return false
 	}
 	if s.waiting.fresh < s.burst {
-		return s.launch(p)
+		return s.sendNow(p)
 	}
-	s.held.push(p)
-	s.call()
+	s.delayed.push(p)
+	s.wakeWriter()
 	return true
 }
 
-// launch registers a query under a random free id and puts it into the outbox; false when there is none. The mutex is held, as
+// sendNow registers a query under a random free id and puts it into the send queue; false when there is none. The mutex is held, as
 // by release and call.
-func (s *socket) launch(p *pending) bool {
+func (s *socket) sendNow(p *pending) bool {
 	p.until = time.Now().Add(s.timeout)
 	if !s.waiting.add(p) {
 		return false
 	}
-	s.out.add(p)
+	s.queue.add(p)
 	s.sent.Add(1)
-	s.call()
+	s.wakeWriter()
 	return true
 }
 
-// release launches held ones, as far as there is room now.
-func (s *socket) release(now time.Time) {
-	if s.held.first == nil {
+// sendDelayed launches held ones, as far as there is room now.
+func (s *socket) sendDelayed(now time.Time) {
+	if s.delayed.first == nil {
 		return
 	}
-	patience := quiet
-	if now.Sub(s.heard) <= 2*moment {
-		patience = moment
+	patience := silentWindow
+	if now.Sub(s.lastReply) <= 2*replyWindow {
+		patience = replyWindow
 	}
-	s.waiting.age(now.Add(s.timeout - patience))
-	for s.held.first != nil && s.waiting.fresh < s.burst {
-		p := s.held.first
-		s.held.drop(p)
-		if !s.launch(p) {
+	s.waiting.ageOut(now.Add(s.timeout - patience))
+	for s.delayed.first != nil && s.waiting.fresh < s.burst {
+		p := s.delayed.first
+		s.delayed.drop(p)
+		if !s.sendNow(p) {
 			p.done <- answer{outcome: timedOut}
 		}
 	}
 }
 
-// call wakes the writer, if it was not woken yet.
-func (s *socket) call() {
+// wakeWriter wakes the writer, if it was not woken yet.
+func (s *socket) wakeWriter() {
 	if !s.woken && !s.closed {
 		s.woken = true
 		s.wake <- struct{}{} // has room: the writer took what was there before it said so
 	}
 }
 
-// write sends what is in the outbox, ends the tries whose time is up, and makes room for those that are held, until the socket is
+// write sends what is in the send queue, ends the tries whose time is up, and makes room for those that are held, until the socket is
 // closed.
 func (s *socket) write() {
-	var out outbox
+	var out sendQueue
 	var due time.Time // when the timer fires; zero when it does not
 	timer := time.NewTimer(s.timeout)
 	timer.Stop()
@@ -122,7 +122,7 @@ func (s *socket) write() {
 		case <-s.wake:
 			runtime.Gosched() // any other caller that has a question now puts it next to this one: a system call costs more than a query
 			s.mu.Lock()
-			out, s.out, s.woken = s.out, out, false
+			out, s.queue, s.woken = s.queue, out, false
 			s.mu.Unlock()
 			s.packets.send(&out, s.fail)
 			out.reset()
@@ -132,15 +132,15 @@ func (s *socket) write() {
 			return
 		}
 		now := time.Now()
-		if next := s.tend(now); !next.IsZero() && (due.IsZero() || next.Before(due)) {
+		if next := s.expire(now); !next.IsZero() && (due.IsZero() || next.Before(due)) {
 			due = next
 			timer.Reset(next.Sub(now))
 		}
 	}
 }
 
-// tend answers the queries whose time is up, launches held ones, and says when to look again; the zero time for never.
-func (s *socket) tend(now time.Time) (next time.Time) {
+// expire answers the queries whose time is up, launches held ones, and says when to look again; the zero time for never.
+func (s *socket) expire(now time.Time) (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p := s.waiting.first; p != nil && !now.Before(p.until); p = s.waiting.first {
@@ -148,37 +148,37 @@ func (s *socket) tend(now time.Time) (next time.Time) {
 		p.late = true
 		p.done <- answer{outcome: timedOut}
 	}
-	s.release(now)
+	s.sendDelayed(now)
 	switch {
 	case s.waiting.first == nil:
 		return time.Time{}
-	case s.held.first != nil:
-		return now.Add(moment)
+	case s.delayed.first != nil:
+		return now.Add(replyWindow)
 	}
 	return s.waiting.first.until
 }
 
 // fail answers a query that could not leave.
-func (s *socket) fail(g *outgoing) {
+func (s *socket) fail(g *queuedQuery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting.byID[g.id] == g.p {
 		s.waiting.remove(g.p)
 		g.p.done <- answer{outcome: timedOut}
-		s.release(time.Now())
+		s.sendDelayed(time.Now())
 	}
 }
 
-// forget drops a query that no caller waits for any more.
-func (s *socket) forget(p *pending) {
+// cancel drops a query that no caller waits for any more.
+func (s *socket) cancel(p *pending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch p.in {
 	case &s.waiting.list:
 		s.waiting.remove(p)
-		s.release(time.Now())
-	case &s.held:
-		s.held.drop(p)
+		s.sendDelayed(time.Now())
+	case &s.delayed:
+		s.delayed.drop(p)
 	}
 }
 
@@ -186,11 +186,11 @@ func (s *socket) forget(p *pending) {
 func (s *socket) claim(m *reply, from netip.AddrPort) *pending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.waiting.answered(m, from)
+	p := s.waiting.match(m, from)
 	if p != nil {
 		s.waiting.remove(p)
-		s.heard = time.Now()
-		s.release(s.heard)
+		s.lastReply = time.Now()
+		s.sendDelayed(s.lastReply)
 	}
 	return p
 }
@@ -202,7 +202,7 @@ const maxReadErrors = 64
 func (s *socket) read() error {
 	failures := 0
 	for {
-		err := s.packets.receive(s.deliver)
+		err := s.packets.receive(s.deliverReply)
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return nil
@@ -216,7 +216,7 @@ func (s *socket) read() error {
 	}
 }
 
-func (s *socket) deliver(msg []byte, from net.Addr) {
+func (s *socket) deliverReply(msg []byte, from net.Addr) {
 	m, ok := readReply(msg)
 	if !ok {
 		return
@@ -246,7 +246,7 @@ func (r *Resolver) Run(ctx context.Context) error {
 	if !r.started.CompareAndSwap(false, true) {
 		return errors.New("dns: Run was called before")
 	}
-	defer close(r.gone)
+	defer close(r.stopped)
 	if err := r.listen(ctx); err != nil {
 		return err
 	}
@@ -285,16 +285,16 @@ func (r *Resolver) listen(ctx context.Context) error {
 	return nil
 }
 
-// closeAll closes the sockets. Nothing was promised to anybody through a socket, so a failure to close it loses nothing.
+// closeAll closes the sockets. Nothing was promised to any caller through a socket, so a failure to close it loses nothing.
 func (r *Resolver) closeAll() {
 	for _, s := range r.sockets {
 		_ = s.packets.conn.Close()
-		s.abandon()
+		s.failPending()
 	}
 }
 
-// abandon answers every query that is still out: nothing came in time. None is taken any more.
-func (s *socket) abandon() {
+// failPending answers every query that is still out: nothing came in time. None is taken any more.
+func (s *socket) failPending() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
@@ -303,8 +303,8 @@ func (s *socket) abandon() {
 		s.waiting.remove(p)
 		p.done <- answer{outcome: timedOut} // has room: what takes a query off a list answers it, once
 	}
-	for p := s.held.first; p != nil; p = s.held.first {
-		s.held.drop(p)
+	for p := s.delayed.first; p != nil; p = s.delayed.first {
+		s.delayed.drop(p)
 		p.done <- answer{outcome: timedOut}
 	}
 }

@@ -27,7 +27,7 @@ func (r *Resolver) exchangeTCP(ctx context.Context, s *server, q question) answe
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	a, err := converse(conn, q)
+	a, err := exchangeOn(conn, q)
 	if err != nil {
 		return tcpFailure(ctx, err)
 	}
@@ -42,8 +42,8 @@ func tcpFailure(ctx context.Context, err error) answer {
 	return answer{outcome: servFail}
 }
 
-// converse sends one query and reads one answer, each behind its length (RFC 1035 section 4.2.2).
-func converse(conn net.Conn, q question) (answer, error) {
+// exchangeOn sends one query and reads one answer, each behind its length (RFC 1035 section 4.2.2).
+func exchangeOn(conn net.Conn, q question) (answer, error) {
 	id := uint16(rand.Uint32())
 	packed := packQuery(nil, id, q, true)
 	msg := append(binary.BigEndian.AppendUint16(nil, uint16(len(packed))), packed...)

@@ -1,5 +1,5 @@
 // Package lists knows which domains give disposable mailboxes, which give free ones, which forward to a mailbox elsewhere (alias
-// services), and which local parts name a role and no person. It also says which great provider's domain a slip of the keyboard was
+// services), and which local parts name a role and no person. It also says which major provider's domain a typo of the keyboard was
 // meant to be.
 //
 // The lists are generated from pinned packages (tools/lists) and embedded compressed. An operator's file adds to them and removes from

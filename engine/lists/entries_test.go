@@ -86,8 +86,8 @@ func TestRolesInManyLanguages(t *testing.T) {
 	}
 }
 
-// TestSlipsOfTheListsAreSuggested: no list calls a slip a provider, and a provider of its own is no slip.
-func TestSlipsOfTheListsAreSuggested(t *testing.T) {
+// TestListedTyposAreSuggested: no list calls a typo a provider, and a provider of its own is no typo.
+func TestListedTyposAreSuggested(t *testing.T) {
 	s := defaultSet(t)
 	for typed, want := range map[string]string{
 		"icould.com": "icloud.com", "hitmail.com": "hotmail.com", "gmai.co": "gmail.com", "outlok.co": "outlook.com", "aol.co": "aol.com",

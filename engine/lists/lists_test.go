@@ -31,9 +31,9 @@ func address(t testing.TB, s string) engine.Address {
 	return a
 }
 
-func TestTheGreatAreFreeAndNotDisposable(t *testing.T) {
+func TestMajorDomainsAreFreeAndNotDisposable(t *testing.T) {
 	s := defaultSet(t)
-	for d := range engine.Great() {
+	for d := range engine.MajorDomains() {
 		require.Equal(t, engine.FlagFree, s.Flags(address(t, "ann.lee@"+d)), d)
 		require.True(t, s.Known(d), d)
 	}
@@ -87,8 +87,8 @@ func TestNoPublicSuffixIsListed(t *testing.T) {
 	s.free.each(func(d string) { require.False(t, s.Disposable(d), d) })
 }
 
-// TestTheListsAreOfTheseInputs fails when an input of the generator was changed and make generate was not run.
-func TestTheListsAreOfTheseInputs(t *testing.T) {
+// TestListsMatchTheirInputs fails when an input of the generator was changed and make generate was not run.
+func TestListsMatchTheirInputs(t *testing.T) {
 	tools := filepath.Join("..", "..", "tools", "lists")
 	hash := sha256.New()
 	for _, name := range []string{"package.json", "package-lock.json", "generate.mjs", "edits.json"} {
@@ -96,7 +96,7 @@ func TestTheListsAreOfTheseInputs(t *testing.T) {
 		require.NoError(t, err)
 		_, _ = fmt.Fprintf(hash, "%s %d\n%s", name, len(b), b)
 	}
-	require.Equal(t, fmt.Sprintf("sha256:%x", hash.Sum(nil)), defaultSet(t).Stamp(), "run make generate")
+	require.Equal(t, fmt.Sprintf("sha256:%x", hash.Sum(nil)), defaultSet(t).Fingerprint(), "run make generate")
 	lock, err := os.ReadFile(filepath.Join(tools, "package-lock.json"))
 	require.NoError(t, err)
 	require.NotContains(t, string(lock), "://", "the lock file names a host")
@@ -117,7 +117,7 @@ func TestSizes(t *testing.T) {
 	require.Greater(t, role, 500)
 }
 
-func TestLookingUpAllocatesNothing(t *testing.T) {
+func TestLookupAllocatesNothing(t *testing.T) {
 	s := defaultSet(t)
 	for _, in := range []string{"ann@gmail.com", "no-reply@a.b.mailinator.com", "sales.uk@example.com", "ann@gmaill.com"} {
 		a := address(t, in)
@@ -126,10 +126,10 @@ func TestLookingUpAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestDomainsThatShareAPlace: what is remembered of one domain is never said of another.
-func TestDomainsThatShareAPlace(t *testing.T) {
+// TestDomainsThatShareACacheSlot: what is remembered of one domain is never said of another.
+func TestDomainsThatShareACacheSlot(t *testing.T) {
 	s := defaultSet(t)
-	for i := range 3 * len(s.found) {
+	for i := range 3 * len(s.cached) {
 		d := fmt.Sprintf("d%d.example", i)
 		require.Zero(t, s.DomainFlags(d), d)
 		require.Equal(t, engine.FlagFree, s.DomainFlags("gmail.com"))
@@ -137,10 +137,10 @@ func TestDomainsThatShareAPlace(t *testing.T) {
 	}
 }
 
-// plain is a small file of lists.
-func plain(disposable ...string) string {
+// listsText is a small file of lists.
+func listsText(disposable ...string) string {
 	var free []string
-	for d := range engine.Great() {
+	for d := range engine.MajorDomains() {
 		free = append(free, d)
 	}
 	return version + "\ninputs sha256:0\nfrom x@1\n" + section("disposable", disposable) + section("free", free) +
@@ -159,26 +159,26 @@ func readPlain(t testing.TB, file string) *Set {
 	t.Helper()
 	s, err := read(file)
 	require.NoError(t, err)
-	require.NoError(t, s.believable())
+	require.NoError(t, s.checkMajorDomains())
 	return s
 }
 
 func TestReload(t *testing.T) {
 	ten := strings.Fields("a0.com a1.com a2.com a3.com a4.com a5.com a6.com a7.com a8.com a9.com")
-	old := readPlain(t, plain(ten...))
+	old := readPlain(t, listsText(ten...))
 	require.True(t, old.Disposable("x.a0.com"))
-	require.Equal(t, "sha256:0", old.Stamp())
+	require.Equal(t, "sha256:0", old.Fingerprint())
 
-	next := readPlain(t, plain(append(ten[1:], "b.com")...))
+	next := readPlain(t, listsText(append(ten[1:], "b.com")...))
 	require.NoError(t, old.CheckReload(next), "one of ten may go")
 	require.True(t, next.Disposable("b.com"))
 	require.False(t, next.Disposable("a0.com"))
 
 	for name, file := range map[string]string{
-		"disposable": plain(ten[2:]...),
-		"free":       strings.Replace(plain(ten...), section("free", slices.Collect(engine.Great())), section("free", []string{"a.example"}), 1),
-		"alias":      strings.Replace(plain(ten...), "alias.example", "other.example", 1),
-		"role":       strings.Replace(plain(ten...), "\nsales\n", "\ncontact\n", 1),
+		"disposable": listsText(ten[2:]...),
+		"free":       strings.Replace(listsText(ten...), section("free", slices.Collect(engine.MajorDomains())), section("free", []string{"a.example"}), 1),
+		"alias":      strings.Replace(listsText(ten...), "alias.example", "other.example", 1),
+		"role":       strings.Replace(listsText(ten...), "\nsales\n", "\ncontact\n", 1),
 	} {
 		next, err := read(file)
 		require.NoError(t, err, name)
@@ -188,48 +188,48 @@ func TestReload(t *testing.T) {
 	}
 }
 
-func TestListsThatAreRefused(t *testing.T) {
+func TestInvalidListsAreRefused(t *testing.T) {
 	ten := strings.Fields("a0.com a1.com a2.com a3.com a4.com a5.com a6.com a7.com a8.com a9.com")
 	for name, file := range map[string]string{
-		"another version":        strings.Replace(plain(ten...), "lists 2", "lists 1", 1),
+		"another version":        strings.Replace(listsText(ten...), "lists 2", "lists 1", 1),
 		"empty":                  "",
 		"not text":               "\x00\x01\x02",
-		"cut short":              plain(ten...)[:900],
-		"cut in its last line":   strings.TrimSuffix(plain(ten...), "\n"),
-		"a section is missing":   strings.Replace(plain(ten...), section("qualifier", []string{"uk"}), "", 1),
-		"no alias section":       strings.Replace(plain(ten...), section("alias", []string{"alias.example"}), "", 1),
-		"a section comes twice":  plain(ten...) + section("qualifier", []string{"uk"}),
-		"an unknown section":     plain(ten...) + section("other", nil),
-		"an entry comes twice":   plain(append(ten, "a0.com")...),
-		"an entry is no domain":  plain(append(ten, "a_.com")...),
-		"an entry is upper-case": plain(append(ten, "A.com")...),
-		"a count is a lie":       strings.Replace(plain(ten...), "[disposable] 10", "[disposable] 999999999", 1),
-		"a blank line":           plain(ten...) + "\nx\n",
+		"cut short":              listsText(ten...)[:900],
+		"cut in its last line":   strings.TrimSuffix(listsText(ten...), "\n"),
+		"a section is missing":   strings.Replace(listsText(ten...), section("qualifier", []string{"uk"}), "", 1),
+		"no alias section":       strings.Replace(listsText(ten...), section("alias", []string{"alias.example"}), "", 1),
+		"a section comes twice":  listsText(ten...) + section("qualifier", []string{"uk"}),
+		"an unknown section":     listsText(ten...) + section("other", nil),
+		"an entry comes twice":   listsText(append(ten, "a0.com")...),
+		"an entry is no domain":  listsText(append(ten, "a_.com")...),
+		"an entry is upper-case": listsText(append(ten, "A.com")...),
+		"a count is a lie":       strings.Replace(listsText(ten...), "[disposable] 10", "[disposable] 999999999", 1),
+		"a blank line":           listsText(ten...) + "\nx\n",
 	} {
 		s, err := read(file)
 		require.ErrorIs(t, err, ErrRefused, name)
 		require.Nil(t, s, name)
 	}
 	for name, file := range map[string]string{
-		"gmail is disposable":   plain(append(ten, "gmail.com")...),
-		"the parent of a great": plain(append(ten, "co.uk", "com.br")...),
-		"gmail is an alias":     strings.Replace(plain(ten...), "\nalias.example\n", "\ngmail.com\n", 1),
-		"gmail is not free":     strings.Replace(plain(ten...), "\ngmail.com\n", "\nzmail.com\n", 1),
+		"gmail is disposable":   listsText(append(ten, "gmail.com")...),
+		"the parent of a great": listsText(append(ten, "co.uk", "com.br")...),
+		"gmail is an alias":     strings.Replace(listsText(ten...), "\nalias.example\n", "\ngmail.com\n", 1),
+		"gmail is not free":     strings.Replace(listsText(ten...), "\ngmail.com\n", "\nzmail.com\n", 1),
 	} {
 		s, err := read(file)
 		require.NoError(t, err, name)
-		require.ErrorIs(t, s.believable(), ErrRefused, name)
+		require.ErrorIs(t, s.checkMajorDomains(), ErrRefused, name)
 	}
 }
 
 func TestUnpackingIsBounded(t *testing.T) {
 	w, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
-	s, err := load(string(w.EncodeAll([]byte(plain("a.com")), nil)))
+	s, err := load(string(w.EncodeAll([]byte(listsText("a.com")), nil)))
 	require.NoError(t, err)
 	require.True(t, s.Disposable("a.com"))
 
-	for _, packed := range []string{string(w.EncodeAll(make([]byte, maxText+1), nil)), "\x28\xb5\x2f\xfd broken", plain("a.com"), ""} {
+	for _, packed := range []string{string(w.EncodeAll(make([]byte, maxText+1), nil)), "\x28\xb5\x2f\xfd broken", listsText("a.com"), ""} {
 		s, err := load(packed)
 		require.ErrorIs(t, err, ErrRefused)
 		require.Nil(t, s)
@@ -237,14 +237,14 @@ func TestUnpackingIsBounded(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	f.Add(plain("a.com"))
-	f.Add(plain("a.com")[:200])
+	f.Add(listsText("a.com"))
+	f.Add(listsText("a.com")[:200])
 	f.Fuzz(func(t *testing.T, file string) {
 		s, err := read(file)
 		if err != nil {
 			return
 		}
-		for d := range engine.Great() {
+		for d := range engine.MajorDomains() {
 			s.DomainFlags(d)
 		}
 		s.disposable.each(func(d string) { require.True(t, s.Disposable("x."+d)) })
@@ -264,7 +264,7 @@ func BenchmarkFlags(b *testing.B) {
 		b.Run("first/"+a.Domain(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				s.place(a.Domain()).Store(nil)
+				s.slotOf(a.Domain()).Store(nil)
 				s.Flags(a)
 			}
 		})

@@ -38,7 +38,7 @@ func load(packed string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.believable(); err != nil {
+	if err := s.checkMajorDomains(); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -66,7 +66,7 @@ func read(text string) (*Set, error) {
 	s := &Set{}
 	for line := p.next(); line != ""; line = p.next() {
 		if hash, ok := strings.CutPrefix(line, "inputs "); ok {
-			s.stamp = strings.Clone(hash)
+			s.fingerprint = strings.Clone(hash)
 			continue
 		}
 		if strings.HasPrefix(line, "from ") {
@@ -110,27 +110,27 @@ func (p *parser) section(s *Set, header string) error {
 	if err != nil || count < 0 || count > len(p.text)-p.at {
 		return refuse("line %d: %.40q is no header of a section", p.line, header)
 	}
-	var into **index
+	var target **index
 	valid := isWord
 	switch name {
 	case "[disposable]":
-		into, valid = &s.disposable, isDomain
+		target, valid = &s.disposable, isDomain
 	case "[free]":
-		into, valid = &s.free, isDomain
+		target, valid = &s.free, isDomain
 	case "[alias]":
-		into, valid = &s.alias, isDomain
+		target, valid = &s.alias, isDomain
 	case "[role]":
-		into = &s.role
+		target = &s.role
 	case "[qualifier]":
-		into = &s.qualifier
+		target = &s.qualifier
 	default:
 		return refuse("line %d: %.40q is no section that this version knows", p.line, header)
 	}
-	if *into != nil {
+	if *target != nil {
 		return refuse("line %d: section %s comes twice", p.line, name)
 	}
-	*into = newIndex(p.text, count)
-	return p.entries(*into, count, valid)
+	*target = newIndex(p.text, count)
+	return p.entries(*target, count, valid)
 }
 
 func (p *parser) entries(x *index, count int, valid func(string) bool) error {
@@ -160,9 +160,9 @@ func isWord(s string) bool {
 	return len(s) > 1 && len(s) <= 64
 }
 
-// believable holds a Set to what is certain: the great providers give free mailboxes, and neither disposable ones nor aliases.
-func (s *Set) believable() error {
-	for d := range engine.Great() {
+// checkMajorDomains holds a Set to what is certain: the major providers give free mailboxes, and neither disposable ones nor aliases.
+func (s *Set) checkMajorDomains() error {
+	for d := range engine.MajorDomains() {
 		switch {
 		case s.Disposable(d):
 			return refuse("%s is disposable in it, which cannot be", d)

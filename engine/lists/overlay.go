@@ -41,16 +41,16 @@ func (s *Set) Override(data []byte) (*Set, error) {
 	o := editor{set: s, text: string(data)}
 	disposable, free := o.edit("disposable", f.Disposable, listedParent), o.edit("free", f.Free, engine.ParseDomain)
 	alias, role := o.edit("alias", f.Alias, listedParent), o.edit("role", f.Role, roleWord)
-	o.spareGreat("disposable", disposable, true)
-	o.spareGreat("alias", alias, true)
-	o.spareGreat("free", free, false)
+	o.keepMajorDomains("disposable", disposable, true)
+	o.keepMajorDomains("alias", alias, true)
+	o.keepMajorDomains("free", free, false)
 	o.exclude("disposable", disposable, "free", free)
 	o.exclude("disposable", disposable, "alias", alias)
 	if o.err != nil {
 		return nil, o.err
 	}
-	stamp := fmt.Sprintf("%s over sha256:%x", s.stamp, sha256.Sum256(data))
-	next, err := read(render(stamp, []changedList{
+	fingerprint := fmt.Sprintf("%s over sha256:%x", s.fingerprint, sha256.Sum256(data))
+	next, err := read(render(fingerprint, []changedList{
 		{"disposable", s.disposable, disposable}, {"free", s.free, free}, {"alias", s.alias, alias}, {"role", s.role, role}, {"qualifier", s.qualifier, nil}}))
 	if err != nil {
 		return nil, err
@@ -90,12 +90,12 @@ func (o *editor) edit(table string, c changes, parse func(string) (string, error
 	return out
 }
 
-// spareGreat refuses to add (or to remove) a great provider's domain, or one above it.
-func (o *editor) spareGreat(table string, changed map[string]bool, added bool) {
-	for great := range engine.Great() {
-		for name, more := great, true; more; _, name, more = strings.Cut(name, ".") {
+// keepMajorDomains refuses to add (or to remove) a major provider's domain, or one above it.
+func (o *editor) keepMajorDomains(table string, changed map[string]bool, added bool) {
+	for major := range engine.MajorDomains() {
+		for name, more := major, true; more; _, name, more = strings.Cut(name, ".") {
 			if add, is := changed[name]; is && add == added {
-				o.refuse(table, name, "%s gives free mailboxes, and neither disposable ones nor aliases; take it out", great)
+				o.refuse(table, name, "%s gives free mailboxes, and neither disposable ones nor aliases; take it out", major)
 			}
 		}
 	}
@@ -202,9 +202,9 @@ type changedList struct {
 }
 
 // render writes lists in the format of doc.go.
-func render(stamp string, all []changedList) string {
+func render(fingerprint string, all []changedList) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\ninputs %s\n", version, stamp)
+	fmt.Fprintf(&b, "%s\ninputs %s\n", version, fingerprint)
 	for _, l := range all {
 		var entries []string
 		l.old.each(func(name string) {

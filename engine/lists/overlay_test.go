@@ -48,8 +48,8 @@ remove = ["shop"]
 		require.Equal(t, want, next.Role(local), local)
 	}
 	require.Equal(t, engine.FlagDisposable, s.DomainFlags("yopmail.com"), "the lists that it is laid over stay as they are")
-	require.NotEqual(t, s.Stamp(), next.Stamp())
-	require.True(t, strings.HasPrefix(next.Stamp(), s.Stamp()))
+	require.NotEqual(t, s.Fingerprint(), next.Fingerprint())
+	require.True(t, strings.HasPrefix(next.Fingerprint(), s.Fingerprint()))
 	require.NoError(t, s.CheckReload(next))
 
 	same := override(t, s, "")
@@ -89,8 +89,8 @@ func TestOverrideRefusals(t *testing.T) {
 	}
 }
 
-// TestAReloadThatLosesAFifthIsRefused: a file that was cut short takes its additions with it.
-func TestAReloadThatLosesAFifthIsRefused(t *testing.T) {
+// TestReloadThatLosesAFifthIsRefused: a file that was cut short takes its additions with it.
+func TestReloadThatLosesAFifthIsRefused(t *testing.T) {
 	s := defaultSet(t)
 	var domains []string
 	for i := range 20 {
@@ -101,8 +101,8 @@ func TestAReloadThatLosesAFifthIsRefused(t *testing.T) {
 	require.ErrorContains(t, now.CheckReload(s), "it loses 20 of the "+strconv.Itoa(s.alias.n+20)+" entries of the alias list")
 }
 
-// TestTheExampleOfTheDocumentsIsRight reads the file that docs/lists.md shows.
-func TestTheExampleOfTheDocumentsIsRight(t *testing.T) {
+// TestDocumentedExampleLoads reads the file that docs/lists.md shows.
+func TestDocumentedExampleLoads(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "lists.md"))
 	require.NoError(t, err)
 	_, example, found := strings.Cut(string(text), "```toml\n")
@@ -115,7 +115,7 @@ func TestTheExampleOfTheDocumentsIsRight(t *testing.T) {
 }
 
 func FuzzOverride(f *testing.F) {
-	s := readPlain(f, plain("yopmail.com"))
+	s := readPlain(f, listsText("yopmail.com"))
 	f.Add("[disposable]\nadd = [\"a.example\"]\nremove = [\"yopmail.com\"]\n[role]\nadd = ['desk-1']\n")
 	f.Add("free.add = [\"b.example\"]\n[alias]\nadd = [\"c.example\"]")
 	f.Add("[disposable]\nadd = [\"gmail.com\"]")
@@ -126,7 +126,7 @@ func FuzzOverride(f *testing.F) {
 			require.Nil(t, next)
 			return
 		}
-		require.NoError(t, next.believable())
+		require.NoError(t, next.checkMajorDomains())
 		next.free.each(func(d string) { require.False(t, next.Disposable(d), d) })
 		next.alias.each(func(d string) { require.False(t, next.Disposable(d), d) })
 	})

@@ -11,16 +11,16 @@ import (
 
 // Set is all lists of one file. What it says never changes.
 type Set struct {
-	stamp      string
-	disposable *index
-	free       *index
-	alias      *index
-	role       *index
-	qualifier  *index
+	fingerprint string
+	disposable  *index
+	free        *index
+	alias       *index
+	role        *index
+	qualifier   *index
 
 	// What was found of domains lately, each at the place of its hash: finding it out is half a dozen look-ups in lists that no
 	// processor's cache holds (BenchmarkFlags).
-	found [1024]atomic.Pointer[domainFlags]
+	cached [1024]atomic.Pointer[domainFlags]
 }
 
 type domainFlags struct {
@@ -28,8 +28,8 @@ type domainFlags struct {
 	flags  engine.Flags
 }
 
-// Stamp is the hash of what the lists were generated from, "sha256:" and hexadecimal, and of the file that was laid over them, if any.
-func (s *Set) Stamp() string { return s.stamp }
+// Fingerprint is the hash of what the lists were generated from, "sha256:" and hexadecimal, and of the file that was laid over them, if any.
+func (s *Set) Fingerprint() string { return s.fingerprint }
 
 // Counts are the entries of each list.
 func (s *Set) Counts() (disposable, free, alias, role int) {
@@ -50,17 +50,17 @@ func (s *Set) Flags(a engine.Address) engine.Flags {
 
 // DomainFlags is the part of Flags that all addresses of a domain share.
 func (s *Set) DomainFlags(domain string) engine.Flags {
-	place := s.place(domain)
-	if f := place.Load(); f != nil && f.domain == domain {
+	slot := s.slotOf(domain)
+	if f := slot.Load(); f != nil && f.domain == domain {
 		return f.flags
 	}
 	f := &domainFlags{strings.Clone(domain), s.findDomain(domain)} // not the address that it is part of
-	place.Store(f)
+	slot.Store(f)
 	return f.flags
 }
 
-func (s *Set) place(domain string) *atomic.Pointer[domainFlags] {
-	return &s.found[xxh3.HashString(domain)%uint64(len(s.found))]
+func (s *Set) slotOf(domain string) *atomic.Pointer[domainFlags] {
+	return &s.cached[xxh3.HashString(domain)%uint64(len(s.cached))]
 }
 
 func (s *Set) findDomain(domain string) (fl engine.Flags) {
@@ -71,7 +71,7 @@ func (s *Set) findDomain(domain string) (fl engine.Flags) {
 		fl |= engine.FlagFree
 	}
 	if fl != 0 {
-		return fl // no such domain is disposable, and a known domain is no slip
+		return fl // no such domain is disposable, and a known domain is no typo
 	}
 	if s.Disposable(domain) {
 		fl |= engine.FlagDisposable
@@ -91,8 +91,8 @@ func (s *Set) Alias(domain string) bool { return s.alias.covers(domain) }
 // Free reports a domain whose mailboxes anyone can have for nothing.
 func (s *Set) Free(domain string) bool { return s.free.has(domain) }
 
-// Known reports a domain that gives mailboxes or aliases: such a domain is no slip, however near it is to a great provider's.
-// Every great provider's domain is on the free list.
+// Known reports a domain that gives mailboxes or aliases: such a domain is no typo, however near it is to a major provider's.
+// Every major provider's domain is on the free list.
 func (s *Set) Known(domain string) bool { return s.free.has(domain) || s.Alias(domain) }
 
 // Suggest is the address that was probably meant, "" when nothing better is known.

@@ -39,23 +39,23 @@ type Timeouts struct {
 
 func (c Config) withDefaults() Config {
 	t := &c.Timeouts
-	t.Banner = orElse(t.Banner, 30*time.Second)
-	t.EHLO = orElse(t.EHLO, 30*time.Second)
-	t.TLS = orElse(t.TLS, 15*time.Second)
-	t.Mail = orElse(t.Mail, 30*time.Second)
-	t.Rcpt = orElse(t.Rcpt, 30*time.Second)
-	t.Transaction = orElse(t.Transaction, 5*time.Minute)
-	t.Quit = orElse(t.Quit, 5*time.Second)
-	t.Linger = orElse(t.Linger, 2*time.Second)
-	c.MaxLine = orElse(c.MaxLine, 4096)
-	c.MaxReplyLines = orElse(c.MaxReplyLines, 100)
-	c.MaxReplyBytes = orElse(c.MaxReplyBytes, 16<<10)
-	c.MaxBytes = orElse(c.MaxBytes, 1<<20)
+	t.Banner = orDefault(t.Banner, 30*time.Second)
+	t.EHLO = orDefault(t.EHLO, 30*time.Second)
+	t.TLS = orDefault(t.TLS, 15*time.Second)
+	t.Mail = orDefault(t.Mail, 30*time.Second)
+	t.Rcpt = orDefault(t.Rcpt, 30*time.Second)
+	t.Transaction = orDefault(t.Transaction, 5*time.Minute)
+	t.Quit = orDefault(t.Quit, 5*time.Second)
+	t.Linger = orDefault(t.Linger, 2*time.Second)
+	c.MaxLine = orDefault(c.MaxLine, 4096)
+	c.MaxReplyLines = orDefault(c.MaxReplyLines, 100)
+	c.MaxReplyBytes = orDefault(c.MaxReplyBytes, 16<<10)
+	c.MaxBytes = orDefault(c.MaxBytes, 1<<20)
 	return c
 }
 
-// orElse is v, or d where v is zero or less.
-func orElse[T int | time.Duration](v, d T) T {
+// orDefault is v, or d where v is zero or less.
+func orDefault[T int | time.Duration](v, d T) T {
 	if v > 0 {
 		return v
 	}

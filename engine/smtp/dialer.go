@@ -21,7 +21,7 @@ type DialFunc func(ctx context.Context, local netip.Addr, network, address strin
 type Dialer struct {
 	Local        netip.Addr // source address; the zero value leaves it to the system
 	SOCKS5       Proxy      // connects for us; the zero value for none
-	AllowPrivate bool       // private, loopback and link-local targets too: for tests and the pretend internet
+	AllowPrivate bool       // private, loopback and link-local targets too: for tests and the simulated internet
 	Dial         DialFunc
 }
 
@@ -48,41 +48,41 @@ func (d *Dialer) dial(ctx context.Context, target string) (net.Conn, error) {
 	if d.SOCKS5.user != "" {
 		auth = &proxy.Auth{User: d.SOCKS5.user, Password: d.SOCKS5.password}
 	}
-	way := &toProxy{d: d}
-	p, err := proxy.SOCKS5("tcp", d.SOCKS5.Addr, auth, way)
+	viaProxy := &proxyDialer{d: d}
+	p, err := proxy.SOCKS5("tcp", d.SOCKS5.Addr, auth, viaProxy)
 	if err != nil {
-		return nil, errors.Join(errOurs, err)
+		return nil, errors.Join(errLocal, err)
 	}
 	cd, ok := p.(proxy.ContextDialer)
 	if !ok {
-		return nil, fmt.Errorf("%w: the proxy client takes no context", errOurs)
+		return nil, fmt.Errorf("%w: the proxy client takes no context", errLocal)
 	}
 	conn, err := cd.DialContext(ctx, "tcp", target)
-	if err != nil && way.conn != nil && !way.conn.asked.Load() {
-		err = errors.Join(errNotAsked, err) // the target has no part in it
+	if err != nil && viaProxy.conn != nil && !viaProxy.conn.requested.Load() {
+		err = errors.Join(errProxyRefused, err) // the target has no part in it
 	}
 	return conn, err
 }
 
-// errOurs marks failures on our side of the network, errProxy those on the way to the proxy.
+// errLocal marks failures on our side of the network, errProxy those on the way to the proxy.
 var (
-	errOurs  = errors.New("our side failed")
-	errProxy = fmt.Errorf("%w: no way to the proxy", errOurs)
-	// errNotAsked marks the end of a connection to the proxy before it was asked for the target.
-	errNotAsked = fmt.Errorf("%w: the proxy does not let us ask", errOurs)
+	errLocal = errors.New("our side failed")
+	errProxy = fmt.Errorf("%w: no way to the proxy", errLocal)
+	// errProxyRefused marks the end of a connection to the proxy before it was asked for the target.
+	errProxyRefused = fmt.Errorf("%w: the proxy does not let us ask", errLocal)
 )
 
-// toProxy reaches the proxy itself; that this fails is our own trouble.
-type toProxy struct {
+// proxyDialer reaches the proxy itself; that this fails is our own trouble.
+type proxyDialer struct {
 	d    *Dialer
 	conn *proxyConn // once it is reached
 }
 
-func (p *toProxy) Dial(network, address string) (net.Conn, error) {
+func (p *proxyDialer) Dial(network, address string) (net.Conn, error) {
 	return p.DialContext(context.Background(), network, address)
 }
 
-func (p *toProxy) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+func (p *proxyDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := p.d.Dial(ctx, p.d.Local, network, address)
 	if err != nil {
 		return nil, errors.Join(errProxy, err)
@@ -94,19 +94,19 @@ func (p *toProxy) DialContext(ctx context.Context, network, address string) (net
 // proxyConn notes that the proxy was asked for the target. What fails before, as a password that it does not take, says nothing of that.
 type proxyConn struct {
 	net.Conn
-	asked atomic.Bool
+	requested atomic.Bool
 }
 
 // A request is longer than a greeting, and begins with the same version; a user and a password begin with another (RFC 1928 sections 3
 // and 4, RFC 1929 section 2).
 const (
-	socksVersion  = 5
-	leastSOCKSAsk = 4 + 4 + 2 // an IPv4 address and its port
+	socksVersion    = 5
+	minSOCKSRequest = 4 + 4 + 2 // an IPv4 address and its port
 )
 
 func (c *proxyConn) Write(b []byte) (int, error) {
-	if !c.asked.Load() && len(b) >= leastSOCKSAsk && b[0] == socksVersion {
-		c.asked.Store(true)
+	if !c.requested.Load() && len(b) >= minSOCKSRequest && b[0] == socksVersion {
+		c.requested.Store(true)
 	}
 	return c.Conn.Write(b)
 }
@@ -116,22 +116,22 @@ func dialFault(ctx context.Context, err error) Fault {
 	var ne net.Error
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return internal(engine.StageConnect, "the caller gave up")
+		return ourFault(engine.StageConnect, "the caller gave up")
 	case errors.Is(err, errProxy):
-		return internal(engine.StageConnect, "the SOCKS5 proxy is not reachable")
-	case errors.Is(err, errNotAsked):
-		return internal(engine.StageConnect, "the SOCKS5 proxy does not let us in: check its user and password")
-	case ours(err):
-		return internal(engine.StageConnect, "no connection can leave from here")
+		return ourFault(engine.StageConnect, "the SOCKS5 proxy is not reachable")
+	case errors.Is(err, errProxyRefused):
+		return ourFault(engine.StageConnect, "the SOCKS5 proxy does not let us in: check its user and password")
+	case isLocalFailure(err):
+		return ourFault(engine.StageConnect, "no connection can leave from here")
 	case ctx.Err() != nil, errors.As(err, &ne) && ne.Timeout():
 		return Fault{Event: engine.EventTimeout, Detail: "no connection in time"}
 	}
 	return Fault{Event: engine.EventConnectFailed, Detail: "the connection failed"}
 }
 
-// ours reports an error that has its cause on this machine.
-func ours(err error) bool {
-	for _, cause := range [...]error{errOurs, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.EMFILE, syscall.ENFILE,
+// isLocalFailure reports an error that has its cause on this machine.
+func isLocalFailure(err error) bool {
+	for _, cause := range [...]error{errLocal, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.EMFILE, syscall.ENFILE,
 		syscall.ENOBUFS, syscall.ENOMEM, syscall.EACCES, syscall.EPERM} {
 		if errors.Is(err, cause) {
 			return true

@@ -100,7 +100,7 @@ func TestDialerOverSOCKS5(t *testing.T) {
 }
 
 // A proxy that is gone is our trouble, and is named.
-func TestDialerWithoutItsProxy(t *testing.T) {
+func TestDialerWithUnreachableProxy(t *testing.T) {
 	for _, cause := range []error{syscall.ECONNREFUSED, os.ErrDeadlineExceeded} {
 		d := Dialer{SOCKS5: Proxy{Addr: "10.9.9.9:1080"}, Dial: func(context.Context, netip.Addr, string, string) (net.Conn, error) { return nil, cause }}
 		if _, f := d.DialContext(t.Context(), netip.MustParseAddrPort("8.8.8.8:25")); f.Event != engine.EventInternal || f.Detail != "the SOCKS5 proxy is not reachable" {

@@ -116,12 +116,12 @@ func (d *dialogue) run(t *testing.T) {
 		d.say("open: %s", describe(f))
 	} else {
 		d.say("open: %d, hello %d, %s", s.Banner().Code, s.Hello().Code, offered(s))
-		d.act(t.Context(), s)
+		d.runAction(t.Context(), s)
 	}
 	d.say("%s after the beginning; server: %s", time.Since(start).Round(time.Millisecond), <-done)
 }
 
-func (d *dialogue) act(ctx context.Context, s *Session) {
+func (d *dialogue) runAction(ctx context.Context, s *Session) {
 	for _, action := range d.actions {
 		verb, rest, _ := strings.Cut(action, " ")
 		switch verb {
@@ -144,15 +144,15 @@ func (d *dialogue) act(ctx context.Context, s *Session) {
 
 func (d *dialogue) ask(ctx context.Context, s *Session, words string) {
 	var rcpts []Rcpt
-	anew := false
+	newTransaction := false
 	for a := range strings.FieldsSeq(words) {
 		if a == "|" {
-			anew = true
+			newTransaction = true
 			continue
 		}
 		at := strings.LastIndexByte(a, '@')
-		rcpts = append(rcpts, Rcpt{Local: a[:at], Domain: a[at+1:], Anew: anew})
-		anew = false
+		rcpts = append(rcpts, Rcpt{Local: a[:at], Domain: a[at+1:], NewTransaction: newTransaction})
+		newTransaction = false
 	}
 	o := s.Transaction(ctx, rcpts, func(i int, r engine.Reply) {
 		d.say("ask: %s@%s: %s", rcpts[i].Local, rcpts[i].Domain, show(r))
@@ -161,7 +161,7 @@ func (d *dialogue) ask(ctx context.Context, s *Session, words string) {
 	if len(o.NoUTF8) > 0 {
 		noUTF8 = fmt.Sprintf(", need SMTPUTF8: %v", o.NoUTF8)
 	}
-	d.say("ask: mail %d, %d of %d answered%s, %s, botched: %v", o.Mail.Code, o.Answered, len(rcpts), noUTF8, describe(o.Fault), s.Botched())
+	d.say("ask: mail %d, %d of %d answered%s, %s, botched: %v", o.Mail.Code, o.Answered, len(rcpts), noUTF8, describe(o.Fault), s.Unusable())
 }
 
 var eventNames = map[engine.Event]string{

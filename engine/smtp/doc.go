@@ -12,7 +12,7 @@
 //     but a pipelined group to a server that offers PIPELINING (RFC 2920). A group that may not fit into the send buffer is
 //     read while it is written.
 //  2. What a probe met is data: a Fault, never an error.
-//  3. After a timeout, a close, a 421 or a reply out of step the session is botched: it refuses to be used again.
+//  3. After a timeout, a close, a 421 or a reply out of step the session is unusable: it refuses to be used again.
 //  4. A recipient is told only a reply that was read in its place. Where a group ends with more replies than commands, or a
 //     reply quotes the neighbour of the recipient it should be about, none of the group's replies are told.
 //  5. Bounds: 4,096 bytes a line, 100 lines and 16 KiB a reply, 1 MiB a session, a time for each phase and for each transaction.

@@ -23,28 +23,28 @@ type Fault struct {
 // None reports that nothing went wrong.
 func (f Fault) None() bool { return f.Event == engine.EventReply && f.Reply.Code == 0 }
 
-// refused is a reply that ends the dialogue. 421 says that the server closes (RFC 5321 section 3.8).
-func refused(r engine.Reply) Fault { return Fault{Stage: r.Stage, Reply: r} }
+// refusalFault is a reply that ends the dialogue. 421 says that the server closes (RFC 5321 section 3.8).
+func refusalFault(r engine.Reply) Fault { return Fault{Stage: r.Stage, Reply: r} }
 
-// closing is a 421 in mid-session: what was pending was not answered.
-func closing(r engine.Reply) Fault {
+// closingFault is a 421 in mid-session: what was pending was not answered.
+func closingFault(r engine.Reply) Fault {
 	return Fault{Event: engine.EventClosed, Stage: r.Stage, Reply: r, Detail: "the server closes with 421"}
 }
 
-func outOfStep(stage engine.Stage, detail string) Fault {
+func protocolFault(stage engine.Stage, detail string) Fault {
 	return Fault{Event: engine.EventOutOfStep, Stage: stage, Detail: detail}
 }
 
-// internal is a fault of ours: nothing was asked of the peer, or its answer was not waited for.
-func internal(stage engine.Stage, detail string) Fault {
+// ourFault is a fault of ours: nothing was asked of the peer, or its answer was not waited for.
+func ourFault(stage engine.Stage, detail string) Fault {
 	return Fault{Event: engine.EventInternal, Stage: stage, Detail: detail}
 }
 
-// broken is an error of the connection as a fault. A caller that gives up before its deadline is no fault of the peer.
-func broken(ctx context.Context, stage engine.Stage, err error) Fault {
+// connectionFault is an error of the connection as a fault. A caller that gives up before its deadline is no fault of the peer.
+func connectionFault(ctx context.Context, stage engine.Stage, err error) Fault {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return internal(stage, "the caller gave up")
+		return ourFault(stage, "the caller gave up")
 	case ctx.Err() != nil, isTimeout(err):
 		return Fault{Event: engine.EventTimeout, Stage: stage, Detail: "no reply in time"}
 	case stage == engine.StageBanner:

@@ -22,22 +22,22 @@ const (
 	hostileMemory   = 1 << 20        // allocated for a session, TLS and both sides' pipes included
 )
 
-// metered counts what is read of a connection.
-type metered struct {
+// countingConn counts what is read of a connection.
+type countingConn struct {
 	net.Conn
 	read int
 }
 
-func (m *metered) Read(b []byte) (int, error) {
+func (m *countingConn) Read(b []byte) (int, error) {
 	n, err := m.Conn.Read(b)
 	m.read += n
 	return n, err
 }
 
-// flood writes the same words until nobody hears them any more; drip waits before each.
-func flood(words string) func(net.Conn) { return drip(words, 0) }
+// writeForever writes the same words until nobody hears them any more; drip waits before each.
+func writeForever(words string) func(net.Conn) { return writeSlowly(words, 0) }
 
-func drip(words string, each time.Duration) func(net.Conn) {
+func writeSlowly(words string, each time.Duration) func(net.Conn) {
 	return func(c net.Conn) {
 		go func() { _, _ = io.Copy(io.Discard, c) }()
 		for {
@@ -51,8 +51,8 @@ func drip(words string, each time.Duration) func(net.Conn) {
 	}
 }
 
-// after answers as an honest server until a command begins with word, and then does something else.
-func after(word string, then func(net.Conn)) func(net.Conn) {
+// honestUntil answers as an honest server until a command begins with word, and then does something else.
+func honestUntil(word string, then func(net.Conn)) func(net.Conn) {
 	return func(c net.Conn) {
 		in := bufio.NewReader(c)
 		_, _ = io.WriteString(c, "220 mx\r\n")
@@ -85,22 +85,22 @@ func TestHostileServers(t *testing.T) {
 		within time.Duration
 		tls    engine.TLSPolicy
 	}{
-		{"endless banner line", flood("220 mx " + strings.Repeat("x", 4000)), time.Second, engine.TLSNever},
-		{"endless multiline banner", flood("220-mx\r\n"), time.Second, engine.TLSNever},
-		{"banner flood", flood("220 mx\r\n"), 5 * time.Second, engine.TLSNever},
-		{"binary flood", flood(noise), time.Second, engine.TLSNever},
-		{"empty lines", flood("\r\n"), time.Second, engine.TLSNever},
-		{"bare line feeds", flood("\n"), time.Second, engine.TLSNever},
-		{"byte drip", drip("2", time.Second), 35 * time.Second, engine.TLSNever},
-		{"line drip", drip("220-mx\r\n", 10*time.Second), 35 * time.Second, engine.TLSNever},
+		{"endless banner line", writeForever("220 mx " + strings.Repeat("x", 4000)), time.Second, engine.TLSNever},
+		{"endless multiline banner", writeForever("220-mx\r\n"), time.Second, engine.TLSNever},
+		{"banner flood", writeForever("220 mx\r\n"), 5 * time.Second, engine.TLSNever},
+		{"binary flood", writeForever(noise), time.Second, engine.TLSNever},
+		{"empty lines", writeForever("\r\n"), time.Second, engine.TLSNever},
+		{"bare line feeds", writeForever("\n"), time.Second, engine.TLSNever},
+		{"byte drip", writeSlowly("2", time.Second), 35 * time.Second, engine.TLSNever},
+		{"line drip", writeSlowly("220-mx\r\n", 10*time.Second), 35 * time.Second, engine.TLSNever},
 		{"silence", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, 35 * time.Second, engine.TLSNever},
-		{"endless offers", after("EHLO", flood("250-X-OFFER "+strings.Repeat("y", 100)+"\r\n")), time.Second, engine.TLSNever},
-		{"replies out of step", after("MAIL", flood("250 ok\r\n")), 5 * time.Second, engine.TLSNever},
-		{"replies of another kind", after("MAIL", flood("354 go ahead\r\n")), 5 * time.Second, engine.TLSNever},
-		{"tarpit", after("MAIL", drip("250 ok\r\n", 25*time.Second)), 6 * time.Minute, engine.TLSNever},
-		{"injection before TLS", after("STARTTLS", flood("220 ready\r\n250 injected\r\n")), 35 * time.Second, engine.TLSOpportunistic},
-		{"noise for a handshake", after("STARTTLS", func(c net.Conn) { _, _ = io.WriteString(c, "220 ready\r\n"); flood(noise)(c) }), 35 * time.Second, engine.TLSOpportunistic},
-		{"silence for a handshake", after("STARTTLS", func(c net.Conn) { _, _ = io.WriteString(c, "220 ready\r\n"); _, _ = io.Copy(io.Discard, c) }), 35 * time.Second, engine.TLSOpportunistic},
+		{"endless offers", honestUntil("EHLO", writeForever("250-X-OFFER "+strings.Repeat("y", 100)+"\r\n")), time.Second, engine.TLSNever},
+		{"replies out of step", honestUntil("MAIL", writeForever("250 ok\r\n")), 5 * time.Second, engine.TLSNever},
+		{"replies of another kind", honestUntil("MAIL", writeForever("354 go ahead\r\n")), 5 * time.Second, engine.TLSNever},
+		{"tarpit", honestUntil("MAIL", writeSlowly("250 ok\r\n", 25*time.Second)), 6 * time.Minute, engine.TLSNever},
+		{"injection before TLS", honestUntil("STARTTLS", writeForever("220 ready\r\n250 injected\r\n")), 35 * time.Second, engine.TLSOpportunistic},
+		{"noise for a handshake", honestUntil("STARTTLS", func(c net.Conn) { _, _ = io.WriteString(c, "220 ready\r\n"); writeForever(noise)(c) }), 35 * time.Second, engine.TLSOpportunistic},
+		{"silence for a handshake", honestUntil("STARTTLS", func(c net.Conn) { _, _ = io.WriteString(c, "220 ready\r\n"); _, _ = io.Copy(io.Discard, c) }), 35 * time.Second, engine.TLSOpportunistic},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var before, now runtime.MemStats
@@ -109,7 +109,7 @@ func TestHostileServers(t *testing.T) {
 				var all sync.WaitGroup
 				for range hostileSessions {
 					all.Go(func() {
-						if told := sufferOne(t, c.server, c.within, c.tls); told > 0 && c.name != "tarpit" {
+						if told := runHostileSession(t, c.server, c.within, c.tls); told > 0 && c.name != "tarpit" {
 							t.Errorf("%d recipients were told what nobody said about them", told)
 						}
 					})
@@ -124,12 +124,12 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// sufferOne has one session with a hostile server to its end. It gives how many recipients heard something.
-func sufferOne(t *testing.T, server func(net.Conn), within time.Duration, tls engine.TLSPolicy) (told int) {
+// runHostileSession has one session with a hostile server to its end. It gives how many recipients heard something.
+func runHostileSession(t *testing.T, server func(net.Conn), within time.Duration, tls engine.TLSPolicy) (told int) {
 	client, far := connect(4 << 10)
 	served := make(chan struct{})
 	go func() { defer close(served); defer far.Close(); server(far) }()
-	m, began := &metered{Conn: client}, time.Now()
+	m, began := &countingConn{Conn: client}, time.Now()
 	s, _ := Open(context.Background(), m, Config{EHLO: "probe.example.net", TLS: tls}, "mx.example")
 	if s != nil {
 		s.Transaction(context.Background(), manyRcpts(20), func(int, engine.Reply) { told++ })

@@ -16,12 +16,12 @@ import (
 // where there is a fault; the connection has then been closed, politely where the server was still in step.
 func Open(ctx context.Context, conn net.Conn, cfg Config, host string) (*Session, Fault) {
 	s := &Session{cfg: cfg.withDefaults(), host: host, raw: conn, conn: conn}
-	s.in = newReplyReader(conn, &s.cfg, s.arm)
+	s.in = newReplyReader(conn, &s.cfg, s.setReadDeadline)
 	end := s.begin(ctx, 0)
-	f := s.greet()
+	f := s.greetServer()
 	end()
-	if f.None() && s.botched {
-		f = broken(ctx, engine.StageEHLO, context.Cause(ctx))
+	if f.None() && s.unusable {
+		f = connectionFault(ctx, engine.StageEHLO, context.Cause(ctx))
 	}
 	if !f.None() {
 		s.Quit(ctx)
@@ -30,41 +30,41 @@ func Open(ctx context.Context, conn net.Conn, cfg Config, host string) (*Session
 	return s, Fault{}
 }
 
-func (s *Session) greet() (f Fault) {
+func (s *Session) greetServer() (f Fault) {
 	if !sendable(s.cfg.EHLO) || s.cfg.EHLO == "" || !sendable(s.cfg.MailFrom) {
-		return s.fail(internal(engine.StageConnect, "the EHLO name or MAIL FROM cannot be sent"))
+		return s.fail(ourFault(engine.StageConnect, "the EHLO name or MAIL FROM cannot be sent"))
 	}
 	began := time.Now()
 	if s.banner, f = s.read(engine.StageBanner, s.cfg.Timeouts.Banner); !f.None() {
 		return asRefusal(f)
 	}
-	s.wait = time.Since(began)
+	s.bannerWait = time.Since(began)
 	if !s.banner.Positive() {
-		return refused(s.banner)
+		return refusalFault(s.banner)
 	}
-	if f = s.greetBack(); !f.None() || !s.wantsTLS() {
+	if f = s.sendEHLO(); !f.None() || !s.wantsTLS() {
 		return f
 	}
 	if f = s.startTLS(); !f.None() || !s.secure {
 		return f
 	}
-	return s.greetBack()
+	return s.sendEHLO()
 }
 
 // asRefusal gives a 421 before MAIL as the refusal that it is: nothing was pending.
 func asRefusal(f Fault) Fault {
 	if f.Event == engine.EventClosed && f.Reply.Code != 0 {
-		return refused(f.Reply)
+		return refusalFault(f.Reply)
 	}
 	return f
 }
 
-// greetBack sends EHLO, and HELO to a server that does not know it (RFC 5321 section 3.2). One that refuses service with
+// sendEHLO sends EHLO, and HELO to a server that does not know it (RFC 5321 section 3.2). One that refuses service with
 // 521 or 554 has been heard (RFC 7504, RFC 5321 section 3.1).
-func (s *Session) greetBack() Fault {
-	r, f := s.hail("EHLO ")
+func (s *Session) sendEHLO() Fault {
+	r, f := s.helloCommand("EHLO ")
 	if f.None() && r.Permanent() && r.Code != 521 && r.Code != 554 {
-		r, f = s.hail("HELO ")
+		r, f = s.helloCommand("HELO ")
 		r.Lines = r.Lines[:min(len(r.Lines), 1)] // HELO offers nothing
 	}
 	s.hello = r
@@ -72,29 +72,29 @@ func (s *Session) greetBack() Fault {
 	case !f.None():
 		return asRefusal(f)
 	case !r.Positive():
-		return refused(r)
+		return refusalFault(r)
 	}
-	s.offers = readExtensions(r)
+	s.extensions = readExtensions(r)
 	return Fault{}
 }
 
-func (s *Session) hail(verb string) (engine.Reply, Fault) {
+func (s *Session) helloCommand(verb string) (engine.Reply, Fault) {
 	s.out = append(append(append(s.out[:0], verb...), s.cfg.EHLO...), "\r\n"...)
 	asked := time.Now()
 	r, f := s.command(engine.StageEHLO, s.cfg.Timeouts.EHLO)
-	if took := time.Since(asked); s.echo == 0 || took < s.echo {
-		s.echo = took
+	if took := time.Since(asked); s.roundTrip == 0 || took < s.roundTrip {
+		s.roundTrip = took
 	}
 	return r, f
 }
 
 func (s *Session) wantsTLS() bool {
-	return s.cfg.TLS == engine.TLSRequired || s.cfg.TLS == engine.TLSOpportunistic && s.offers.STARTTLS
+	return s.cfg.TLS == engine.TLSRequired || s.cfg.TLS == engine.TLSOpportunistic && s.extensions.STARTTLS
 }
 
 // startTLS does what RFC 3207 section 4 says. A server that refuses STARTTLS is spoken to in clear, unless TLS is required.
 func (s *Session) startTLS() Fault {
-	if !s.offers.STARTTLS {
+	if !s.extensions.STARTTLS {
 		return Fault{Event: engine.EventTLSFailed, Stage: engine.StageTLS, Detail: "STARTTLS is not offered"}
 	}
 	s.out = append(s.out[:0], "STARTTLS\r\n"...)
@@ -107,27 +107,27 @@ func (s *Session) startTLS() Fault {
 	case r.Code != 220:
 		return Fault{}
 	case s.in.unread(): // somebody put words before the handshake, to be taken for words behind it
-		f := outOfStep(engine.StageTLS, "plain text behind the reply to STARTTLS")
+		f := protocolFault(engine.StageTLS, "plain text behind the reply to STARTTLS")
 		f.RetryPlain = s.cfg.TLS == engine.TLSOpportunistic
 		return s.fail(f)
 	}
-	return s.handshake()
+	return s.tlsHandshake()
 }
 
-func (s *Session) handshake() Fault {
+func (s *Session) tlsHandshake() Fault {
 	_ = s.raw.SetWriteDeadline(time.Now().Add(s.cfg.Timeouts.TLS))
-	s.arm(s.cfg.Timeouts.TLS)
+	s.setReadDeadline(s.cfg.Timeouts.TLS)
 	conn := tls.Client(s.raw, s.cfg.tlsConfig(s.host))
 	if err := conn.Handshake(); err != nil {
-		s.botched = true
+		s.unusable = true
 		if s.ctx.Err() != nil {
-			return broken(s.ctx, engine.StageTLS, err)
+			return connectionFault(s.ctx, engine.StageTLS, err)
 		}
 		return Fault{Event: engine.EventTLSFailed, Stage: engine.StageTLS, Detail: "the handshake failed",
 			RetryPlain: s.cfg.TLS == engine.TLSOpportunistic}
 	}
-	s.conn, s.secure, s.offers = conn, true, Extensions{}
-	s.in.goOn(conn)
+	s.conn, s.secure, s.extensions = conn, true, Extensions{}
+	s.in.switchSource(conn)
 	return Fault{}
 }
 

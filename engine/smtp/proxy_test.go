@@ -47,7 +47,7 @@ func playLockedProxy(conn net.Conn, want string) {
 }
 
 // A proxy that wants a password gets it, and one that does not let us in says nothing of the target.
-func TestProxyThatWantsAPassword(t *testing.T) {
+func TestProxyAuthentication(t *testing.T) {
 	for given, want := range map[string]engine.Event{
 		"ann:s3:c@ret@10.9.9.9:1080": engine.EventReply,
 		"ann:wrong@10.9.9.9:1080":    engine.EventInternal,

@@ -20,9 +20,9 @@ type replyReader struct {
 	lines      int    // of a reply at most
 	size       int    // bytes of a reply at most
 
-	arm    func(time.Duration) // sets the deadline of the wait that begins
-	known  [knownTexts]knownText
-	oldest int
+	setDeadline func(time.Duration) // sets the deadline of the wait that begins
+	known       [knownTexts]knownText
+	oldest      int
 }
 
 // knownTexts is how many texts of a session are recognised: a server that is asked many times says few things.
@@ -33,28 +33,28 @@ type knownText struct {
 	reply engine.Reply
 }
 
-func newReplyReader(src io.Reader, cfg *Config, arm func(time.Duration)) replyReader {
+func newReplyReader(src io.Reader, cfg *Config, setDeadline func(time.Duration)) replyReader {
 	buf, ok := lineBuffers.Get().(*[]byte)
 	if !ok || len(*buf) != cfg.MaxLine {
 		fresh := make([]byte, cfg.MaxLine)
 		buf = &fresh
 	}
-	return replyReader{src: src, buf: *buf, left: cfg.MaxBytes, lines: cfg.MaxReplyLines, size: cfg.MaxReplyBytes, arm: arm}
+	return replyReader{src: src, buf: *buf, left: cfg.MaxBytes, lines: cfg.MaxReplyLines, size: cfg.MaxReplyBytes, setDeadline: setDeadline}
 }
 
 // lineBuffers are of sessions that are over.
 var lineBuffers sync.Pool
 
-// done ends the reading for good.
-func (r *replyReader) done() {
+// release ends the reading for good.
+func (r *replyReader) release() {
 	if buf := r.buf; buf != nil {
 		lineBuffers.Put(&buf)
 	}
 	r.buf, r.start, r.end = nil, 0, 0
 }
 
-// goOn reads from another source. What was said before counts for nothing.
-func (r *replyReader) goOn(src io.Reader) {
+// switchSource reads from another source. What was said before counts for nothing.
+func (r *replyReader) switchSource(src io.Reader) {
 	r.src, r.start, r.end = src, 0, 0
 	r.known, r.oldest = [knownTexts]knownText{}, 0
 }
@@ -69,7 +69,7 @@ func (r *replyReader) reply(stage engine.Stage, timeout time.Duration) (reply en
 	if err != nil || detail != "" {
 		return engine.Reply{Stage: stage}, detail, err
 	}
-	if reply, ok := r.recall(line); ok {
+	if reply, ok := r.findKnown(line); ok {
 		reply.Stage = stage
 		return reply, "", nil
 	}
@@ -128,7 +128,7 @@ func (r *replyReader) line(timeout time.Duration, armed *bool) (line []byte, det
 		}
 		if !*armed {
 			*armed = true
-			r.arm(timeout)
+			r.setDeadline(timeout)
 		}
 		if detail, err = r.fill(); err != nil || detail != "" {
 			return nil, detail, err
@@ -157,8 +157,8 @@ func (r *replyReader) fill() (detail string, err error) {
 	return "", err
 }
 
-// recall finds a line that came before; no allocation.
-func (r *replyReader) recall(line []byte) (engine.Reply, bool) {
+// findKnown finds a line that came before; no allocation.
+func (r *replyReader) findKnown(line []byte) (engine.Reply, bool) {
 	for i := range r.known {
 		if k := &r.known[i]; k.reply.Code != 0 && k.line == string(line) {
 			return k.reply, true

@@ -49,12 +49,12 @@ func FuzzReply(f *testing.F) {
 			t.Fatalf("%+v %q\n%+v %q", whole, detail, bytewise, detail2)
 		}
 		if plain := strings.ReplaceAll(string(data), "\r\n", "\n"); bytes.Count(data, []byte("\n")) < 64 && strings.IndexFunc(plain, func(c rune) bool { return c != '\n' && (c < ' ' || c > '~') }) < 0 {
-			readAlike(t, data)
+			parsesAlike(t, data)
 		}
 	})
 }
 
-func TestKnownReplyCostsNothing(t *testing.T) {
+func TestKnownReplyAllocatesNothing(t *testing.T) {
 	src := strings.NewReader("")
 	cfg := Config{}.withDefaults()
 	r := newReplyReader(src, &cfg, func(time.Duration) {})
@@ -72,23 +72,23 @@ func TestKnownReplyCostsNothing(t *testing.T) {
 	}
 }
 
-// TestOneReading holds the reader of sessions and engine.ParseReply, which explains replies, to one reading of a reply that both take.
-func TestOneReading(t *testing.T) {
+// TestSessionAndParseReplyAgree holds the reader of sessions and engine.ParseReply, which explains replies, to one reading of a reply that both take.
+func TestSessionAndParseReplyAgree(t *testing.T) {
 	for _, raw := range []string{"550 5.1.1 no", "550-5.1.1 no\r\n550 5.1.1 such user", "550\tno", "550-a\r\n550\t5.1.1 b", "250", "250-\r\n250", "550 sorry (#5.1.1)",
 		"550 said: 550 5.2.1 no", "550 4.1.1 wrong class", "550 7.7.1 no class", "550 5.1.1.1 address", "550 MTA version 5.1.1", "550 5.1.12345 long", "550 5.7.606", "550  5.1.1 two spaces"} {
-		if !readAlike(t, []byte(raw+"\r\n")) {
+		if !parsesAlike(t, []byte(raw+"\r\n")) {
 			t.Errorf("%q is no reply", raw)
 		}
 	}
 	for _, raw := range []string{"5505 x", "55 x", "650 x", "150 x", "hello", "550_x", ""} {
-		if _, err := engine.ParseReply(engine.StageRcpt, raw); err == nil || readAlike(t, []byte(raw+"\r\n")) {
+		if _, err := engine.ParseReply(engine.StageRcpt, raw); err == nil || parsesAlike(t, []byte(raw+"\r\n")) {
 			t.Errorf("%q was read", raw)
 		}
 	}
 }
 
-// readAlike reports whether data is one whole reply to a session, and wants engine.ParseReply to read the same of it.
-func readAlike(t *testing.T, data []byte) bool {
+// parsesAlike reports whether data is one whole reply to a session, and wants engine.ParseReply to read the same of it.
+func parsesAlike(t *testing.T, data []byte) bool {
 	t.Helper()
 	cfg := Config{}.withDefaults()
 	r := newReplyReader(bytes.NewReader(data), &cfg, func(time.Duration) {})

@@ -57,7 +57,7 @@ func FuzzServer(f *testing.F) {
 						t.Fatalf("recipient %d was told %d times", i, n)
 					}
 				}
-				if o.Fault.Event == engine.EventOutOfStep && !s.Botched() {
+				if o.Fault.Event == engine.EventOutOfStep && !s.Unusable() {
 					t.Fatal("out of step, and used again")
 				}
 				s.Quit(context.Background())

@@ -17,18 +17,18 @@ type Session struct {
 	in   replyReader
 	out  []byte // commands of the group being sent
 
-	ctx      context.Context // of the call in progress
-	latest   time.Time       // no wait of the call in progress lasts longer; zero for no bound
-	banner   engine.Reply
-	hello    engine.Reply
-	wait     time.Duration // see Wait
-	echo     time.Duration // see Echo
-	offers   Extensions
-	secure   bool
-	botched  bool
-	inMail   bool           // a MAIL has been sent since the last RSET: another one needs RSET first
-	asked    []asking       // the recipients of the group under way
-	answered []engine.Reply // replies of a group, held until the group is known to be in step
+	ctx          context.Context // of the call in progress
+	callDeadline time.Time       // no wait of the call in progress lasts longer; zero for no bound
+	banner       engine.Reply
+	hello        engine.Reply
+	bannerWait   time.Duration // see Wait
+	roundTrip    time.Duration // see Echo
+	extensions   Extensions
+	secure       bool
+	unusable     bool
+	inMail       bool           // a MAIL has been sent since the last RSET: another one needs RSET first
+	asked        []pendingRcpt  // the recipients of the group under way
+	answered     []engine.Reply // replies of a group, held until the group is known to be in step
 }
 
 // Extensions are what the server offered in its last reply to EHLO.
@@ -41,7 +41,7 @@ type Extensions struct {
 }
 
 // Extensions gives what the server offers.
-func (s *Session) Extensions() Extensions { return s.offers }
+func (s *Session) Extensions() Extensions { return s.extensions }
 
 // Secure reports that the session goes over TLS.
 func (s *Session) Secure() bool { return s.secure }
@@ -52,24 +52,24 @@ func (s *Session) Banner() engine.Reply { return s.banner }
 // Hello is the reply to EHLO, or to HELO.
 func (s *Session) Hello() engine.Reply { return s.hello }
 
-// Wait is how long the banner was waited for.
-func (s *Session) Wait() time.Duration { return s.wait }
+// BannerWait is how long the banner was waited for.
+func (s *Session) BannerWait() time.Duration { return s.bannerWait }
 
-// Echo is how long the server took to answer a command of the greeting, the quickest of them.
-func (s *Session) Echo() time.Duration { return s.echo }
+// RoundTrip is how long the server took to answer a command of the greeting, the quickest of them.
+func (s *Session) RoundTrip() time.Duration { return s.roundTrip }
 
-// Botched reports a session that must not be used again, but for Close and Quit.
-func (s *Session) Botched() bool { return s.botched }
+// Unusable reports a session that must not be used again, but for Close and Quit.
+func (s *Session) Unusable() bool { return s.unusable }
 
 // begin binds the call in progress to its context. The returned function ends the binding; where the context ended first,
 // its late deadline may still strike the connection, which is then not used again.
 func (s *Session) begin(ctx context.Context, bound time.Duration) (end func()) {
-	s.ctx, s.latest = ctx, time.Time{}
+	s.ctx, s.callDeadline = ctx, time.Time{}
 	if bound > 0 {
-		s.latest = time.Now().Add(bound)
+		s.callDeadline = time.Now().Add(bound)
 	}
-	if d, ok := ctx.Deadline(); ok && (s.latest.IsZero() || d.Before(s.latest)) {
-		s.latest = d
+	if d, ok := ctx.Deadline(); ok && (s.callDeadline.IsZero() || d.Before(s.callDeadline)) {
+		s.callDeadline = d
 	}
 	if ctx.Done() == nil {
 		return func() {}
@@ -78,7 +78,7 @@ func (s *Session) begin(ctx context.Context, bound time.Duration) (end func()) {
 	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(past()) })
 	return func() {
 		if !stop() {
-			s.botched = true
+			s.unusable = true
 		}
 	}
 }
@@ -86,12 +86,12 @@ func (s *Session) begin(ctx context.Context, bound time.Duration) (end func()) {
 // past is a deadline that has passed, in virtual time too.
 func past() time.Time { return time.Unix(1, 0) }
 
-// arm sets the deadline of a wait that begins. A connection that refuses a deadline is closed, and the read will tell.
+// setReadDeadline sets the deadline of a wait that begins. A connection that refuses a deadline is closed, and the read will tell.
 // Should the context end just before, the deadline that its end has set must not be undone.
-func (s *Session) arm(timeout time.Duration) {
+func (s *Session) setReadDeadline(timeout time.Duration) {
 	at := time.Now().Add(timeout)
-	if !s.latest.IsZero() && s.latest.Before(at) {
-		at = s.latest
+	if !s.callDeadline.IsZero() && s.callDeadline.Before(at) {
+		at = s.callDeadline
 	}
 	_ = s.raw.SetReadDeadline(at)
 	if s.ctx.Err() != nil {
@@ -99,9 +99,9 @@ func (s *Session) arm(timeout time.Duration) {
 	}
 }
 
-// fail marks the session botched and passes the fault on.
+// fail marks the session unusable and passes the fault on.
 func (s *Session) fail(f Fault) Fault {
-	s.botched = true
+	s.unusable = true
 	return f
 }
 
@@ -110,13 +110,13 @@ func (s *Session) read(stage engine.Stage, timeout time.Duration) (engine.Reply,
 	r, detail, err := s.in.reply(stage, timeout)
 	switch {
 	case err != nil:
-		return engine.Reply{Stage: stage}, s.fail(broken(s.ctx, stage, err))
+		return engine.Reply{Stage: stage}, s.fail(connectionFault(s.ctx, stage, err))
 	case detail != "":
-		return engine.Reply{Stage: stage}, s.fail(outOfStep(stage, detail))
+		return engine.Reply{Stage: stage}, s.fail(protocolFault(stage, detail))
 	case r.Code == 421:
-		return r, s.fail(closing(r))
+		return r, s.fail(closingFault(r))
 	case r.Code/100 == 3: // only DATA and AUTH are answered so (RFC 5321 section 4.3.2): it waits for what will not come
-		f := outOfStep(stage, "an intermediate reply")
+		f := protocolFault(stage, "an intermediate reply")
 		f.Reply = r
 		return r, s.fail(f)
 	}
@@ -128,11 +128,11 @@ func (s *Session) inStep(stage engine.Stage) Fault {
 	if !s.in.unread() {
 		return Fault{}
 	}
-	s.botched = true
+	s.unusable = true
 	if r, detail, err := s.in.reply(stage, time.Millisecond); err == nil && detail == "" && r.Code == 421 {
-		return closing(r)
+		return closingFault(r)
 	}
-	return outOfStep(stage, "a reply to no command")
+	return protocolFault(stage, "a reply to no command")
 }
 
 // command sends s.out and reads its one reply. A failed write is told by the read: the server may have said why.
@@ -153,7 +153,7 @@ func (s *Session) write(stage engine.Stage, timeout time.Duration) Fault {
 		_ = s.raw.SetWriteDeadline(past())
 	}
 	if _, err := s.conn.Write(s.out); err != nil && isTimeout(err) {
-		return s.fail(broken(s.ctx, stage, err))
+		return s.fail(connectionFault(s.ctx, stage, err))
 	}
 	return Fault{}
 }

@@ -15,8 +15,8 @@ import (
 	"probity/engine"
 )
 
-// eager answers each line as it comes: 220 first, EHLO with PIPELINING, then 250; it never reads ahead of its writes.
-func eager(conn net.Conn, reply func(line string) string) {
+// serveLineByLine answers each line as it comes: 220 first, EHLO with PIPELINING, then 250; it never reads ahead of its writes.
+func serveLineByLine(conn net.Conn, reply func(line string) string) {
 	defer conn.Close()
 	in := bufio.NewReaderSize(conn, 16)
 	_, _ = io.WriteString(conn, "220 mx\r\n")
@@ -31,7 +31,7 @@ func eager(conn net.Conn, reply func(line string) string) {
 	}
 }
 
-func agreeable(line string) string {
+func acceptAll(line string) string {
 	if strings.HasPrefix(line, "EHLO") {
 		return "250-mx\r\n250 PIPELINING\r\n"
 	}
@@ -54,7 +54,7 @@ func TestGroupNeverDeadlocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, server := connectTo()
-			go eager(server, agreeable)
+			go serveLineByLine(server, acceptAll)
 			s, f := Open(t.Context(), client, Config{EHLO: "probe.example.net"}, "mx")
 			if s == nil {
 				t.Fatal(describe(f))
@@ -71,26 +71,26 @@ func TestGroupNeverDeadlocks(t *testing.T) {
 }
 
 // A caller that gives up is heard at once, in every phase, and nothing is left running.
-func TestCallerGivesUp(t *testing.T) {
+func TestCancellationEndsTheSession(t *testing.T) {
 	for _, hangs := range []string{"", "EHLO", "MAIL", "RCPT TO:<user3"} {
 		t.Run("at "+hangs, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { giveUp(t, hangs) })
+			synctest.Test(t, func(t *testing.T) { cancelDuring(t, hangs) })
 		})
 	}
 }
 
-func giveUp(t *testing.T, hangs string) {
+func cancelDuring(t *testing.T, hangs string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(time.Second, cancel)
 	client, server := connect(256)
 	over := make(chan struct{})
 	defer close(over)
 	if hangs != "" {
-		go eager(server, func(line string) string {
+		go serveLineByLine(server, func(line string) string {
 			if strings.HasPrefix(line, hangs) {
 				<-over
 			}
-			return agreeable(line)
+			return acceptAll(line)
 		})
 	} else {
 		defer server.Close()
@@ -99,7 +99,7 @@ func giveUp(t *testing.T, hangs string) {
 	s, f := Open(ctx, client, Config{EHLO: "probe.example.net"}, "mx")
 	if s != nil {
 		f = s.Transaction(ctx, manyRcpts(100), func(int, engine.Reply) {}).Fault
-		if !s.Botched() {
+		if !s.Unusable() {
 			t.Error("not botched")
 		}
 		s.Quit(ctx)
@@ -128,11 +128,11 @@ func TestTransactionIsBounded(t *testing.T) {
 		client, server := connect(64 << 10)
 		var over sync.WaitGroup
 		over.Go(func() {
-			eager(server, func(line string) string {
+			serveLineByLine(server, func(line string) string {
 				if strings.HasPrefix(line, "RCPT") {
 					time.Sleep(21 * time.Second)
 				}
-				return agreeable(line)
+				return acceptAll(line)
 			})
 		})
 		s, _ := Open(t.Context(), client, Config{EHLO: "probe.example.net"}, "mx")
@@ -148,9 +148,9 @@ func TestTransactionIsBounded(t *testing.T) {
 
 func TestSessionIsBoundedInBytes(t *testing.T) {
 	client, server := connect(64 << 10)
-	go eager(server, func(line string) string {
+	go serveLineByLine(server, func(line string) string {
 		if strings.HasPrefix(line, "EHLO") {
-			return agreeable(line)
+			return acceptAll(line)
 		}
 		return "250 " + strings.Repeat("long ", 100) + "\r\n"
 	})
@@ -176,10 +176,10 @@ func TestUnsendableRcpt(t *testing.T) {
 		t.Error("a domain with a bracket")
 	}
 	client, server := connect(1 << 10)
-	go eager(server, agreeable)
+	go serveLineByLine(server, acceptAll)
 	s, _ := Open(t.Context(), client, Config{EHLO: "probe.example.net"}, "mx")
 	o := s.Transaction(t.Context(), []Rcpt{{Local: "a\r\nDATA", Domain: "example.org"}}, nil)
-	if o.Fault.Event != engine.EventInternal || s.Botched() {
+	if o.Fault.Event != engine.EventInternal || s.Unusable() {
 		t.Error(describe(o.Fault))
 	}
 	s.Quit(t.Context())

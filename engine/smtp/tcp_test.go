@@ -49,8 +49,8 @@ func TestOverTCP(t *testing.T) {
 	}
 }
 
-// TestGivingUpResets: a server that we wait for no longer is told at once, and gets nothing more of what was sent.
-func TestGivingUpResets(t *testing.T) {
+// TestCancellationResetsTheConnection: a server that we wait for no longer is told at once, and gets nothing more of what was sent.
+func TestCancellationResetsTheConnection(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Skip("no loopback:", err)

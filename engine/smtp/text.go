@@ -19,13 +19,13 @@ func sendable(text string) bool {
 	return len(text) <= maxPath
 }
 
-// dull reports a recipient of letters, digits and the signs that most have, which can be sent to any server: one look in place of
+// isPlain reports a recipient of letters, digits and the signs that most have, which can be sent to any server: one look in place of
 // all that follow.
-func (r Rcpt) dull() bool {
-	return r.Local != "" && r.Domain != "" && len(r.Local) <= maxPath && len(r.Domain) <= maxPath && dull(r.Local) && dull(r.Domain)
+func (r Rcpt) isPlain() bool {
+	return r.Local != "" && r.Domain != "" && len(r.Local) <= maxPath && len(r.Domain) <= maxPath && isPlain(r.Local) && isPlain(r.Domain)
 }
 
-func dull(text string) bool {
+func isPlain(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; ('a' > c|0x20 || c|0x20 > 'z') && ('-' > c || c > '9' || c == '/') && c != '_' && c != '+' {
 			return false

@@ -10,9 +10,9 @@ import (
 
 // Rcpt is a recipient to ask about.
 type Rcpt struct {
-	Local  string // as RCPT carries it
-	Domain string // A-label
-	Anew   bool   // begins another transaction than the one before it
+	Local          string // as RCPT carries it
+	Domain         string // A-label
+	NewTransaction bool   // begins another transaction than the one before it
 }
 
 // NeedsUTF8 reports a recipient that only a server with SMTPUTF8 can be asked about (RFC 6531 section 3.4).
@@ -30,19 +30,19 @@ type Outcome struct {
 
 // Transaction sends MAIL and a RCPT for each recipient, with RSET before where the session has been used, and calls got
 // with each reply, in order, once the group is known to be in step. Pipelined where the server offers it, else one by one.
-// Where recipients begin transactions anew, there are several, and all of them are one group (RFC 2920 section 3.1 lets RSET
+// Where recipients begin new transactions, there are several, and all of them are one group (RFC 2920 section 3.1 lets RSET
 // and MAIL stand anywhere in it): what takes one recipient at a time need not take a round trip for each.
 // A recipient whose RCPT met a 421 is told that reply; those behind it were not answered. got must not use the session.
 // Nothing more is sent after the last RCPT: RSET comes with the next transaction, or with Reset.
 func (s *Session) Transaction(ctx context.Context, rcpts []Rcpt, got func(i int, r engine.Reply)) Outcome {
 	var o Outcome
-	if s.botched {
-		o.Fault = internal(engine.StageMail, "the session is botched")
+	if s.unusable {
+		o.Fault = ourFault(engine.StageMail, "the session is botched")
 		return o
 	}
-	asked, ok := s.sort(rcpts, &o)
+	asked, ok := s.selectRcpts(rcpts, &o)
 	if !ok {
-		o.Fault = internal(engine.StageRcpt, "a recipient cannot be sent")
+		o.Fault = ourFault(engine.StageRcpt, "a recipient cannot be sent")
 		return o
 	}
 	if len(asked) == 0 {
@@ -50,10 +50,10 @@ func (s *Session) Transaction(ctx context.Context, rcpts []Rcpt, got func(i int,
 	}
 	defer s.begin(ctx, s.cfg.Timeouts.Transaction)()
 	s.answered = s.answered[:0]
-	if s.offers.Pipelining {
-		s.askTogether(rcpts, asked, &o)
+	if s.extensions.Pipelining {
+		s.sendGroup(rcpts, asked, &o)
 	} else {
-		s.askEach(rcpts, asked, &o)
+		s.sendOneByOne(rcpts, asked, &o)
 	}
 	if o.Fault.Event == engine.EventOutOfStep {
 		return o
@@ -65,47 +65,47 @@ func (s *Session) Transaction(ctx context.Context, rcpts []Rcpt, got func(i int,
 	return o
 }
 
-// asking is a recipient that is asked about.
-type asking struct {
-	i      int  // its place among all
-	begins bool // a transaction
-	wide   bool // it needs SMTPUTF8
+// pendingRcpt is a recipient that is asked about.
+type pendingRcpt struct {
+	i              int  // its place among all
+	newTransaction bool // a transaction
+	needsUTF8      bool // it needs SMTPUTF8
 }
 
-// sort finds the recipients that this server can be asked about. It reports false where one would break the command line.
-func (s *Session) sort(rcpts []Rcpt, o *Outcome) (asked []asking, ok bool) {
+// selectRcpts finds the recipients that this server can be asked about. It reports false where one would break the command line.
+func (s *Session) selectRcpts(rcpts []Rcpt, o *Outcome) (asked []pendingRcpt, ok bool) {
 	asked = slices.Grow(s.asked[:0], len(rcpts))
-	begins := true
+	newTransaction := true
 	for i, r := range rcpts {
-		begins = begins || r.Anew
-		wide := false
-		if !r.dull() {
+		newTransaction = newTransaction || r.NewTransaction
+		needsUTF8 := false
+		if !r.isPlain() {
 			if !r.sendable() {
 				return nil, false
 			}
-			if wide = r.NeedsUTF8(); wide && !s.offers.SMTPUTF8 {
+			if needsUTF8 = r.NeedsUTF8(); needsUTF8 && !s.extensions.SMTPUTF8 {
 				o.NoUTF8 = append(o.NoUTF8, i)
 				continue
 			}
 		}
-		asked = append(asked, asking{i, begins, wide})
-		begins = false
+		asked = append(asked, pendingRcpt{i, newTransaction, needsUTF8})
+		newTransaction = false
 	}
 	s.asked = asked
 	return asked, true
 }
 
-// askTogether sends all commands as one group. The replies to a long one are read meanwhile, so that neither side waits for the
+// sendGroup sends all commands as one group. The replies to a long one are read meanwhile, so that neither side waits for the
 // other with full buffers (RFC 2920 section 3.1).
-func (s *Session) askTogether(rcpts []Rcpt, asked []asking, o *Outcome) {
+func (s *Session) sendGroup(rcpts []Rcpt, asked []pendingRcpt, o *Outcome) {
 	if o.Fault = s.inStep(engine.StageMail); !o.Fault.None() {
 		return
 	}
 	reset := s.inMail
-	s.out = slices.Grow(s.out[:0], aboutEach*len(asked))
+	s.out = slices.Grow(s.out[:0], commandSize*len(asked))
 	s.answered = slices.Grow(s.answered[:0], len(asked))
 	for k, a := range asked {
-		if a.begins {
+		if a.newTransaction {
 			if s.inMail {
 				s.out = append(s.out, "RSET\r\n"...)
 			}
@@ -114,13 +114,13 @@ func (s *Session) askTogether(rcpts []Rcpt, asked []asking, o *Outcome) {
 		}
 		s.appendRcpt(rcpts[a.i])
 	}
-	if len(s.out) <= writtenAtOnce {
+	if len(s.out) <= maxDirectWrite {
 		if o.Fault = s.write(engine.StageMail, s.cfg.Timeouts.Mail); o.Fault.None() {
 			s.readGroup(reset, rcpts, asked, o)
 		}
 		return
 	}
-	written := s.writeBeside()
+	written := s.writeInBackground()
 	s.readGroup(reset, rcpts, asked, o)
 	if !o.Fault.None() {
 		_ = s.raw.SetWriteDeadline(past())
@@ -128,16 +128,16 @@ func (s *Session) askTogether(rcpts []Rcpt, asked []asking, o *Outcome) {
 	<-written
 }
 
-// aboutEach is room for the command of one recipient: what most take.
-const aboutEach = 56
+// commandSize is room for the command of one recipient: what most take.
+const commandSize = 56
 
-// writtenAtOnce is how long a group may be that is written before it is read: it fits into any send buffer, which is empty then, as
+// maxDirectWrite is how long a group may be that is written before it is read: it fits into any send buffer, which is empty then, as
 // all that was sent has been answered (RFC 2920 section 3.1). Linux begins with 16 KiB. A hundred recipients are about 5 KB.
-const writtenAtOnce = 8 << 10
+const maxDirectWrite = 8 << 10
 
-// writeBeside writes s.out in a goroutine of its own. Its errors are told by the replies that do not come, and its end is
+// writeInBackground writes s.out in a goroutine of its own. Its errors are told by the replies that do not come, and its end is
 // bounded by theirs: the reader's fault sets a deadline.
-func (s *Session) writeBeside() (written chan struct{}) {
+func (s *Session) writeInBackground() (written chan struct{}) {
 	written = make(chan struct{})
 	_ = s.raw.SetWriteDeadline(time.Time{})
 	if s.ctx.Err() != nil {
@@ -153,26 +153,26 @@ func (s *Session) writeBeside() (written chan struct{}) {
 
 // readGroup reads the replies of a group. Those to RCPT are not held once a MAIL was refused: they are about no recipient, and
 // what comes behind is not worth telling apart.
-func (s *Session) readGroup(reset bool, rcpts []Rcpt, asked []asking, o *Outcome) {
+func (s *Session) readGroup(reset bool, rcpts []Rcpt, asked []pendingRcpt, o *Outcome) {
 	for k, a := range asked {
-		if a.begins {
-			if s.readBegin(reset || k > 0, k == 0, o); !o.Fault.None() {
+		if a.newTransaction {
+			if s.readMailReply(reset || k > 0, k == 0, o); !o.Fault.None() {
 				return
 			}
 		}
 		r, f := s.read(engine.StageRcpt, s.cfg.Timeouts.Rcpt)
 		if o.Mail.Positive() {
-			f = s.hold(rcpts, asked, k, r, f)
+			f = s.keepReply(rcpts, asked, k, r, f)
 		}
 		if o.Fault = f; !f.None() {
 			return
 		}
 	}
-	s.endGroup(o)
+	s.checkExcessReplies(o)
 }
 
-// readBegin reads the replies to MAIL, and to the RSET before it.
-func (s *Session) readBegin(reset, first bool, o *Outcome) {
+// readMailReply reads the replies to MAIL, and to the RSET before it.
+func (s *Session) readMailReply(reset, first bool, o *Outcome) {
 	var mail engine.Reply
 	if reset {
 		o.Fault = s.readReset()
@@ -186,33 +186,33 @@ func (s *Session) readBegin(reset, first bool, o *Outcome) {
 	}
 }
 
-// endGroup looks for replies too many. A 421 behind the last reply comes too late to matter: everyone was answered.
-func (s *Session) endGroup(o *Outcome) {
+// checkExcessReplies looks for replies too many. A 421 behind the last reply comes too late to matter: everyone was answered.
+func (s *Session) checkExcessReplies(o *Outcome) {
 	if f := s.inStep(engine.StageRcpt); f.Event == engine.EventOutOfStep {
 		o.Fault = f
 	}
 }
 
-// askEach sends one command at a time.
-func (s *Session) askEach(rcpts []Rcpt, asked []asking, o *Outcome) {
+// sendOneByOne sends one command at a time.
+func (s *Session) sendOneByOne(rcpts []Rcpt, asked []pendingRcpt, o *Outcome) {
 	for k, a := range asked {
-		if a.begins {
-			if s.beginEach(asked[k:], o); !o.Fault.None() || !o.Mail.Positive() {
+		if a.newTransaction {
+			if s.beginTransaction(asked[k:], o); !o.Fault.None() || !o.Mail.Positive() {
 				return
 			}
 		}
 		s.out = s.out[:0]
 		s.appendRcpt(rcpts[a.i])
 		r, f := s.command(engine.StageRcpt, s.cfg.Timeouts.Rcpt)
-		if o.Fault = s.hold(rcpts, asked, k, r, f); !o.Fault.None() {
+		if o.Fault = s.keepReply(rcpts, asked, k, r, f); !o.Fault.None() {
 			return
 		}
 	}
-	s.endGroup(o)
+	s.checkExcessReplies(o)
 }
 
-// beginEach sends MAIL, and RSET before it where the session has been used.
-func (s *Session) beginEach(asked []asking, o *Outcome) {
+// beginTransaction sends MAIL, and RSET before it where the session has been used.
+func (s *Session) beginTransaction(asked []pendingRcpt, o *Outcome) {
 	o.Mail = engine.Reply{Stage: engine.StageMail}
 	if s.inMail {
 		if o.Fault = s.reset(); !o.Fault.None() {
@@ -225,16 +225,16 @@ func (s *Session) beginEach(asked []asking, o *Outcome) {
 	o.Mail, o.Fault = s.command(engine.StageMail, s.cfg.Timeouts.Mail)
 }
 
-// hold keeps the reply to a RCPT until the group is known to be in step. A 421 is an answer too, and the last.
+// keepReply keeps the reply to a RCPT until the group is known to be in step. A 421 is an answer too, and the last.
 // A reply that quotes the recipient before or behind, and not its own, shows that replies and commands have come apart.
-func (s *Session) hold(rcpts []Rcpt, asked []asking, k int, r engine.Reply, f Fault) Fault {
+func (s *Session) keepReply(rcpts []Rcpt, asked []pendingRcpt, k int, r engine.Reply, f Fault) Fault {
 	if !f.None() && (f.Event != engine.EventClosed || r.Code != 421) || r.Stage != engine.StageRcpt {
 		return f
 	}
 	if !quotes(r, rcpts[asked[k].i]) {
 		before, behind := max(k-1, 0), min(k+1, len(asked)-1)
 		if quotes(r, rcpts[asked[before].i]) || quotes(r, rcpts[asked[behind].i]) {
-			return s.fail(outOfStep(engine.StageRcpt, "a reply that quotes another recipient"))
+			return s.fail(protocolFault(engine.StageRcpt, "a reply that quotes another recipient"))
 		}
 	}
 	s.answered = append(s.answered, r)
@@ -243,8 +243,8 @@ func (s *Session) hold(rcpts []Rcpt, asked []asking, k int, r engine.Reply, f Fa
 
 // Reset sends RSET, which ends the transaction (RFC 5321 section 4.1.1.5).
 func (s *Session) Reset(ctx context.Context) Fault {
-	if s.botched {
-		return internal(engine.StageReset, "the session is botched")
+	if s.unusable {
+		return ourFault(engine.StageReset, "the session is botched")
 	}
 	defer s.begin(ctx, 0)()
 	return s.reset()
@@ -267,7 +267,7 @@ func (s *Session) afterReset(r engine.Reply, f Fault) Fault {
 	case !f.None():
 		return f
 	case !r.Positive():
-		f = outOfStep(engine.StageReset, "RSET was refused")
+		f = protocolFault(engine.StageReset, "RSET was refused")
 		f.Reply = r
 		return s.fail(f)
 	}
@@ -276,13 +276,13 @@ func (s *Session) afterReset(r engine.Reply, f Fault) Fault {
 }
 
 // appendMail begins the transaction of the first of those asked.
-func (s *Session) appendMail(asked []asking) {
+func (s *Session) appendMail(asked []pendingRcpt) {
 	s.out = append(append(append(s.out, "MAIL FROM:<"...), s.cfg.MailFrom...), '>')
-	wide := !ascii(s.cfg.MailFrom)
-	for k := 0; k < len(asked) && (k == 0 || !asked[k].begins); k++ {
-		wide = wide || asked[k].wide
+	needsUTF8 := !ascii(s.cfg.MailFrom)
+	for k := 0; k < len(asked) && (k == 0 || !asked[k].newTransaction); k++ {
+		needsUTF8 = needsUTF8 || asked[k].needsUTF8
 	}
-	if wide {
+	if needsUTF8 {
 		s.out = append(s.out, " SMTPUTF8"...)
 	}
 	s.out = append(s.out, "\r\n"...)

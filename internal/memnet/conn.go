@@ -12,19 +12,19 @@ import (
 
 // pipe is one direction of a connection: a bounded buffer.
 type pipe struct {
-	mu      sync.Mutex // guards what follows
-	buf     []byte     // buf[head:] is under way
-	head    int
-	ended   bool  // the writer has closed: the reader gets the rest, then EOF
-	left    bool  // the reader has closed: writing fails
-	broken  error // reset: both fail at once
-	readers waker
-	writers waker
+	mu           sync.Mutex // guards what follows
+	buf          []byte     // buf[head:] is under way
+	head         int
+	writerClosed bool  // the writer has closed: the reader gets the rest, then EOF
+	readerClosed bool  // the reader has closed: writing fails
+	resetErr     error // reset: both fail at once
+	readers      deadlineCond
+	writers      deadlineCond
 }
 
 func newPipe() *pipe {
 	p := &pipe{}
-	p.readers, p.writers = newWaker(&p.mu), newWaker(&p.mu)
+	p.readers, p.writers = newDeadlineCond(&p.mu), newDeadlineCond(&p.mu)
 	return p
 }
 
@@ -33,25 +33,25 @@ func (p *pipe) read(b []byte) (int, error) {
 	defer p.mu.Unlock()
 	for {
 		switch {
-		case p.left:
+		case p.readerClosed:
 			return 0, net.ErrClosed
-		case p.broken != nil:
-			return 0, p.broken
+		case p.resetErr != nil:
+			return 0, p.resetErr
 		case p.readers.expired():
 			return 0, os.ErrDeadlineExceeded
 		case len(b) == 0:
 			return 0, nil
 		case p.head < len(p.buf):
-			return p.take(b), nil
-		case p.ended:
+			return p.readBuffered(b), nil
+		case p.writerClosed:
 			return 0, io.EOF
 		}
 		p.readers.wait()
 	}
 }
 
-// take moves bytes to the reader. Holds p.mu.
-func (p *pipe) take(b []byte) int {
+// readBuffered moves bytes to the reader. Holds p.mu.
+func (p *pipe) readBuffered(b []byte) int {
 	n := copy(b, p.buf[p.head:])
 	p.head += n
 	if p.head == len(p.buf) {
@@ -67,28 +67,28 @@ func (p *pipe) write(b []byte) (int, error) {
 	written := 0
 	for {
 		switch {
-		case p.ended:
+		case p.writerClosed:
 			return written, net.ErrClosed
-		case p.broken != nil:
-			return written, p.broken
-		case p.left:
+		case p.resetErr != nil:
+			return written, p.resetErr
+		case p.readerClosed:
 			return written, syscall.EPIPE
 		case p.writers.expired():
 			return written, os.ErrDeadlineExceeded
 		case written == len(b):
 			return written, nil
 		}
-		if room := maxBuffer - (len(p.buf) - p.head); room > 0 {
-			written += p.put(b[written:min(len(b), written+room)])
+		if space := maxBuffer - (len(p.buf) - p.head); space > 0 {
+			written += p.appendBuffered(b[written:min(len(b), written+space)])
 			continue
 		}
 		p.writers.wait()
 	}
 }
 
-// put appends what fits, moving the unread part to the front first when that
+// appendBuffered appends what fits, moving the unread part to the front first when that
 // spares growing. Holds p.mu.
-func (p *pipe) put(b []byte) int {
+func (p *pipe) appendBuffered(b []byte) int {
 	if p.head > 0 && len(p.buf)+len(b) > cap(p.buf) {
 		p.buf = p.buf[:copy(p.buf, p.buf[p.head:])]
 		p.head = 0
@@ -98,8 +98,8 @@ func (p *pipe) put(b []byte) int {
 	return len(b)
 }
 
-// change does something to the state and wakes everyone up.
-func (p *pipe) change(f func()) {
+// update does something to the state and wakes all waiters.
+func (p *pipe) update(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f()
@@ -112,8 +112,8 @@ type Conn struct {
 	in, out       *pipe
 	local, remote netip.AddrPort
 
-	mu    sync.Mutex // guards abort
-	abort bool       // Close is a reset
+	mu           sync.Mutex // guards abort
+	resetOnClose bool       // Close is a reset
 }
 
 // Pair makes both ends of a connection.
@@ -124,7 +124,7 @@ func Pair(from, to netip.AddrPort) (near, far *Conn) {
 	return near, far
 }
 
-func (c *Conn) wrap(op string, n int, err error) (int, error) {
+func (c *Conn) wrapError(op string, n int, err error) (int, error) {
 	if err == nil || err == io.EOF {
 		return n, err
 	}
@@ -133,36 +133,36 @@ func (c *Conn) wrap(op string, n int, err error) (int, error) {
 
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.in.read(b)
-	return c.wrap("read", n, err)
+	return c.wrapError("read", n, err)
 }
 
 func (c *Conn) Write(b []byte) (int, error) {
 	n, err := c.out.write(b)
-	return c.wrap("write", n, err)
+	return c.wrapError("write", n, err)
 }
 
 // Close ends both directions. What was written before is still read by the
 // other side, unless SetLinger(0) made it a reset.
 func (c *Conn) Close() error {
 	c.mu.Lock()
-	abort := c.abort
+	resetOnClose := c.resetOnClose
 	c.mu.Unlock()
-	c.in.change(func() { c.in.left = true })
-	c.out.change(func() {
-		c.out.ended = true
-		if abort && c.out.broken == nil {
-			c.out.broken = syscall.ECONNRESET
+	c.in.update(func() { c.in.readerClosed = true })
+	c.out.update(func() {
+		c.out.writerClosed = true
+		if resetOnClose && c.out.resetErr == nil {
+			c.out.resetErr = syscall.ECONNRESET
 		}
 	})
-	if abort {
-		c.in.change(func() { c.in.broken = syscall.ECONNRESET })
+	if resetOnClose {
+		c.in.update(func() { c.in.resetErr = syscall.ECONNRESET })
 	}
 	return nil
 }
 
 // CloseWrite ends the outgoing direction only.
 func (c *Conn) CloseWrite() error {
-	c.out.change(func() { c.out.ended = true })
+	c.out.update(func() { c.out.writerClosed = true })
 	return nil
 }
 
@@ -170,7 +170,7 @@ func (c *Conn) CloseWrite() error {
 func (c *Conn) SetLinger(sec int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.abort = sec == 0
+	c.resetOnClose = sec == 0
 	return nil
 }
 

@@ -143,8 +143,8 @@ func (n *Network) dialStream(ctx context.Context, source netip.Addr, to netip.Ad
 	near, far := Pair(from, to)
 	select {
 	case ln.backlog <- far:
-		if ln.gone() {
-			ln.clear()
+		if ln.isClosed() {
+			ln.resetBacklog()
 		}
 		return near, nil
 	case <-ln.closed:
@@ -197,12 +197,12 @@ func (l *listener) Close() error {
 		delete(l.network.listeners, l.addr)
 		l.network.mu.Unlock()
 		close(l.closed)
-		l.clear()
+		l.resetBacklog()
 	})
 	return nil
 }
 
-func (l *listener) gone() bool {
+func (l *listener) isClosed() bool {
 	select {
 	case <-l.closed:
 		return true
@@ -211,8 +211,8 @@ func (l *listener) gone() bool {
 	}
 }
 
-// clear resets the connections that will not be accepted.
-func (l *listener) clear() {
+// resetBacklog resets the connections that will not be accepted.
+func (l *listener) resetBacklog() {
 	for {
 		select {
 		case conn := <-l.backlog:
@@ -224,29 +224,29 @@ func (l *listener) clear() {
 	}
 }
 
-// waker is a condition with a deadline. Its lock is that of the queue it
+// deadlineCond is a condition with a deadline. Its lock is that of the queue it
 // belongs to.
-type waker struct {
+type deadlineCond struct {
 	cond     *sync.Cond
 	deadline time.Time
 	timer    *time.Timer
 }
 
-func newWaker(l sync.Locker) waker { return waker{cond: sync.NewCond(l)} }
+func newDeadlineCond(l sync.Locker) deadlineCond { return deadlineCond{cond: sync.NewCond(l)} }
 
 // set moves the deadline. Holds the lock.
-func (w *waker) set(t time.Time) {
+func (w *deadlineCond) set(t time.Time) {
 	w.deadline = t
 	w.cond.Broadcast()
 }
 
-func (w *waker) expired() bool {
+func (w *deadlineCond) expired() bool {
 	return !w.deadline.IsZero() && !time.Now().Before(w.deadline)
 }
 
 // wait waits for a broadcast or the deadline, and may return for neither.
 // Holds the lock, but for the wait. The timer lives only while one waits.
-func (w *waker) wait() {
+func (w *deadlineCond) wait() {
 	if w.deadline.IsZero() {
 		w.cond.Wait()
 		return
@@ -261,7 +261,7 @@ func (w *waker) wait() {
 }
 
 // wake takes the lock first, so that it cannot fall between a check and its wait.
-func (w *waker) wake() {
+func (w *deadlineCond) wake() {
 	w.cond.L.Lock()
 	defer w.cond.L.Unlock()
 	w.cond.Broadcast()

@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-var there = netip.MustParseAddrPort("127.16.0.9:25")
+var testAddr = netip.MustParseAddrPort("127.16.0.9:25")
 
-// memPair connects a client to a listener and accepts it.
-func memPair(t *testing.T) (near, far net.Conn) {
+// dialPair connects a client to a listener and accepts it.
+func dialPair(t *testing.T) (near, far net.Conn) {
 	t.Helper()
 	n := New()
-	ln, err := n.Listen(there)
+	ln, err := n.Listen(testAddr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	near, err = n.DialFrom(netip.MustParseAddr("127.0.0.7"))(t.Context(), "tcp", there.String())
+	near, err = n.DialFrom(netip.MustParseAddr("127.0.0.7"))(t.Context(), "tcp", testAddr.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,26 +35,26 @@ func memPair(t *testing.T) (near, far net.Conn) {
 	return near, far
 }
 
-func TestTellsTheSource(t *testing.T) {
-	near, far := memPair(t)
+func TestConnHasItsSourceAddress(t *testing.T) {
+	near, far := dialPair(t)
 	if got := far.RemoteAddr().(*net.TCPAddr).IP.String(); got != "127.0.0.7" {
 		t.Error(got)
 	}
-	if got := far.LocalAddr().String(); got != there.String() || near.RemoteAddr().String() != got {
+	if got := far.LocalAddr().String(); got != testAddr.String() || near.RemoteAddr().String() != got {
 		t.Error(got)
 	}
 }
 
-func TestRefuses(t *testing.T) {
+func TestDialWithoutListenerIsRefused(t *testing.T) {
 	n := New()
-	if _, err := n.Dial(t.Context(), "tcp", there.String()); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := n.Dial(t.Context(), "tcp", testAddr.String()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Error(err)
 	}
-	ln, _ := n.Listen(there)
-	if _, err := n.Listen(there); !errors.Is(err, syscall.EADDRINUSE) {
+	ln, _ := n.Listen(testAddr)
+	if _, err := n.Listen(testAddr); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Error(err)
 	}
-	waiting, _ := n.Dial(t.Context(), "tcp", there.String())
+	waiting, _ := n.Dial(t.Context(), "tcp", testAddr.String())
 	ln.Close()
 	if _, err := ln.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
@@ -62,13 +62,13 @@ func TestRefuses(t *testing.T) {
 	if _, err := waiting.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Error(err)
 	}
-	if _, err := n.Dial(t.Context(), "tcp", there.String()); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := n.Dial(t.Context(), "tcp", testAddr.String()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Error(err)
 	}
 }
 
-func TestConnDeliversWhatWasWrittenBeforeClose(t *testing.T) {
-	near, far := memPair(t)
+func TestCloseDeliversWrittenBytes(t *testing.T) {
+	near, far := dialPair(t)
 	near.Write([]byte("last words"))
 	near.Close()
 	if got, err := io.ReadAll(far); string(got) != "last words" || err != nil {
@@ -83,7 +83,7 @@ func TestConnDeliversWhatWasWrittenBeforeClose(t *testing.T) {
 }
 
 func TestConnReset(t *testing.T) {
-	near, far := memPair(t)
+	near, far := dialPair(t)
 	near.Write([]byte("lost words"))
 	near.(*Conn).SetLinger(0)
 	near.Close()
@@ -95,9 +95,9 @@ func TestConnReset(t *testing.T) {
 	}
 }
 
-func TestConnCarriesMoreThanItHolds(t *testing.T) {
+func TestConnCarriesMoreThanItsBuffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := memPair(t)
+		near, far := dialPair(t)
 		sent := bytes.Repeat([]byte("0123456789abcdef"), maxBuffer/4)
 		go func() {
 			near.Write(sent)
@@ -112,7 +112,7 @@ func TestConnCarriesMoreThanItHolds(t *testing.T) {
 
 func TestConnDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := memPair(t)
+		near, far := dialPair(t)
 		start := time.Now()
 		near.SetReadDeadline(start.Add(3 * time.Second))
 		_, err := near.Read(make([]byte, 1))
@@ -141,19 +141,19 @@ func TestConnDeadlines(t *testing.T) {
 	})
 }
 
-func TestDialWaitsForRoomOnly(t *testing.T) {
+func TestDialWaitsOnlyForBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := New()
-		ln, _ := n.Listen(there)
+		ln, _ := n.Listen(testAddr)
 		defer ln.Close()
 		for range maxBacklog {
-			if _, err := n.Dial(t.Context(), "tcp", there.String()); err != nil {
+			if _, err := n.Dial(t.Context(), "tcp", testAddr.String()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := n.Dial(ctx, "tcp", there.String()); !errors.Is(err, os.ErrDeadlineExceeded) {
+		if _, err := n.Dial(ctx, "tcp", testAddr.String()); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error(err)
 		}
 	})
@@ -161,31 +161,31 @@ func TestDialWaitsForRoomOnly(t *testing.T) {
 
 func TestSocketExchange(t *testing.T) {
 	n := New()
-	server, err := n.ListenPacket(there)
+	server, err := n.ListenPacket(testAddr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	asker, err := n.Dial(t.Context(), "udp", there.String())
+	client, err := n.Dial(t.Context(), "udp", testAddr.String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	asker.Write([]byte("question"))
+	client.Write([]byte("question"))
 	buf := make([]byte, 64)
 	k, from, err := server.ReadFrom(buf)
-	if err != nil || string(buf[:k]) != "question" || from.String() != asker.LocalAddr().String() {
+	if err != nil || string(buf[:k]) != "question" || from.String() != client.LocalAddr().String() {
 		t.Errorf("%q from %v, %v", buf[:k], from, err)
 	}
-	stranger, _ := n.ListenPacket(netip.MustParseAddrPort("127.0.0.9:0"))
-	stranger.WriteTo([]byte("forged"), from)
+	other, _ := n.ListenPacket(netip.MustParseAddrPort("127.0.0.9:0"))
+	other.WriteTo([]byte("forged"), from)
 	server.WriteTo([]byte("answer"), from)
-	if k, err = asker.Read(buf); err != nil || string(buf[:k]) != "answer" {
+	if k, err = client.Read(buf); err != nil || string(buf[:k]) != "answer" {
 		t.Errorf("%q, %v", buf[:k], err)
 	}
-	if _, ok := asker.(net.PacketConn); !ok {
+	if _, ok := client.(net.PacketConn); !ok {
 		t.Error("a connected socket is no PacketConn: DNS clients would frame it as TCP")
 	}
 	server.Close()
-	if _, err := asker.Write([]byte("anyone?")); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := client.Write([]byte("anyone?")); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Error(err)
 	}
 }
@@ -193,7 +193,7 @@ func TestSocketExchange(t *testing.T) {
 func TestSocketDeadlineAndLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := New()
-		s, _ := n.ListenPacket(there)
+		s, _ := n.ListenPacket(testAddr)
 		s.SetReadDeadline(time.Now().Add(time.Second))
 		if _, _, err := s.ReadFrom(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error(err)

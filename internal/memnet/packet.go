@@ -25,12 +25,12 @@ type socket struct {
 	mu      sync.Mutex // guards what follows
 	queue   []datagram
 	closed  bool
-	readers waker
+	readers deadlineCond
 }
 
 func newSocket(n *Network, local, peer netip.AddrPort) *socket {
 	s := &socket{network: n, local: local, peer: peer}
-	s.readers = newWaker(&s.mu)
+	s.readers = newDeadlineCond(&s.mu)
 	return s
 }
 
@@ -54,7 +54,7 @@ func (s *socket) receive(b []byte) (int, netip.AddrPort, error) {
 }
 
 // deliver queues one datagram, or loses it when the queue is full or the
-// socket is connected to somebody else.
+// socket is connected to another address.
 func (s *socket) deliver(d datagram) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

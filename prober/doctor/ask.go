@@ -25,7 +25,7 @@ type answer struct {
 	records []dns.RR
 	alias   bool   // the name is a CNAME
 	zone    bool   // the authority section names the SOA of the zone
-	why     string // of failed, in our words
+	reason  string // of failed, in our words
 }
 
 type query struct {
@@ -33,45 +33,45 @@ type query struct {
 	typ  uint16
 }
 
-// asked is one question of this audit; done is closed once answer is there.
-type asked struct {
+// pendingAnswer is one question of this audit; done is closed once answer is there.
+type pendingAnswer struct {
 	done   chan struct{}
 	answer answer
 }
 
-// ask puts a question to the resolvers once an audit; who asks again gets the same answer.
+// ask puts a question to the resolvers once an audit; a second question gets the same answer.
 func (a *audit) ask(ctx context.Context, name string, typ uint16) answer {
 	q := query{strings.ToLower(dns.Fqdn(name)), typ}
 	a.mu.Lock()
-	was, known := a.memo[q]
-	if !known && len(a.memo) < maxQueries {
-		was = &asked{done: make(chan struct{})}
-		a.memo[q] = was
+	was, known := a.answers[q]
+	if !known && len(a.answers) < maxQueries {
+		was = &pendingAnswer{done: make(chan struct{})}
+		a.answers[q] = was
 	}
 	a.mu.Unlock()
 	if was == nil {
-		return answer{why: errTooMany.Error()}
+		return answer{reason: errTooMany.Error()}
 	}
 	if known {
 		<-was.done // bounded: the asker's queries are
 		return was.answer
 	}
 	defer close(was.done)
-	was.answer = a.try(ctx, q)
+	was.answer = a.askServers(ctx, q)
 	return was.answer
 }
 
-// try asks one server after the other until one knows; a lone server is asked twice.
-func (a *audit) try(ctx context.Context, q query) answer {
+// askServers asks one server after the other until one knows; a lone server is asked twice.
+func (a *audit) askServers(ctx context.Context, q query) answer {
 	if len(a.Servers) == 0 {
-		return answer{why: "no resolver is configured"}
+		return answer{reason: "no resolver is configured"}
 	}
 	var last answer
 	for i := range max(2, len(a.Servers)) {
 		reply, err := a.exchange(ctx, a.Servers[i%len(a.Servers)], q)
 		if err != nil {
-			last = answer{why: errWords(err)}
-		} else if last = read(reply, q); last.outcome != failed {
+			last = answer{reason: describeError(err)}
+		} else if last = parseReply(reply, q); last.outcome != failed {
 			return last
 		}
 		if ctx.Err() != nil {
@@ -101,9 +101,9 @@ func question(q query) *dns.Msg {
 func (a *audit) send(ctx context.Context, network string, server netip.AddrPort, m *dns.Msg) (*dns.Msg, error) {
 	a.mu.Lock()
 	a.sent++
-	spent := a.sent > maxQueries
+	tooMany := a.sent > maxQueries
 	a.mu.Unlock()
-	if spent {
+	if tooMany {
 		return nil, errTooMany
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.Query)
@@ -120,21 +120,21 @@ func (a *audit) send(ctx context.Context, network string, server netip.AddrPort,
 	return reply, nil
 }
 
-func errWords(err error) string {
+func describeError(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return "no answer in time"
 	}
 	return printable(err.Error())
 }
 
-// read takes from a reply what belongs to the question, along its aliases.
-func read(m *dns.Msg, q query) answer {
+// parseReply takes from a reply what belongs to the question, along its aliases.
+func parseReply(m *dns.Msg, q query) answer {
 	switch m.Rcode {
 	case dns.RcodeSuccess:
 	case dns.RcodeNameError:
 		return answer{outcome: noDomain, zone: hasSOA(m.Ns)}
 	default:
-		return answer{why: dns.RcodeToString[m.Rcode]}
+		return answer{reason: dns.RcodeToString[m.Rcode]}
 	}
 	name := q.name
 	for range 8 { // aliases in a row
@@ -200,8 +200,8 @@ func (a *audit) addrs(ctx context.Context, name string, like netip.Addr) ([]neti
 	return addrsOf(got.records), got
 }
 
-// words is an outcome for people.
-func (a answer) words() string {
+// describe describes an outcome for people.
+func (a answer) describe() string {
 	switch a.outcome {
 	case found:
 		return "found"
@@ -210,11 +210,11 @@ func (a answer) words() string {
 	case noDomain:
 		return "no such name"
 	}
-	return "the DNS did not answer (" + a.why + ")"
+	return "the DNS did not answer (" + a.reason + ")"
 }
 
-// seen joins addresses or names for a finding, five at most.
-func seen[T interface{ String() string }](list []T) string {
+// joinFirst joins addresses or names for a finding, five at most.
+func joinFirst[T interface{ String() string }](list []T) string {
 	var words []string
 	for i, v := range list {
 		if i == 5 {

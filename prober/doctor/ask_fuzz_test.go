@@ -22,7 +22,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		q := query{name: "sender.org.", typ: dns.TypeTXT}
-		a := read(&m, q)
+		a := parseReply(&m, q)
 		for _, rr := range a.records {
 			require.Equal(t, q.typ, rr.Header().Rrtype)
 		}

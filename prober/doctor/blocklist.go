@@ -25,8 +25,8 @@ var publicResolvers = [...]string{"8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9
 
 const ownResolver = "ask through a resolver of your own (--dns), or register with the list"
 
-// blocklist asks one list about one address (RFC 5782 section 2.1).
-func (a *audit) blocklist(ctx context.Context, id Identity, zone string) []Finding {
+// checkBlocklist asks one list about one address (RFC 5782 section 2.1).
+func (a *audit) checkBlocklist(ctx context.Context, id Identity, zone string) []Finding {
 	public := id.public()
 	if !public.IsValid() || !a.AllowPrivate && smtp.ClassOf(public) != smtp.Public {
 		return nil // told by identity
@@ -36,39 +36,39 @@ func (a *audit) blocklist(ctx context.Context, id Identity, zone string) []Findi
 	codes := addrsOf(got.records)
 	switch {
 	case got.outcome == failed:
-		return []Finding{s.unknown(ownResolver, "not checkable: %s%s", got.words(), a.viaPublic())}
-	case anyIn(codes, refusal):
-		return []Finding{s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", seen(codes), a.viaPublic())}
-	case len(codes) > 0 && !anyIn(codes, loopback):
-		return []Finding{s.unknown("remove the list, or look for what rewrites DNS answers", "not checkable: it answers %s, which is no listing", seen(codes))}
+		return []Finding{s.unknown(ownResolver, "not checkable: %s%s", got.describe(), a.publicResolverNote())}
+	case anyInPrefix(codes, refusal):
+		return []Finding{s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", joinFirst(codes), a.publicResolverNote())}
+	case len(codes) > 0 && !anyInPrefix(codes, loopback):
+		return []Finding{s.unknown("remove the list, or look for what rewrites DNS answers", "not checkable: it answers %s, which is no listing", joinFirst(codes))}
 	}
-	if bad, ok := a.working(ctx, s, zone); !ok {
+	if bad, ok := a.checkList(ctx, s, zone); !ok {
 		return []Finding{bad}
 	}
 	if len(codes) == 0 {
 		return []Finding{s.ok("not listed")}
 	}
-	return []Finding{s.fail("find and end the cause, then ask "+zone+" to remove the address; do not probe from it until then", "listed (%s)%s", seen(codes), a.reason(ctx, public, zone))}
+	return []Finding{s.fail("find and end the cause, then ask "+zone+" to remove the address; do not probe from it until then", "listed (%s)%s", joinFirst(codes), a.listReason(ctx, public, zone))}
 }
 
-// working checks that the list answers us at all: that its test entry is seen, and that it does not list everything.
-func (a *audit) working(ctx context.Context, s subject, zone string) (Finding, bool) {
+// checkList checks that the list answers us at all: that its test entry is seen, and that it does not list everything.
+func (a *audit) checkList(ctx context.Context, s subject, zone string) (Finding, bool) {
 	if got := a.ask(ctx, listName(cleanTest, zone), dns.TypeA); got.outcome == found {
 		return s.unknown("remove the list: it has shut down, or something rewrites DNS answers", "not checkable: it lists every address"), false
 	}
 	got := a.ask(ctx, listName(listedTest, zone), dns.TypeA)
 	codes := addrsOf(got.records)
-	if anyIn(codes, refusal) {
-		return s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", seen(codes), a.viaPublic()), false
+	if anyInPrefix(codes, refusal) {
+		return s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", joinFirst(codes), a.publicResolverNote()), false
 	}
-	if !anyIn(codes, loopback) {
-		return s.unknown(ownResolver+"; remove the list if it is gone", "not checkable: its test entry is not seen (%s)%s", got.words(), a.viaPublic()), false
+	if !anyInPrefix(codes, loopback) {
+		return s.unknown(ownResolver+"; remove the list if it is gone", "not checkable: its test entry is not seen (%s)%s", got.describe(), a.publicResolverNote()), false
 	}
 	return Finding{}, true
 }
 
-// reason is the list's own text about an entry.
-func (a *audit) reason(ctx context.Context, addr netip.Addr, zone string) string {
+// listReason is the list's own text about an entry.
+func (a *audit) listReason(ctx context.Context, addr netip.Addr, zone string) string {
 	got := a.ask(ctx, listName(addr, zone), dns.TypeTXT)
 	for _, rr := range got.records {
 		if t, ok := rr.(*dns.TXT); ok {
@@ -78,8 +78,8 @@ func (a *audit) reason(ctx context.Context, addr netip.Addr, zone string) string
 	return ""
 }
 
-// viaPublic says that a public resolver stands between, where one does.
-func (a *audit) viaPublic() string {
+// publicResolverNote says that a public resolver stands between, where one does.
+func (a *audit) publicResolverNote() string {
 	for _, s := range a.Servers {
 		for _, p := range publicResolvers {
 			if s.Addr().String() == p {
@@ -101,7 +101,7 @@ func listName(addr netip.Addr, zone string) string {
 	return name + dns.Fqdn(zone)
 }
 
-func anyIn(addrs []netip.Addr, p netip.Prefix) bool {
+func anyInPrefix(addrs []netip.Addr, p netip.Prefix) bool {
 	for _, a := range addrs {
 		if p.Contains(a) {
 			return true

@@ -54,7 +54,7 @@ type Config struct {
 	Dial       smtp.DialFunc
 	SOCKS5     smtp.Proxy // connects for identities that have none of their own
 
-	// AllowPrivate takes private and loopback addresses for public ones: for tests and the pretend internet.
+	// AllowPrivate takes private and loopback addresses for public ones: for tests and the simulated internet.
 	AllowPrivate bool
 	Port         uint16   // of mail servers; default 25
 	Target       string   // host[:port] to connect to in place of the MX of MAIL FROM: its owner must have agreed
@@ -95,8 +95,8 @@ func DefaultDNSBLs() []string {
 	return []string{"zen.spamhaus.org", "b.barracudacentral.org", "bl.spamcop.net", "psbl.surriel.com"}
 }
 
-// ready fills in the defaults and refuses what cannot work.
-func (c Config) ready() (Config, error) {
+// withDefaults fills in the defaults and refuses what cannot work.
+func (c Config) withDefaults() (Config, error) {
 	c.Servers = resolver.Distinct(c.Servers)
 	if c.DNSBLs == nil {
 		c.DNSBLs = DefaultDNSBLs()

@@ -1,13 +1,13 @@
-// Package doctor audits the ground that a node stands on: who it says it is, what the DNS says of that, and what its machine allows.
+// Package doctor audits the environment of a node: who it says it is, what the DNS says of that, and what its machine allows.
 //
 // It knows egress identities, PTR and SPF records, DNS blocklists, resolvers, the way to port 25, the clock, file limits and the
 // store's folder; and how an operator's provider file differs from the shipped table. Each thing looked at gives one Finding:
 // what was seen and, unless it is well, what to do.
 //
-// It refuses to repair, to guess and to touch strangers. What could not be found out is Unknown, never OK and never Fail.
+// It refuses to repair, to guess and to touch strangers. Anything that could not be found out is Unknown, never OK and never Fail.
 // It opens no socket and no file but through its Config, and starts nothing before Run.
 //
-// What must hold:
+// Invariants:
 //
 //  1. A finding that is not OK says what to do; one that is OK asks for nothing.
 //  2. SMTP goes to the mail servers of MAIL FROM's own domain, or to the one configured target, and nowhere else: at most one

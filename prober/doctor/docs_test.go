@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheReferenceIsTrue holds that every example of the provider table's documentation is a good file without warnings.
-func TestTheReferenceIsTrue(t *testing.T) {
+// TestReferenceExamplesAreValid holds that every example of the provider table's documentation is a good file without warnings.
+func TestReferenceExamplesAreValid(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "providers.md"))
 	require.NoError(t, err)
 	examples := strings.Split(string(text), "```toml\n")[1:]

@@ -14,18 +14,18 @@ import (
 
 // Doctor audits one node. It is made by New and safe for concurrent use.
 type Doctor struct {
-	cfg    Config
-	born   time.Time // with its monotonic reading: what the wall clock is held against
-	latest atomic.Pointer[Report]
+	cfg       Config
+	startedAt time.Time // with its monotonic reading: what the wall clock is held against
+	latest    atomic.Pointer[Report]
 }
 
 // New makes a Doctor. It starts nothing.
 func New(cfg Config) (*Doctor, error) {
-	cfg, err := cfg.ready()
+	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	d := &Doctor{cfg: cfg, born: time.Now()}
+	d := &Doctor{cfg: cfg, startedAt: time.Now()}
 	if cfg.Metrics != nil {
 		if err := cfg.Metrics.Register(d); err != nil {
 			return nil, fmt.Errorf("doctor: metrics: %w", err)
@@ -47,7 +47,7 @@ func (d *Doctor) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		d.tell(ctx, before, report)
+		d.logChanges(ctx, before, report)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -56,26 +56,26 @@ func (d *Doctor) Run(ctx context.Context) error {
 	}
 }
 
-// tell logs the checks that stand otherwise than an hour ago. What was seen may quote
+// logChanges logs the checks that stand otherwise than an hour ago. The text of a finding may quote
 // addresses, so it is for debug level.
-func (d *Doctor) tell(ctx context.Context, before, now *Report) {
-	was := map[[2]string]Level{}
+func (d *Doctor) logChanges(ctx context.Context, before, now *Report) {
+	was := map[[2]string]Severity{}
 	if before != nil {
 		for _, f := range before.Findings {
-			was[[2]string{f.Check, f.Subject}] = f.Level
+			was[[2]string{f.Check, f.Subject}] = f.Severity
 		}
 	}
 	for _, f := range now.Findings {
 		old, seen := was[[2]string{f.Check, f.Subject}]
-		if seen && old == f.Level || !seen && f.Level == OK {
+		if seen && old == f.Severity || !seen && f.Severity == OK {
 			continue
 		}
-		if f.Level == OK {
-			d.cfg.Log.InfoContext(ctx, "self-audit: well again", "check", f.Check, "subject", f.shown())
+		if f.Severity == OK {
+			d.cfg.Log.InfoContext(ctx, "self-audit: well again", "check", f.Check, "subject", f.logSubject())
 			continue
 		}
-		d.cfg.Log.WarnContext(ctx, "self-audit: see probity doctor", "check", f.Check, "subject", f.shown(), "level", f.Level.String(), "do", f.Do)
-		d.cfg.Log.DebugContext(ctx, "self-audit", "check", f.Check, "subject", f.Subject, "what", f.What)
+		d.cfg.Log.WarnContext(ctx, "self-audit: see probity doctor", "check", f.Check, "subject", f.logSubject(), "level", f.Severity.String(), "do", f.Advice)
+		d.cfg.Log.DebugContext(ctx, "self-audit", "check", f.Check, "subject", f.Subject, "what", f.Message)
 	}
 }
 
@@ -84,9 +84,9 @@ func (d *Doctor) Audit(ctx context.Context) *Report {
 	start := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
-	a := &audit{Config: &d.cfg, memo: map[query]*asked{}}
+	a := &audit{Config: &d.cfg, answers: map[query]*pendingAnswer{}}
 	a.domain, a.addr = mailDomain(d.cfg.MailFrom)
-	report := &Report{At: start, Findings: a.all(bounded, d)}
+	report := &Report{At: start, Findings: a.runChecks(bounded, d)}
 	report.Took = time.Since(start)
 	if ctx.Err() == nil {
 		d.latest.Store(report)
@@ -109,32 +109,32 @@ type audit struct {
 	domain string         // of MAIL FROM, empty where there is none
 	addr   engine.Address // MAIL FROM
 
-	mu   sync.Mutex       // guards memo and sent
-	memo map[query]*asked // what was asked in this audit, at most maxQueries
-	sent int
+	mu      sync.Mutex               // guards memo and sent
+	answers map[query]*pendingAnswer // what was asked in this audit, at most maxQueries
+	sent    int
 }
 
 // errTooMany ends an audit's questions; it is a bound of ours, and says nothing about a name.
 var errTooMany = errors.New("too many DNS questions for one audit")
 
-// all runs the parts at the same time and puts their findings in the order of Checks.
-func (a *audit) all(ctx context.Context, d *Doctor) []Finding {
-	parts := []func(context.Context) []Finding{a.sender, a.reach, a.terms, a.resolvers}
-	parts = append(parts, func(context.Context) []Finding { return d.machine(time.Now()) })
+// runChecks runs the parts at the same time and puts their findings in the order of Checks.
+func (a *audit) runChecks(ctx context.Context, d *Doctor) []Finding {
+	parts := []func(context.Context) []Finding{a.checkSender, a.checkPort25, a.checkTerms, a.checkResolvers}
+	parts = append(parts, func(context.Context) []Finding { return d.checkMachine(time.Now()) })
 	if len(a.Identities) == 0 {
-		parts = append(parts, a.noSource)
+		parts = append(parts, a.noIdentity)
 	}
 	for _, id := range a.Identities {
-		parts = append(parts, func(ctx context.Context) []Finding { return a.identity(ctx, id) })
+		parts = append(parts, func(ctx context.Context) []Finding { return a.checkIdentity(ctx, id) })
 		for _, zone := range a.DNSBLs {
-			parts = append(parts, func(ctx context.Context) []Finding { return a.blocklist(ctx, id, zone) })
+			parts = append(parts, func(ctx context.Context) []Finding { return a.checkBlocklist(ctx, id, zone) })
 		}
 	}
-	return inOrder(runTogether(ctx, parts))
+	return sortByCheck(runParts(ctx, parts))
 }
 
-// runTogether runs parts, maxAtOnce at a time, and waits for all of them.
-func runTogether(ctx context.Context, parts []func(context.Context) []Finding) [][]Finding {
+// runParts runs parts, maxAtOnce at a time, and waits for all of them.
+func runParts(ctx context.Context, parts []func(context.Context) []Finding) [][]Finding {
 	results := make([][]Finding, len(parts))
 	slots := make(chan struct{}, maxAtOnce)
 	var wg sync.WaitGroup
@@ -149,8 +149,8 @@ func runTogether(ctx context.Context, parts []func(context.Context) []Finding) [
 	return results
 }
 
-// inOrder puts findings in the order of Checks, and within a check as they came.
-func inOrder(results [][]Finding) []Finding {
+// sortByCheck puts findings in the order of Checks, and within a check as they came.
+func sortByCheck(results [][]Finding) []Finding {
 	var out []Finding
 	for _, check := range Checks() {
 		for _, part := range results {

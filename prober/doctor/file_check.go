@@ -12,11 +12,11 @@ import (
 
 // Remark is a mistake (Fail) or a warning (Warn) about an operator's provider file.
 type Remark struct {
-	Line  int    `json:"line"` // 1-based; 0 where the remark is about the file as a whole
-	Key   string `json:"key"`  // dotted, as in the file; may be empty
-	Level Level  `json:"level"`
-	What  string `json:"what"`
-	Do    string `json:"do,omitempty"`
+	Line     int      `json:"line"` // 1-based; 0 where the remark is about the file as a whole
+	Key      string   `json:"key"`  // dotted, as in the file; may be empty
+	Severity Severity `json:"level"`
+	Message  string   `json:"what"`
+	Advice   string   `json:"do,omitempty"`
 }
 
 // maxMistakes is how many mistakes one check looks for.
@@ -30,53 +30,53 @@ const maxFile = 1 << 20
 func CheckProviders(shipped *engine.Table, data []byte) (*engine.Table, []Remark) {
 	table, err := shipped.Override(data)
 	if err != nil {
-		return nil, mistakes(shipped, data, err)
+		return nil, findMistakes(shipped, data, err)
 	}
 	c := &fileCheck{shipped: shipped, data: string(data), size: len(data)}
-	c.blocks = blockOf(statements(c.data))
+	c.blocks = splitBlocks(statements(c.data))
 	return table, c.warnings(table)
 }
 
 // fileCheck looks for the lines of a file's mistakes.
 type fileCheck struct {
-	shipped *engine.Table
-	data    string        // the file, and behind it the lines that were made: see heal
-	blocks  [][]statement // those not yet found wrong
-	size    int           // of the file
-	made    int           // lines behind it
+	shipped  *engine.Table
+	data     string        // the file, and behind it the lines that were made: see heal
+	blocks   [][]statement // those not yet found wrong
+	size     int           // of the file
+	inserted int           // lines behind it
 }
 
-func mistakes(shipped *engine.Table, data []byte, whole error) []Remark {
+func findMistakes(shipped *engine.Table, data []byte, whole error) []Remark {
 	if len(data) > maxFile {
-		return []Remark{{Level: Fail, What: whole.Error(), Do: "give a smaller file"}}
+		return []Remark{{Severity: Fail, Message: whole.Error(), Advice: "give a smaller file"}}
 	}
 	var parse toml.ParseError
 	if err := toml.Unmarshal(data, new(map[string]any)); errors.As(err, &parse) {
-		return []Remark{{Line: parse.Position.Line, Key: parse.LastKey, Level: Fail, What: "not TOML: " + parse.Message}}
+		return []Remark{{Line: parse.Position.Line, Key: parse.LastKey, Severity: Fail, Message: "not TOML: " + parse.Message}}
 	} else if err != nil {
-		return []Remark{{Level: Fail, What: "not TOML: " + err.Error()}}
+		return []Remark{{Severity: Fail, Message: "not TOML: " + err.Error()}}
 	}
 	c := &fileCheck{shipped: shipped, data: string(data), size: len(data)}
-	c.blocks = blockOf(statements(c.data))
-	remarks := c.each(c.alone())
+	c.blocks = splitBlocks(statements(c.data))
+	remarks := c.collectMistakes(c.singleKeyMistakes())
 	if len(remarks) == 0 { // a mistake that is in no block
-		remarks = []Remark{{Level: Fail, What: whole.Error()}}
+		remarks = []Remark{{Severity: Fail, Message: whole.Error()}}
 	}
 	return remarks
 }
 
-// each adds one mistake after the other to those found: what is found wrong is left out of the next try.
-func (c *fileCheck) each(remarks []Remark) []Remark {
-	for len(remarks) < maxMistakes && c.try(c.blocks) != nil {
-		i := sort.Search(len(c.blocks), func(i int) bool { return c.try(c.blocks[:i+1]) != nil })
+// collectMistakes adds one mistake after the other to those found: what is found wrong is left out of the next try.
+func (c *fileCheck) collectMistakes(remarks []Remark) []Remark {
+	for len(remarks) < maxMistakes && c.tryBlocks(c.blocks) != nil {
+		i := sort.Search(len(c.blocks), func(i int) bool { return c.tryBlocks(c.blocks[:i+1]) != nil })
 		if i == len(c.blocks) {
 			break
 		}
-		err := c.try(c.blocks[:i+1])
-		wrong := c.culprit(i, err)
+		err := c.tryBlocks(c.blocks[:i+1])
+		wrong := c.locateMistake(i, err)
 		at := wrong[0]
-		remarks = append(remarks, Remark{Line: at.line, Key: at.path(), Level: Fail, What: brief(err.Error(), at.path())})
-		if len(wrong) < len(c.blocks[i]) || !c.healed(i, err) {
+		remarks = append(remarks, Remark{Line: at.line, Key: at.path(), Severity: Fail, Message: stripPlace(err.Error(), at.path())})
+		if len(wrong) < len(c.blocks[i]) || !c.repairBlock(i, err) {
 			c.blocks[i] = without(c.blocks[i], wrong)
 		}
 	}
@@ -84,9 +84,9 @@ func (c *fileCheck) each(remarks []Remark) []Remark {
 	return remarks
 }
 
-// culprit finds the smallest part of a block without which the blocks up to it are good: a key, a table, the block.
+// locateMistake finds the smallest part of a block without which the blocks up to it are good: a key, a table, the block.
 // Where the block has more mistakes than one, it is the first key whose absence brings another mistake to light.
-func (c *fileCheck) culprit(i int, err error) []statement {
+func (c *fileCheck) locateMistake(i int, err error) []statement {
 	block := c.blocks[i]
 	var other []statement
 	for k, s := range block {
@@ -103,10 +103,10 @@ func (c *fileCheck) culprit(i int, err error) []statement {
 	if other != nil {
 		return other
 	}
-	tables := tablesOf(block)
+	tables := splitTables(block)
 	for n, table := range tables {
 		upTo := block[:slices.Index(block, table[0])+len(table)]
-		if got := c.try(append(slices.Clone(c.blocks[:i]), upTo)); got == nil || got.Error() != err.Error() {
+		if got := c.tryBlocks(append(slices.Clone(c.blocks[:i]), upTo)); got == nil || got.Error() != err.Error() {
 			continue // another mistake, which is told when this one is out of the way
 		}
 		if n > 0 {
@@ -124,7 +124,7 @@ func needed(s statement) bool {
 
 func (c *fileCheck) tryWithout(i int, part []statement) error {
 	blocks := append(append([][]statement(nil), c.blocks[:i]...), without(c.blocks[i], part))
-	return c.try(blocks)
+	return c.tryBlocks(blocks)
 }
 
 func without(block, part []statement) []statement {
@@ -137,8 +137,8 @@ func without(block, part []statement) []statement {
 	return left
 }
 
-// try reads the file with nothing but these blocks in it.
-func (c *fileCheck) try(blocks [][]statement) error {
+// tryBlocks reads the file with nothing but these blocks in it.
+func (c *fileCheck) tryBlocks(blocks [][]statement) error {
 	text := make([]byte, 0, len(c.data))
 	for _, block := range blocks {
 		for _, s := range block {

@@ -8,16 +8,16 @@ import (
 	"probity/engine"
 )
 
-// setting is where a key is tried: the headers above it, and good neighbours without which its table would be bad whatever it says.
-type setting struct {
-	above string
-	keys  []neighbour
+// keyContext is where a key is tried: the headers above it, and good neighbours without which its table would be bad whatever it says.
+type keyContext struct {
+	headers string
+	keys    []neighbour
 }
 
 type neighbour struct{ key, line string }
 
-// settingOf is the setting of a table; false for a header that no table has.
-func settingOf(header, key string) (setting, bool) {
+// contextOf is the setting of a table; false for a header that no table has.
+func contextOf(header, key string) (keyContext, bool) {
 	head := []neighbour{{"id", `id = "check"`}, {"name", `name = "Check"`}, {"mx", `mx = [".check.invalid"]`}}
 	rule := []neighbour{{"id", `id = "check"`}, {"meaning", `meaning = "rate_limited"`}, {"text", `text = ["check of a file"]`}}
 	switch key { // each of the two says nothing without the other
@@ -26,33 +26,33 @@ func settingOf(header, key string) (setting, bool) {
 	case "for":
 		rule = append(rule, neighbour{"action", `action = "slow"`})
 	}
-	provider := setting{"[[provider]]\n", head}.text("")
+	provider := keyContext{"[[provider]]\n", head}.text("")
 	if key == "fleet_sources" {
 		head = append(head, neighbour{"tenants", "tenants = true"})
 	}
 	switch header {
 	case "":
-		return setting{}, true
+		return keyContext{}, true
 	case "defaults", "defaults.limits":
-		return setting{above: "[" + header + "]\n"}, true
+		return keyContext{headers: "[" + header + "]\n"}, true
 	case "provider":
-		return setting{"[[provider]]\n", head}, true
+		return keyContext{"[[provider]]\n", head}, true
 	case "provider.limits":
-		return setting{above: provider + "[provider.limits]\n"}, true
+		return keyContext{headers: provider + "[provider.limits]\n"}, true
 	case "provider.mailbox":
-		return setting{provider + "[provider.mailbox]\n", []neighbour{{"domains", `domains = ["check.invalid"]`}}}, true
+		return keyContext{provider + "[provider.mailbox]\n", []neighbour{{"domains", `domains = ["check.invalid"]`}}}, true
 	case "provider.rule":
-		return setting{provider + "[[provider.rule]]\n", rule}, true
+		return keyContext{provider + "[[provider.rule]]\n", rule}, true
 	case "rule", "veto":
-		return setting{"[[" + header + "]]\n", rule}, true
+		return keyContext{"[[" + header + "]]\n", rule}, true
 	}
-	return setting{}, false
+	return keyContext{}, false
 }
 
 // text is the setting without the neighbour of a key.
-func (s setting) text(key string) string {
+func (s keyContext) text(key string) string {
 	var b strings.Builder
-	b.WriteString(s.above)
+	b.WriteString(s.headers)
 	for _, n := range s.keys {
 		if n.key != key {
 			b.WriteString(n.line + "\n")
@@ -61,20 +61,20 @@ func (s setting) text(key string) string {
 	return b.String()
 }
 
-// alone finds the keys that are wrong by themselves. They are taken out of the blocks, and with them the table that would be bad
+// singleKeyMistakes finds the keys that are wrong by themselves. They are taken out of the blocks, and with them the table that would be bad
 // without them, so that what is left has only mistakes of several keys together.
-func (c *fileCheck) alone() (remarks []Remark) {
+func (c *fileCheck) singleKeyMistakes() (remarks []Remark) {
 	for i, block := range c.blocks {
-		for _, table := range tablesOf(block) {
+		for _, table := range splitTables(block) {
 			for _, s := range table {
-				what := c.wrong(s)
+				what := c.checkKey(s)
 				if what == "" || len(remarks) == maxMistakes {
 					continue
 				}
-				remarks = append(remarks, Remark{Line: s.line, Key: s.path(), Level: Fail, What: what})
+				remarks = append(remarks, Remark{Line: s.line, Key: s.path(), Severity: Fail, Message: what})
 				switch lost := []statement{s}; {
 				case needed(s) && s.header == "provider":
-					c.blocks[i] = c.heal(c.blocks[i], s.key)
+					c.blocks[i] = c.addValidLines(c.blocks[i], s.key)
 				case needed(s):
 					c.blocks[i] = without(c.blocks[i], table)
 				default:
@@ -87,24 +87,24 @@ func (c *fileCheck) alone() (remarks []Remark) {
 	return remarks
 }
 
-// wrong says what is wrong with a key by itself; "" where nothing is.
-func (c *fileCheck) wrong(s statement) string {
-	around, known := settingOf(s.header, s.key)
+// checkKey says what is wrong with a key by itself; "" where nothing is.
+func (c *fileCheck) checkKey(s statement) string {
+	tableContext, known := contextOf(s.header, s.key)
 	if s.key == "" || !known {
 		return ""
 	}
-	if _, err := engine.ParseTable([]byte(around.text(s.key) + c.data[s.start:s.end])); err != nil {
-		return brief(err.Error(), s.path())
+	if _, err := engine.ParseTable([]byte(tableContext.text(s.key) + c.data[s.start:s.end])); err != nil {
+		return stripPlace(err.Error(), s.path())
 	}
 	return ""
 }
 
-// placed are the words at the start of a mistake that say where it is: a remark says so itself.
-var placed = regexp.MustCompile(`^((toml: )?(line \d+ ?)?(\(last key "[^"]*"\))?: |(provider|rule|veto) "(generic/)?check[^"]*": |(defaults\.)?(limits|mailbox): )`)
+// placePrefix are the text at the start of a mistake that say where it is: a remark says so itself.
+var placePrefix = regexp.MustCompile(`^((toml: )?(line \d+ ?)?(\(last key "[^"]*"\))?: |(provider|rule|veto) "(generic/)?check[^"]*": |(defaults\.)?(limits|mailbox): )`)
 
-// brief takes out of the words of a mistake what its key says already.
-func brief(what, path string) string {
-	for at := placed.FindStringIndex(what); at != nil && at[1] > 0; at = placed.FindStringIndex(what) {
+// stripPlace takes out of the text of a mistake what its key says already.
+func stripPlace(what, path string) string {
+	for at := placePrefix.FindStringIndex(what); at != nil && at[1] > 0; at = placePrefix.FindStringIndex(what) {
 		what = what[at[1]:]
 	}
 	key := path[strings.LastIndexByte(path, '.')+1:]

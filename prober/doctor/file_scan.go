@@ -108,8 +108,8 @@ func stringLength(s string) int {
 	return len(s)
 }
 
-// blockOf splits statements into blocks that stand for themselves: a provider, a rule, a table, and what is above all headers.
-func blockOf(all []statement) [][]statement {
+// splitBlocks splits statements into blocks that stand for themselves: a provider, a rule, a table, and what is above all headers.
+func splitBlocks(all []statement) [][]statement {
 	var blocks [][]statement
 	for _, s := range all {
 		inner := strings.HasPrefix(s.header, "provider.") || strings.HasPrefix(s.header, "rule.")
@@ -138,8 +138,8 @@ func idIn(data string, part []statement, header string) string {
 	return ""
 }
 
-// tablesOf splits a block at its headers: [provider], [provider.limits], each [provider.rule].
-func tablesOf(block []statement) [][]statement {
+// splitTables splits a block at its headers: [provider], [provider.limits], each [provider.rule].
+func splitTables(block []statement) [][]statement {
 	var tables [][]statement
 	for _, s := range block {
 		if len(tables) == 0 || s.key == "" {

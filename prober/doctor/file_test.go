@@ -14,8 +14,8 @@ func remarks(t *testing.T, file string) []string {
 	table, list := CheckProviders(shippedTable(), []byte(file))
 	var out []string
 	for _, r := range list {
-		require.Equal(t, r.Level == Fail, table == nil)
-		out = append(out, fmt.Sprintf("%s %d %s: %s", r.Level, r.Line, r.Key, r.What))
+		require.Equal(t, r.Severity == Fail, table == nil)
+		out = append(out, fmt.Sprintf("%s %d %s: %s", r.Severity, r.Line, r.Key, r.Message))
 	}
 	if table == nil {
 		require.NotEmpty(t, out)
@@ -23,7 +23,7 @@ func remarks(t *testing.T, file string) []string {
 	return out
 }
 
-func TestAProviderFile(t *testing.T) {
+func TestProviderFileRemarks(t *testing.T) {
 	for _, c := range []struct {
 		name, file string
 		want       []string // beginnings
@@ -108,7 +108,7 @@ action = "slow"
 	}
 }
 
-func TestTheShippedRulesAllHaveASourceAndADate(t *testing.T) {
+func TestShippedRulesHaveSourceAndDate(t *testing.T) {
 	table := shippedTable()
 	for _, p := range table.Providers {
 		require.NotEmpty(t, p.Source, p.ID)

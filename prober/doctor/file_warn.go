@@ -27,33 +27,33 @@ func NamedLimits(l engine.Limits) []NamedLimit {
 
 // warnings compares a good table with the shipped one.
 func (c *fileCheck) warnings(table *engine.Table) []Remark {
-	out := append(c.speedup(table), c.schedule(table)...)
-	out = append(out, c.limits("", table.Unknown, c.shipped.Unknown)...)
+	out := append(c.warnSpeedup(table), c.warnSchedule(table)...)
+	out = append(out, c.warnLimits("", table.Unknown, c.shipped.Unknown)...)
 	for _, p := range table.Providers {
 		before := c.shipped.Provider(p.ID)
 		if before == nil {
-			out = append(out, c.newcomer(p)...)
+			out = append(out, c.warnNewProvider(p)...)
 			before = c.shipped.Unknown
 		}
 		if table.Unknown.Limits == c.shipped.Unknown.Limits || p.Limits != table.Unknown.Limits { // else told once, of the defaults
-			out = append(out, c.limits(p.ID, p, before)...)
+			out = append(out, c.warnLimits(p.ID, p, before)...)
 		}
-		out = append(out, c.switches(p, before)...)
-		out = append(out, c.rules(p.ID, p.Rules, before.Rules)...)
+		out = append(out, c.warnFlags(p, before)...)
+		out = append(out, c.warnRules(p.ID, p.Rules, before.Rules)...)
 	}
-	out = append(out, c.rules("", table.Generic, c.shipped.Generic)...)
+	out = append(out, c.warnRules("", table.Generic, c.shipped.Generic)...)
 	slices.SortStableFunc(out, func(a, b Remark) int { return a.Line - b.Line })
 	return out
 }
 
 // warn is a remark at the line of a key, or of the provider where the key is not in the file.
-func (c *fileCheck) warn(provider, key, do, format string, args ...any) Remark {
+func (c *fileCheck) warn(provider, key, advice, format string, args ...any) Remark {
 	line := c.line(provider, key)
 	what := fmt.Sprintf(format, args...)
 	if provider != "" {
 		what = provider + ": " + what
 	}
-	return Remark{Line: line, Key: key, Level: Warn, What: what, Do: do}
+	return Remark{Line: line, Key: key, Severity: Warn, Message: what, Advice: advice}
 }
 
 // line finds a key of a provider, or of the file where provider is empty.
@@ -74,66 +74,66 @@ func (c *fileCheck) line(provider, path string) int {
 	return 0
 }
 
-const sure = "keep the shipped figure, unless the receiver has told you otherwise: name that in source and date"
+const keepShippedAdvice = "keep the shipped figure, unless the receiver has told you otherwise: name that in source and date"
 
-// limits warns of budgets that allow more than the shipped ones.
-func (c *fileCheck) limits(id string, now, before *engine.Provider) []Remark {
-	key, than := "provider.limits.", "shipped"
+// warnLimits warns of budgets that allow more than the shipped ones.
+func (c *fileCheck) warnLimits(id string, now, before *engine.Provider) []Remark {
+	key, basis := "provider.limits.", "shipped"
 	if id == "" {
 		key = "defaults.limits."
 	} else if before.ID == "" {
-		than = "shipped for unknown receivers"
+		basis = "shipped for unknown receivers"
 	}
 	var out []Remark
 	old := NamedLimits(before.Limits)
 	for i, l := range NamedLimits(now.Limits) {
 		if o := old[i].Value; o > 0 && (l.Value == 0 || l.Value > o) {
-			out = append(out, c.warn(id, key+l.Key, sure, "%s = %s is looser than %d, %s%s", l.Key, amount(l.Value), o, than, sourced(before.Source, before.Date)))
+			out = append(out, c.warn(id, key+l.Key, keepShippedAdvice, "%s = %s is looser than %d, %s%s", l.Key, formatLimit(l.Value), o, basis, sourceSuffix(before.Source, before.Date)))
 		}
 	}
 	return out
 }
 
-func amount(n int) string {
+func formatLimit(n int) string {
 	if n == 0 {
 		return "0 (no limit)"
 	}
 	return fmt.Sprint(n)
 }
 
-func sourced(source, date string) string {
+func sourceSuffix(source, date string) string {
 	if source == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (%s, %s)", source, date)
 }
 
-// switches warns of a provider's flags that are less careful than before.
-func (c *fileCheck) switches(now, before *engine.Provider) []Remark {
+// warnFlags warns of a provider's flags that are less careful than before.
+func (c *fileCheck) warnFlags(now, before *engine.Provider) []Remark {
 	var out []Remark
 	if now.Probe && !before.Probe {
 		out = append(out, c.warn(now.ID, "provider.probe", "keep probe = \"off\" unless you have their leave", "asks a receiver that the shipped table does not ask: %s", before.Terms))
 	}
 	if before.ID != "" && now.Kind != before.Kind && now.Kind != engine.KindNarrow && before.Kind != engine.KindWide {
-		out = append(out, c.widened(now, before))
+		out = append(out, c.warnKind(now, before))
 	}
 	if !now.AcceptAll && before.AcceptAll {
 		out = append(out, c.warn(now.ID, "provider.accept_all", "be sure that it refuses unknown recipients at RCPT now", "an acceptance will be believed where the shipped table does not"))
 	}
 	if !now.AcceptsSilently && before.AcceptsSilently {
-		out = append(out, c.warn(now.ID, "provider.accepts_silently", sure, "acceptances past its threshold would be believed"))
+		out = append(out, c.warn(now.ID, "provider.accepts_silently", keepShippedAdvice, "acceptances past its threshold would be believed"))
 	}
 	if !now.OneDomain && before.OneDomain {
-		out = append(out, c.warn(now.ID, "provider.one_domain_per_transaction", sure, "several domains in one transaction, which it refuses"))
+		out = append(out, c.warn(now.ID, "provider.one_domain_per_transaction", keepShippedAdvice, "several domains in one transaction, which it refuses"))
 	}
 	if now.TLS != engine.TLSRequired && before.TLS == engine.TLSRequired {
-		out = append(out, c.warn(now.ID, "provider.tls", sure, "tls = %q, where the receiver requires it", now.TLS))
+		out = append(out, c.warn(now.ID, "provider.tls", keepShippedAdvice, "tls = %q, where the receiver requires it", now.TLS))
 	}
 	return out
 }
 
-// widened warns of a kind that lets more sources ask than the shipped limits were made for.
-func (c *fileCheck) widened(now, before *engine.Provider) Remark {
+// warnKind warns of a kind that lets more sources ask than the shipped limits were made for.
+func (c *fileCheck) warnKind(now, before *engine.Provider) Remark {
 	meant := "one source of the whole fleet"
 	if before.Kind == engine.KindTenants {
 		meant = "sources of which one asks each domain"
@@ -142,27 +142,27 @@ func (c *fileCheck) widened(now, before *engine.Provider) Remark {
 		"%s = true spreads it over all sources; the shipped limits are meant for %s", now.Kind, meant)
 }
 
-// newcomer warns of a new provider without source or date: it cannot be traced.
-func (c *fileCheck) newcomer(p *engine.Provider) []Remark {
+// warnNewProvider warns of a new provider without source or date: it cannot be traced.
+func (c *fileCheck) warnNewProvider(p *engine.Provider) []Remark {
 	if p.Source != "" && p.Date != "" {
 		return nil
 	}
 	return []Remark{c.warn(p.ID, "provider", "add source and date (YYYY-MM-DD)", "a new provider without source and date")}
 }
 
-// schedule warns of retries that come sooner than before.
-func (c *fileCheck) schedule(table *engine.Table) []Remark {
+// warnSchedule warns of retries that come sooner than before.
+func (c *fileCheck) warnSchedule(table *engine.Table) []Remark {
 	for i, wait := range table.Schedule {
 		if i < len(c.shipped.Schedule) && wait < c.shipped.Schedule[i] {
 			return []Remark{c.warn("", "retry_schedule", "keep the shipped schedule: receivers that greylist refuse early retries, and count them",
-				"wait %d is %s, shipped %s", i+1, short(wait), short(c.shipped.Schedule[i]))}
+				"wait %d is %s, shipped %s", i+1, formatDuration(wait), formatDuration(c.shipped.Schedule[i]))}
 		}
 	}
 	return nil
 }
 
-// speedup warns of a table that is not for real receivers.
-func (c *fileCheck) speedup(table *engine.Table) []Remark {
+// warnSpeedup warns of a table that is not for real receivers.
+func (c *fileCheck) warnSpeedup(table *engine.Table) []Remark {
 	if table.Speedup == 1 {
 		return nil
 	}
@@ -170,8 +170,8 @@ func (c *fileCheck) speedup(table *engine.Table) []Remark {
 		"pauses and quarantines last 1/%v of their time; 0 is no time at all", table.Speedup)}
 }
 
-// short writes a duration without trailing zero units.
-func short(d time.Duration) string {
+// formatDuration writes a duration without trailing zero units.
+func formatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
@@ -182,8 +182,8 @@ func short(d time.Duration) string {
 	return s
 }
 
-// rules warns of rules that are milder than the shipped ones of the same id, that condemn where those did not, or that have no source.
-func (c *fileCheck) rules(id string, now, before []engine.Rule) []Remark {
+// warnRules warns of rules that are milder than the shipped ones of the same id, that condemn where those did not, or that have no source.
+func (c *fileCheck) warnRules(id string, now, before []engine.Rule) []Remark {
 	var out []Remark
 	for i := range now {
 		r := &now[i]
@@ -193,7 +193,7 @@ func (c *fileCheck) rules(id string, now, before []engine.Rule) []Remark {
 			if k >= 0 {
 				old = &before[k]
 			}
-			out = append(out, c.rule(id, r, old)...)
+			out = append(out, c.warnRule(id, r, old)...)
 		}
 	}
 	return out
@@ -204,34 +204,36 @@ func sameRule(a, b *engine.Rule) bool {
 	return a.Meaning == b.Meaning && a.Action == b.Action && a.Source == b.Source && a.Date == b.Date
 }
 
-func (c *fileCheck) rule(provider string, now, before *engine.Rule) []Remark {
+func (c *fileCheck) warnRule(provider string, now, before *engine.Rule) []Remark {
 	line := c.ruleLine(provider, now.ID)
 	var out []Remark
-	say := func(do, format string, args ...any) {
-		out = append(out, Remark{Line: line, Key: now.ID, Level: Warn, What: fmt.Sprintf(format, args...), Do: do})
+	report := func(advice, format string, args ...any) {
+		out = append(out, Remark{Line: line, Key: now.ID, Severity: Warn, Message: fmt.Sprintf(format, args...), Advice: advice})
 	}
 	if now.Source == "" || now.Date == "" {
-		say("add source and date (YYYY-MM-DD): verdicts are explained by them", "the rule has no source and date")
+		report("add source and date (YYYY-MM-DD): verdicts are explained by them", "the rule has no source and date")
 	}
 	if before == nil {
 		return out
 	}
 	if now.Action.Kind < before.Action.Kind || now.Action.Kind == before.Action.Kind && now.Action.For < before.Action.For {
-		say("keep the shipped action, unless the receiver has told you otherwise", "%s is milder than %s, shipped", actionWords(now.Action), actionWords(before.Action))
+		report("keep the shipped action, unless the receiver has told you otherwise", "%s is milder than %s, shipped", actionWords(now.Action), actionWords(before.Action))
 	}
-	if condemns(now.Meaning) && !condemns(before.Meaning) {
-		say("be sure that this reply is about the mailbox and never about us", "condemns addresses (%s), where the shipped rule says %s", now.Meaning, before.Meaning)
+	if rejectsAddress(now.Meaning) && !rejectsAddress(before.Meaning) {
+		report("be sure that this reply is about the mailbox and never about us", "condemns addresses (%s), where the shipped rule says %s", now.Meaning, before.Meaning)
 	}
 	return out
 }
 
-func condemns(m engine.Meaning) bool { return m == engine.NoMailbox || m == engine.MailboxDisabled }
+func rejectsAddress(m engine.Meaning) bool {
+	return m == engine.NoMailbox || m == engine.MailboxDisabled
+}
 
 func actionWords(a engine.Action) string {
 	if a.For == 0 {
 		return a.Kind.String()
 	}
-	return a.Kind.String() + " for " + short(a.For)
+	return a.Kind.String() + " for " + formatDuration(a.For)
 }
 
 // ruleLine finds a rule's header by its id, "provider/id" or "generic/id".
@@ -245,7 +247,7 @@ func (c *fileCheck) ruleLine(provider, id string) int {
 		if idIn(c.data, block, "provider") != provider {
 			continue
 		}
-		for _, table := range tablesOf(block) {
+		for _, table := range splitTables(block) {
 			if table[0].header == header && idIn(c.data, table, header) == own {
 				return table[0].line
 			}

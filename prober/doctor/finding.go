@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// Level is how a checked thing stands. The zero value claims nothing.
-type Level uint8
+// Severity is how a checked thing stands. The zero value claims nothing.
+type Severity uint8
 
 // The levels.
 const (
-	Unknown Level = iota // could not be found out
+	Unknown Severity = iota // could not be found out
 	OK
 	Warn // works, but costs reputation or safety
 	Fail // mail servers will refuse us, or this node cannot work
 )
 
-var levelNames = [...]string{"unknown", "ok", "warn", "fail"}
+var severityNames = [...]string{"unknown", "ok", "warn", "fail"}
 
-func (l Level) String() string { return levelNames[l] }
+func (l Severity) String() string { return severityNames[l] }
 
 // MarshalJSON writes the name.
-func (l Level) MarshalJSON() ([]byte, error) { return json.Marshal(l.String()) }
+func (l Severity) MarshalJSON() ([]byte, error) { return json.Marshal(l.String()) }
 
 // Finding is one thing looked at.
 type Finding struct {
-	Check   string `json:"check"`   // which audit: "ptr", "spf"; one of Checks
-	Subject string `json:"subject"` // what was looked at: an address, a name, a folder
-	Level   Level  `json:"level"`
-	What    string `json:"what"` // what was seen
-	Do      string `json:"do"`   // what to do about it; empty exactly when Level is OK
+	Check    string   `json:"check"`   // which audit: "ptr", "spf"; one of Checks
+	Subject  string   `json:"subject"` // what was looked at: an address, a name, a folder
+	Severity Severity `json:"level"`
+	Message  string   `json:"what"` // what was seen
+	Advice   string   `json:"do"`   // what to do about it; empty exactly when Level is OK
 }
 
-// shown is the subject for a log: of an address, its domain alone.
-func (f Finding) shown() string {
+// logSubject is the subject for a log: of an address, its domain alone.
+func (f Finding) logSubject() string {
 	return f.Subject[strings.LastIndexByte(f.Subject, '@')+1:]
 }
 
@@ -52,56 +52,56 @@ type Report struct {
 }
 
 // Worst is the gravest level of the report: Fail, Warn, Unknown, OK.
-func (r *Report) Worst() Level {
+func (r *Report) Worst() Severity {
 	worst := OK
 	for _, f := range r.Findings {
-		if f.Level.gravity() > worst.gravity() {
-			worst = f.Level
+		if f.Severity.rank() > worst.rank() {
+			worst = f.Severity
 		}
 	}
 	return worst
 }
 
 // Count is how many findings have that level.
-func (r *Report) Count(l Level) int {
+func (r *Report) Count(l Severity) int {
 	n := 0
 	for _, f := range r.Findings {
-		if f.Level == l {
+		if f.Severity == l {
 			n++
 		}
 	}
 	return n
 }
 
-func (l Level) gravity() int { return [...]int{Unknown: 1, OK: 0, Warn: 2, Fail: 3}[l] }
+func (l Severity) rank() int { return [...]int{Unknown: 1, OK: 0, Warn: 2, Fail: 3}[l] }
 
 // subject is one thing under one check, about to be found something.
 type subject struct{ check, name string }
 
 func (s subject) ok(format string, args ...any) Finding {
-	return Finding{Check: s.check, Subject: s.name, Level: OK, What: fmt.Sprintf(format, args...)}
+	return Finding{Check: s.check, Subject: s.name, Severity: OK, Message: fmt.Sprintf(format, args...)}
 }
 
-func (s subject) warn(do, format string, args ...any) Finding {
-	return Finding{Check: s.check, Subject: s.name, Level: Warn, What: fmt.Sprintf(format, args...), Do: do}
+func (s subject) warn(advice, format string, args ...any) Finding {
+	return Finding{Check: s.check, Subject: s.name, Severity: Warn, Message: fmt.Sprintf(format, args...), Advice: advice}
 }
 
-func (s subject) fail(do, format string, args ...any) Finding {
-	return Finding{Check: s.check, Subject: s.name, Level: Fail, What: fmt.Sprintf(format, args...), Do: do}
+func (s subject) fail(advice, format string, args ...any) Finding {
+	return Finding{Check: s.check, Subject: s.name, Severity: Fail, Message: fmt.Sprintf(format, args...), Advice: advice}
 }
 
-func (s subject) unknown(do, format string, args ...any) Finding {
-	return Finding{Check: s.check, Subject: s.name, Level: Unknown, What: fmt.Sprintf(format, args...), Do: do}
+func (s subject) unknown(advice, format string, args ...any) Finding {
+	return Finding{Check: s.check, Subject: s.name, Severity: Unknown, Message: fmt.Sprintf(format, args...), Advice: advice}
 }
 
-// maxShown bounds what is shown of a peer's text.
-const maxShown = 160
+// maxPrintable bounds what is shown of a peer's text.
+const maxPrintable = 160
 
 // printable makes a peer's text safe for a terminal: one line of printable ASCII, cut.
 func printable(s string) string {
 	var b strings.Builder
 	for _, r := range s {
-		if b.Len() >= maxShown {
+		if b.Len() >= maxPrintable {
 			b.WriteString("...")
 			break
 		}

@@ -12,26 +12,26 @@ import (
 	"probity/engine/smtp"
 )
 
-// noSource is the finding of a node without an egress identity.
-func (a *audit) noSource(context.Context) []Finding {
+// noIdentity is the finding of a node without an egress identity.
+func (a *audit) noIdentity(context.Context) []Finding {
 	return []Finding{subject{"identity", "-"}.fail("give --egress LOCAL[/PUBLIC]=EHLO-NAME for each address to probe from",
 		"no egress identity: public mail servers are not asked")}
 }
 
-// identity audits one egress identity by what receivers look up: EHLO name, PTR, and SPF for its address.
-func (a *audit) identity(ctx context.Context, id Identity) []Finding {
-	out := []Finding{a.publicAddress(id)}
-	out = append(out, a.greeting(ctx, id))
+// checkIdentity audits one egress identity by what receivers look up: EHLO name, PTR, and SPF for its address.
+func (a *audit) checkIdentity(ctx context.Context, id Identity) []Finding {
+	out := []Finding{a.checkPublicAddress(id)}
+	out = append(out, a.checkEHLO(ctx, id))
 	public := id.public()
 	if !public.IsValid() {
 		return out
 	}
-	out = append(out, a.reverse(ctx, id)...)
-	return append(out, a.permitted(ctx, public, id.EHLO))
+	out = append(out, a.checkPTR(ctx, id)...)
+	return append(out, a.checkSPF(ctx, public, id.EHLO))
 }
 
-// publicAddress checks that receivers can have seen the address that is audited.
-func (a *audit) publicAddress(id Identity) Finding {
+// checkPublicAddress checks that receivers can have seen the address that is audited.
+func (a *audit) checkPublicAddress(id Identity) Finding {
 	s := subject{"identity", id.name()}
 	public := id.public()
 	switch {
@@ -46,8 +46,8 @@ func (a *audit) publicAddress(id Identity) Finding {
 // localTLDs end names that no receiver can resolve (RFC 6762, RFC 8375, RFC 6761, ICANN's .internal).
 var localTLDs = [...]string{"local", "localhost", "localdomain", "internal", "intranet", "lan", "home", "corp", "arpa", "invalid"}
 
-// greeting checks the EHLO name: an FQDN that leads to the public address (RFC 5321 section 4.1.1.1).
-func (a *audit) greeting(ctx context.Context, id Identity) Finding {
+// checkEHLO checks the EHLO name: an FQDN that leads to the public address (RFC 5321 section 4.1.1.1).
+func (a *audit) checkEHLO(ctx context.Context, id Identity) Finding {
 	s := subject{"ehlo", printable(id.EHLO)}
 	const choose = "set the EHLO name in --egress to a host name of your own that resolves to the public address"
 	switch {
@@ -62,19 +62,19 @@ func (a *audit) greeting(ctx context.Context, id Identity) Finding {
 	addrs, got := a.addrs(ctx, id.EHLO, public)
 	switch {
 	case got.outcome == failed:
-		return s.unknown("check the name servers of its zone", "%s", got.words())
+		return s.unknown("check the name servers of its zone", "%s", got.describe())
 	case got.outcome != found:
-		return s.fail("publish an address record for it, or greet with another name", "does not resolve: %s", got.words())
+		return s.fail("publish an address record for it, or greet with another name", "does not resolve: %s", got.describe())
 	case !public.IsValid():
-		return s.ok("resolves to %s", seen(addrs))
+		return s.ok("resolves to %s", joinFirst(addrs))
 	case !slices.Contains(addrs, public):
-		return s.fail("add "+public.String()+" to its address records, or greet with the name of that address", "resolves to %s, not to %s", seen(addrs), public)
+		return s.fail("add "+public.String()+" to its address records, or greet with the name of that address", "resolves to %s, not to %s", joinFirst(addrs), public)
 	}
 	return s.ok("resolves to %s", public)
 }
 
-// reverse checks the PTR record and that its name leads back to the address: the forward match that receivers ask for.
-func (a *audit) reverse(ctx context.Context, id Identity) []Finding {
+// checkPTR checks the PTR record and that its name leads back to the address: the forward match that receivers ask for.
+func (a *audit) checkPTR(ctx context.Context, id Identity) []Finding {
 	public := id.public()
 	s := subject{"ptr", public.String()}
 	arpa, err := dns.ReverseAddr(public.String())
@@ -85,24 +85,24 @@ func (a *audit) reverse(ctx context.Context, id Identity) []Finding {
 	names := pointers(got.records)
 	switch {
 	case got.outcome == failed:
-		return []Finding{s.unknown("check the name servers of the reverse zone with your provider", "%s", got.words())}
+		return []Finding{s.unknown("check the name servers of the reverse zone with your provider", "%s", got.describe())}
 	case len(names) == 0:
-		return []Finding{s.fail("ask the owner of the address (your hoster) to set its PTR record to "+printable(id.EHLO), "no PTR record: %s", got.words())}
+		return []Finding{s.fail("ask the owner of the address (your hoster) to set its PTR record to "+printable(id.EHLO), "no PTR record: %s", got.describe())}
 	}
-	return []Finding{a.forward(ctx, s, id, names)}
+	return []Finding{a.checkForward(ctx, s, id, names)}
 }
 
 // maxPointers is how many PTR names are followed (RFC 7208 section 4.6.4 sets the same bound).
 const maxPointers = 10
 
-// forward judges the PTR names of an address: the best of them counts.
-func (a *audit) forward(ctx context.Context, s subject, id Identity, names []string) Finding {
+// checkForward judges the PTR names of an address: the best of them counts.
+func (a *audit) checkForward(ctx context.Context, s subject, id Identity, names []string) Finding {
 	public, unanswered := id.public(), ""
 	var confirmed []string
 	for _, name := range names[:min(len(names), maxPointers)] {
 		addrs, got := a.addrs(ctx, name, public)
 		if got.outcome == failed {
-			unanswered = printable(name) + ": " + got.words()
+			unanswered = printable(name) + ": " + got.describe()
 		}
 		if slices.Contains(addrs, public) {
 			confirmed = append(confirmed, strings.TrimSuffix(name, "."))

@@ -10,13 +10,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// machine audits what the system grants: time, files, disk.
-func (d *Doctor) machine(now time.Time) []Finding {
-	elapsed := now.Sub(d.born)                          // by the monotonic clock
-	jump := now.Round(0).Sub(d.born.Round(0)) - elapsed // Round strips the monotonic reading
-	out := []Finding{d.cfg.clock(now, elapsed, jump), d.cfg.files()}
+// checkMachine audits what the system grants: time, files, disk.
+func (d *Doctor) checkMachine(now time.Time) []Finding {
+	elapsed := now.Sub(d.startedAt)                          // by the monotonic clock
+	jump := now.Round(0).Sub(d.startedAt.Round(0)) - elapsed // Round strips the monotonic reading
+	out := []Finding{d.cfg.checkClock(now, elapsed, jump), d.cfg.checkFiles()}
 	if d.cfg.FS != nil && d.cfg.Folder != "" {
-		out = append(out, d.cfg.store())
+		out = append(out, d.cfg.checkStore())
 	}
 	return out
 }
@@ -24,9 +24,9 @@ func (d *Doctor) machine(now time.Time) []Finding {
 // maxJump is a step of the wall clock that slewing does not explain.
 const maxJump = 2 * time.Second
 
-// clock judges the wall clock without asking anybody: by a moment that is surely past, by the monotonic clock, and by
+// checkClock judges the wall clock without asking another machine: by a moment that is surely past, by the monotonic clock, and by
 // the system's word on whether something disciplines it.
-func (c *Config) clock(now time.Time, elapsed, jump time.Duration) Finding {
+func (c *Config) checkClock(now time.Time, elapsed, jump time.Duration) Finding {
 	s := subject{"clock", now.UTC().Format(time.RFC3339)}
 	const ntp = "run a time service (chrony, ntpd, systemd-timesyncd)"
 	if now.Before(c.NotBefore) {
@@ -51,8 +51,8 @@ func (c *Config) clock(now time.Time, elapsed, jump time.Duration) Finding {
 // otherFiles are the files and connections other than SMTP sessions: the store's tables, API clients, DNS.
 const otherFiles = 1024
 
-// files judges RLIMIT_NOFILE: each session is a file.
-func (c *Config) files() Finding {
+// checkFiles judges RLIMIT_NOFILE: each session is a file.
+func (c *Config) checkFiles() Finding {
 	s := subject{"files", "RLIMIT_NOFILE"}
 	if c.OpenFiles == nil {
 		return s.unknown("look at ulimit -n", "cannot tell the limit of open files")
@@ -71,10 +71,10 @@ func (c *Config) files() Finding {
 	return s.ok("%d open files", soft)
 }
 
-// store judges the store's folder by writing to it, and its free space.
-func (c *Config) store() Finding {
+// checkStore judges the store's folder by writing to it, and its free space.
+func (c *Config) checkStore() Finding {
 	s := subject{"store", c.Folder}
-	dir, exists, err := c.nearest()
+	dir, exists, err := c.nearestFolder()
 	if err != nil {
 		return s.fail("check the path and its permissions", "cannot be looked at: %s", printable(err.Error()))
 	}
@@ -86,21 +86,21 @@ func (c *Config) store() Finding {
 	case err != nil:
 		return s.unknown("look at the free space yourself", "writable; free space cannot be told: %s", printable(err.Error()))
 	case usage.AvailBytes < c.FreeFloor:
-		return s.fail("free space, or move the store: uploads are refused", "%s free, below the floor of %s", size(usage.AvailBytes), size(c.FreeFloor))
+		return s.fail("free space, or move the store: uploads are refused", "%s free, below the floor of %s", formatSize(usage.AvailBytes), formatSize(c.FreeFloor))
 	case usage.AvailBytes < 8*c.FreeFloor:
-		return s.warn("free space: a job of five million rows may need several GiB", "%s free", size(usage.AvailBytes))
-	case exists && c.cacheAside():
+		return s.warn("free space: a job of five million rows may need several GiB", "%s free", formatSize(usage.AvailBytes))
+	case exists && c.hasDamagedCache():
 		return s.warn("look at the disk (smartctl, dmesg) and at the memory; "+damagedCache+" is removed a day after it was set aside", "writable, but a damaged result cache was set aside: %s; its budgets counted as used up for an hour", damagedCache)
 	case !exists:
-		return s.ok("will be made at the first start; %s free", size(usage.AvailBytes))
+		return s.ok("will be made at the first start; %s free", formatSize(usage.AvailBytes))
 	}
-	return s.ok("writable, %s free", size(usage.AvailBytes))
+	return s.ok("writable, %s free", formatSize(usage.AvailBytes))
 }
 
 // damagedCache is what store/cache makes of a cache that is damaged.
 const damagedCache = "cache.damaged"
 
-func (c *Config) cacheAside() bool {
+func (c *Config) hasDamagedCache() bool {
 	_, err := c.FS.Stat(c.FS.PathJoin(c.Folder, damagedCache))
 	return err == nil
 }
@@ -108,8 +108,8 @@ func (c *Config) cacheAside() bool {
 // maxDepth bounds the way up to a folder that exists.
 const maxDepth = 64
 
-// nearest is the folder, or the nearest one above it that exists: the folder is made at the first start.
-func (c *Config) nearest() (dir string, exists bool, err error) {
+// nearestFolder is the folder, or the nearest one above it that exists: the folder is made at the first start.
+func (c *Config) nearestFolder() (dir string, exists bool, err error) {
 	dir = c.Folder
 	for range maxDepth {
 		_, err = c.FS.Stat(dir)
@@ -143,7 +143,7 @@ func (c *Config) tryWrite(dir string) error {
 	return err
 }
 
-func size(n uint64) string {
+func formatSize(n uint64) string {
 	if n < 1<<30 {
 		return fmt.Sprintf("%d MiB", n>>20)
 	}

@@ -22,19 +22,19 @@ func (d *Doctor) Collect(to chan<- prometheus.Metric) {
 	if r == nil {
 		return
 	}
-	counts := map[string]*[len(levelNames)]int{}
+	counts := map[string]*[len(severityNames)]int{}
 	for _, f := range r.Findings {
 		if counts[f.Check] == nil {
-			counts[f.Check] = new([len(levelNames)]int)
+			counts[f.Check] = new([len(severityNames)]int)
 		}
-		counts[f.Check][f.Level]++
+		counts[f.Check][f.Severity]++
 	}
 	for _, check := range Checks() {
 		if counts[check] == nil {
 			continue
 		}
-		for level, n := range counts[check] {
-			to <- prometheus.MustNewConstMetric(findingsDesc, prometheus.GaugeValue, float64(n), check, Level(level).String())
+		for severity, n := range counts[check] {
+			to <- prometheus.MustNewConstMetric(findingsDesc, prometheus.GaugeValue, float64(n), check, Severity(severity).String())
 		}
 	}
 	to <- prometheus.MustNewConstMetric(atDesc, prometheus.GaugeValue, float64(r.At.UnixNano())/1e9)

@@ -21,35 +21,35 @@ type target struct {
 // maxDials is how many addresses one identity tries until one connects.
 const maxDials = 3
 
-// reach connects from each identity to a mail server of our own, and asks there whether MAIL FROM's mailbox exists: once.
-func (a *audit) reach(ctx context.Context) []Finding {
-	own, why := a.ownServers(ctx)
+// checkPort25 connects from each identity to a mail server of our own, and asks there whether MAIL FROM's mailbox exists: once.
+func (a *audit) checkPort25(ctx context.Context) []Finding {
+	own, reason := a.ownTargets(ctx)
 	targets := own
 	if a.Target != "" {
-		targets, why = a.configured(ctx)
+		targets, reason = a.configuredTarget(ctx)
 	}
 	var out []Finding
 	asked := false
 	for _, id := range a.Identities {
-		session, at, f := a.connect(ctx, id, targets, why)
+		session, at, f := a.connect(ctx, id, targets, reason)
 		out = append(out, f)
 		if a.Target == "" && !asked && session != nil {
-			out, asked = append(out, a.mailbox(ctx, session, at.host)), true
+			out, asked = append(out, a.checkMailbox(ctx, session, at.host)), true
 		}
 		if session != nil {
 			session.Quit(ctx)
 		}
 	}
 	if a.Target != "" {
-		out = append(out, a.mailboxElsewhere(ctx, own))
+		out = append(out, a.checkMailboxAtOwnMX(ctx, own))
 	} else if !asked {
 		out = append(out, subject{"mailbox", printable(a.MailFrom)}.unknown("see port25", "not asked: no session with a mail server of the domain"))
 	}
 	return out
 }
 
-// mailboxElsewhere asks the domain's own servers where port 25 was tried at another.
-func (a *audit) mailboxElsewhere(ctx context.Context, own []target) Finding {
+// checkMailboxAtOwnMX asks the domain's own servers where port 25 was tried at another.
+func (a *audit) checkMailboxAtOwnMX(ctx context.Context, own []target) Finding {
 	s := subject{"mailbox", printable(a.MailFrom)}
 	if len(a.Identities) == 0 {
 		return s.unknown("give --egress", "not asked: no egress identity")
@@ -59,11 +59,11 @@ func (a *audit) mailboxElsewhere(ctx context.Context, own []target) Finding {
 		return s.unknown("see mx", "not asked: no session with a mail server of the domain")
 	}
 	defer session.Quit(ctx)
-	return a.mailbox(ctx, session, at.host)
+	return a.checkMailbox(ctx, session, at.host)
 }
 
-// ownServers are the addresses of the MX hosts of MAIL FROM's domain, best first.
-func (a *audit) ownServers(ctx context.Context) (targets []target, why string) {
+// ownTargets are the addresses of the MX hosts of MAIL FROM's domain, best first.
+func (a *audit) ownTargets(ctx context.Context) (targets []target, reason string) {
 	if !hostName(a.domain) {
 		return nil, "no MAIL FROM domain whose mail server could be connected to"
 	}
@@ -81,8 +81,8 @@ func (a *audit) ownServers(ctx context.Context) (targets []target, why string) {
 	return targets, "no mail server of " + a.domain + " has an address"
 }
 
-// configured is the target that the operator named.
-func (a *audit) configured(ctx context.Context) ([]target, string) {
+// configuredTarget is the target that the operator named.
+func (a *audit) configuredTarget(ctx context.Context) ([]target, string) {
 	host, port := a.Target, a.Port
 	if h, p, err := net.SplitHostPort(a.Target); err == nil {
 		n, err := strconv.ParseUint(p, 10, 16)
@@ -110,14 +110,14 @@ func (a *audit) atHost(ctx context.Context, host string, port uint16) []target {
 }
 
 // connect opens a session with the first target that takes a connection. It never goes on behind one that did.
-func (a *audit) connect(ctx context.Context, id Identity, targets []target, why string) (*smtp.Session, target, Finding) {
+func (a *audit) connect(ctx context.Context, id Identity, targets []target, reason string) (*smtp.Session, target, Finding) {
 	s := subject{"port25", id.name()}
 	targets = sameFamily(targets, id.Local)
 	if len(targets) == 0 {
-		if why == "" {
-			why = "no target of this address family"
+		if reason == "" {
+			reason = "no target of this address family"
 		}
-		return nil, target{}, s.unknown("give --mail-from in a domain with a mail server, or name a target that may be connected to", "not tried: %s", why)
+		return nil, target{}, s.unknown("give --mail-from in a domain with a mail server, or name a target that may be connected to", "not tried: %s", reason)
 	}
 	through := a.SOCKS5
 	if id.SOCKS5.Addr != "" {
@@ -133,9 +133,9 @@ func (a *audit) connect(ctx context.Context, id Identity, targets []target, why 
 		}
 		cfg := smtp.Config{EHLO: id.EHLO, Timeouts: a.SMTP} // MAIL FROM:<>, as receivers ask when they check a sender
 		session, f := smtp.Open(ctx, conn, cfg, t.host)
-		return session, t, greeted(s, t, f)
+		return session, t, sessionFinding(s, t, f)
 	}
-	return nil, target{}, unreached(s, targets[0], fault)
+	return nil, target{}, connectFinding(s, targets[0], fault)
 }
 
 func (a *audit) dial(ctx context.Context, d *smtp.Dialer, t target) (net.Conn, smtp.Fault) {
@@ -156,8 +156,8 @@ func sameFamily(targets []target, local netip.Addr) []target {
 	return out
 }
 
-// unreached words why no target could be connected to.
-func unreached(s subject, t target, f smtp.Fault) Finding {
+// connectFinding words why no target could be connected to.
+func connectFinding(s subject, t target, f smtp.Fault) Finding {
 	at := printable(t.host) + " (" + t.addr.String() + ")"
 	switch f.Event {
 	case engine.EventInternal:
@@ -170,8 +170,8 @@ func unreached(s subject, t target, f smtp.Fault) Finding {
 	return s.fail("check the firewall, and that the server runs", "%s refuses the connection", at)
 }
 
-// greeted words how a session began. That a server answers proves the port, whatever it says.
-func greeted(s subject, t target, f smtp.Fault) Finding {
+// sessionFinding words how a session began. That a server answers proves the port, whatever it says.
+func sessionFinding(s subject, t target, f smtp.Fault) Finding {
 	at := printable(t.host) + " (" + t.addr.String() + ")"
 	switch {
 	case f.None():
@@ -184,8 +184,8 @@ func greeted(s subject, t target, f smtp.Fault) Finding {
 	return s.warn("look at the log of that server", "the session with %s broke off at %s: %s", at, f.Stage, f.Detail)
 }
 
-// mailbox asks the domain's own server whether it takes mail for MAIL FROM, as receivers do that check senders.
-func (a *audit) mailbox(ctx context.Context, session *smtp.Session, host string) Finding {
+// checkMailbox asks the domain's own server whether it takes mail for MAIL FROM, as receivers do that check senders.
+func (a *audit) checkMailbox(ctx context.Context, session *smtp.Session, host string) Finding {
 	s := subject{"mailbox", printable(a.MailFrom)}
 	var reply engine.Reply
 	o := session.Transaction(ctx, []smtp.Rcpt{recipientOf(a.addr)}, func(_ int, r engine.Reply) { reply = r })
@@ -196,10 +196,10 @@ func (a *audit) mailbox(ctx context.Context, session *smtp.Session, host string)
 		return s.unknown("run doctor again later", "no answer about it from %s", printable(host))
 	}
 	said := strconv.Itoa(reply.Code) + " " + printable(reply.Text())
-	return judgeMailbox(s, a.Table.Classify(a.Table.Match([]string{host}), reply, engine.Asker{}).Meaning, said)
+	return mailboxFinding(s, a.Table.Classify(a.Table.Match([]string{host}), reply, engine.SenderIdentity{}).Meaning, said)
 }
 
-func judgeMailbox(s subject, m engine.Meaning, said string) Finding {
+func mailboxFinding(s subject, m engine.Meaning, said string) Finding {
 	switch m {
 	case engine.Accepted:
 		return s.ok("its server takes mail for it")

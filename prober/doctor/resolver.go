@@ -10,24 +10,24 @@ import (
 	"github.com/miekg/dns"
 )
 
-// resolvers audits each recursive resolver, and whether there are two that agree.
-func (a *audit) resolvers(ctx context.Context) []Finding {
+// checkResolvers audits each recursive resolver, and whether there are two that agree.
+func (a *audit) checkResolvers(ctx context.Context) []Finding {
 	all := subject{"resolver", "all"}
 	switch len(a.Servers) {
 	case 0:
 		return []Finding{all.fail("name two with --dns HOST:PORT,HOST:PORT", "no resolver is configured")}
 	case 1:
-		return append([]Finding{all.warn("name a second resolver with --dns: NXDOMAIN condemns an address, so two should say it", "only one resolver")}, a.resolver(ctx, a.Servers[0])...)
+		return append([]Finding{all.warn("name a second resolver with --dns: NXDOMAIN condemns an address, so two should say it", "only one resolver")}, a.checkResolver(ctx, a.Servers[0])...)
 	}
-	out := []Finding{a.agree(ctx, all)}
+	out := []Finding{a.checkAgreement(ctx, all)}
 	for _, server := range a.Servers {
-		out = append(out, a.resolver(ctx, server)...)
+		out = append(out, a.checkResolver(ctx, server)...)
 	}
 	return out
 }
 
-// agree compares what the resolvers say of our own domain's MX.
-func (a *audit) agree(ctx context.Context, s subject) Finding {
+// checkAgreement compares what the resolvers say of our own domain's MX.
+func (a *audit) checkAgreement(ctx context.Context, s subject) Finding {
 	if !hostName(a.domain) {
 		return s.ok("%d resolvers", len(a.Servers))
 	}
@@ -38,12 +38,12 @@ func (a *audit) agree(ctx context.Context, s subject) Finding {
 		if err != nil {
 			continue // told by resolver
 		}
-		got := read(reply, q)
+		got := parseReply(reply, q)
 		if got.outcome == failed {
 			continue
 		}
 		hosts, _ := mxOf(got.records)
-		words := []string{got.words()}
+		words := []string{got.describe()}
 		for _, h := range hosts {
 			words = append(words, h.host)
 		}
@@ -56,14 +56,14 @@ func (a *audit) agree(ctx context.Context, s subject) Finding {
 	return s.ok("%d resolvers, no disagreement", len(a.Servers))
 }
 
-// resolver audits one: does it answer, recursively, with EDNS, over TCP, and does it tell the truth about what does not exist.
-func (a *audit) resolver(ctx context.Context, server netip.AddrPort) []Finding {
+// checkResolver audits one: does it answer, recursively, with EDNS, over TCP, and does it tell the truth about what does not exist.
+func (a *audit) checkResolver(ctx context.Context, server netip.AddrPort) []Finding {
 	s := subject{"resolver", server.String()}
 	root := query{".", dns.TypeNS}
 	reply, err := a.send(ctx, "udp", server, question(root))
 	switch {
 	case err != nil:
-		return []Finding{s.fail("start it, open UDP port 53 to it, or take it out of --dns", "does not answer: %s", errWords(err))}
+		return []Finding{s.fail("start it, open UDP port 53 to it, or take it out of --dns", "does not answer: %s", describeError(err))}
 	case reply.Rcode == dns.RcodeRefused:
 		return []Finding{s.fail("let it serve this node, or take it out of --dns", "refuses to answer us")}
 	case reply.Rcode == dns.RcodeServerFailure:
@@ -80,7 +80,7 @@ func (a *audit) resolver(ctx context.Context, server netip.AddrPort) []Finding {
 	if _, err := a.send(ctx, "tcp", server, question(root)); err != nil {
 		out = append(out, s.warn("open TCP port 53 to it (RFC 7766)", "does not answer over TCP: large answers are lost"))
 	}
-	if f, bad := a.truthful(ctx, s, server); bad {
+	if f, bad := a.checkNXDOMAIN(ctx, s, server); bad {
 		out = append(out, f)
 	}
 	if len(out) == 0 {
@@ -89,21 +89,21 @@ func (a *audit) resolver(ctx context.Context, server netip.AddrPort) []Finding {
 	return out
 }
 
-// truthful asks for names that cannot exist. A resolver that gives them an address makes every misspelt domain look alive.
-func (a *audit) truthful(ctx context.Context, s subject, server netip.AddrPort) (Finding, bool) {
+// checkNXDOMAIN asks for names that cannot exist. A resolver that gives them an address makes every misspelt domain look alive.
+func (a *audit) checkNXDOMAIN(ctx context.Context, s subject, server netip.AddrPort) (Finding, bool) {
 	for _, tld := range [...]string{"com.", "net.", "org."} {
 		q := query{randomLabel() + "." + tld, dns.TypeA}
 		reply, err := a.exchange(ctx, server, q)
 		if err != nil {
-			return s.unknown("run doctor again", "no answer about a name that does not exist: %s", errWords(err)), true
+			return s.unknown("run doctor again", "no answer about a name that does not exist: %s", describeError(err)), true
 		}
-		switch got := read(reply, q); got.outcome {
+		switch got := parseReply(reply, q); got.outcome {
 		case found:
-			return s.fail("turn its redirection of missing names off, or take it out of --dns", "rewrites NXDOMAIN: a name that does not exist gets %s", seen(addrsOf(got.records))), true
+			return s.fail("turn its redirection of missing names off, or take it out of --dns", "rewrites NXDOMAIN: a name that does not exist gets %s", joinFirst(addrsOf(got.records))), true
 		case noData:
 			return s.warn("take it out of --dns: missing domains cannot be told from empty ones", "says that a name exists that does not (NODATA for NXDOMAIN)"), true
 		case failed:
-			return s.unknown("run doctor again; check that it reaches the servers of "+tld, "no answer about a name that does not exist: %s", got.why), true
+			return s.unknown("run doctor again; check that it reaches the servers of "+tld, "no answer about a name that does not exist: %s", got.reason), true
 		}
 	}
 	return Finding{}, false

@@ -14,8 +14,8 @@ import (
 	"probity/engine/smtp"
 )
 
-// sender audits the domain of MAIL FROM: receivers look it up before they answer.
-func (a *audit) sender(ctx context.Context) []Finding {
+// checkSender audits the domain of MAIL FROM: receivers look it up before they answer.
+func (a *audit) checkSender(ctx context.Context) []Finding {
 	s := subject{"mail-from", printable(a.MailFrom)}
 	switch {
 	case a.MailFrom == "":
@@ -23,16 +23,16 @@ func (a *audit) sender(ctx context.Context) []Finding {
 	case !hostName(a.domain):
 		return []Finding{s.fail("give --mail-from with an address of a mailbox that exists", "not an e-mail address in a domain")}
 	}
-	return append([]Finding{s.ok("an address in %s", a.domain), a.authority(ctx)}, a.exchangers(ctx)...)
+	return append([]Finding{s.ok("an address in %s", a.domain), a.checkSOA(ctx)}, a.checkMXHosts(ctx)...)
 }
 
-// authority checks that the zone of the domain has an SOA record: some receivers refuse senders whose domain shows none.
-func (a *audit) authority(ctx context.Context) Finding {
+// checkSOA checks that the zone of the domain has an SOA record: some receivers refuse senders whose domain shows none.
+func (a *audit) checkSOA(ctx context.Context) Finding {
 	s := subject{"soa", a.domain}
 	got := a.ask(ctx, a.domain, dns.TypeSOA)
 	switch {
 	case got.outcome == failed:
-		return s.unknown("check the name servers of the domain", "%s", got.words())
+		return s.unknown("check the name servers of the domain", "%s", got.describe())
 	case got.outcome == noDomain:
 		return s.fail("register the domain, or take another for --mail-from", "no such domain")
 	case got.outcome == found:
@@ -63,57 +63,57 @@ func mxOf(records []dns.RR) (hosts []mx, null bool) {
 	return hosts, null
 }
 
-// maxExchangers is how many mail servers of our own domain are looked at.
-const maxExchangers = 10
+// maxMXHosts is how many mail servers of our own domain are looked at.
+const maxMXHosts = 10
 
-// exchangers checks that replies to MAIL FROM can be delivered: receivers refuse senders that cannot be answered.
-func (a *audit) exchangers(ctx context.Context) []Finding {
+// checkMXHosts checks that replies to MAIL FROM can be delivered: receivers refuse senders that cannot be answered.
+func (a *audit) checkMXHosts(ctx context.Context) []Finding {
 	s := subject{"mx", a.domain}
 	got := a.ask(ctx, a.domain, dns.TypeMX)
 	hosts, null := mxOf(got.records)
 	switch {
 	case got.outcome == failed:
-		return []Finding{s.unknown("check the name servers of the domain", "%s", got.words())}
+		return []Finding{s.unknown("check the name servers of the domain", "%s", got.describe())}
 	case null:
 		return []Finding{s.fail("publish an MX record with a server that takes mail for the domain", "null MX: the domain says that it takes no mail")}
 	case len(hosts) == 0:
-		return []Finding{a.implicit(ctx, s, got)}
+		return []Finding{a.checkImplicitMX(ctx, s, got)}
 	}
 	var out []Finding
-	for _, h := range hosts[:min(len(hosts), maxExchangers)] {
-		out = append(out, a.exchanger(ctx, h))
+	for _, h := range hosts[:min(len(hosts), maxMXHosts)] {
+		out = append(out, a.checkMXHost(ctx, h))
 	}
 	return out
 }
 
-// implicit is a domain without MX: its own address counts (RFC 5321 section 5.1), but receivers trust it less.
-func (a *audit) implicit(ctx context.Context, s subject, mx answer) Finding {
+// checkImplicitMX is a domain without MX: its own address counts (RFC 5321 section 5.1), but receivers trust it less.
+func (a *audit) checkImplicitMX(ctx context.Context, s subject, mx answer) Finding {
 	const publish = "publish an MX record with a server that takes mail for the domain"
 	addrs, got := a.bothAddrs(ctx, a.domain)
 	switch {
 	case len(addrs) > 0:
 		return s.warn(publish, "no MX record; the domain's own address stands in")
 	case got.outcome == failed:
-		return s.unknown("check the name servers of the domain", "%s", got.words())
+		return s.unknown("check the name servers of the domain", "%s", got.describe())
 	}
-	return s.fail(publish, "no MX and no address record: %s", mx.words())
+	return s.fail(publish, "no MX and no address record: %s", mx.describe())
 }
 
-// exchanger checks that one MX host can be connected to.
-func (a *audit) exchanger(ctx context.Context, h mx) Finding {
+// checkMXHost checks that one MX host can be connected to.
+func (a *audit) checkMXHost(ctx context.Context, h mx) Finding {
 	s := subject{"mx", a.domain + " " + printable(h.host)}
 	addrs, got := a.bothAddrs(ctx, h.host)
 	switch {
 	case len(addrs) == 0 && got.outcome == failed:
-		return s.unknown("check the name servers of that host", "%s", got.words())
+		return s.unknown("check the name servers of that host", "%s", got.describe())
 	case len(addrs) == 0:
-		return s.fail("give the host an address record, or take it out of the MX records", "the host has no address: %s", got.words())
+		return s.fail("give the host an address record, or take it out of the MX records", "the host has no address: %s", got.describe())
 	case !a.AllowPrivate && !slices.ContainsFunc(addrs, isPublic):
-		return s.fail("give the host a public address", "the host has no public address: %s", seen(addrs))
+		return s.fail("give the host a public address", "the host has no public address: %s", joinFirst(addrs))
 	case got.alias:
 		return s.warn("point the MX record to a name with address records of its own", "the host is an alias, which RFC 2181 section 10.3 forbids")
 	}
-	return s.ok("%s", seen(addrs))
+	return s.ok("%s", joinFirst(addrs))
 }
 
 func isPublic(addr netip.Addr) bool { return smtp.ClassOf(addr) == smtp.Public }
@@ -132,8 +132,8 @@ func (a *audit) bothAddrs(ctx context.Context, name string) ([]netip.Addr, answe
 	return append(addrsOf(four.records), addrsOf(six.records)...), got
 }
 
-// permitted checks that SPF of the MAIL FROM domain lets the address send (RFC 7208).
-func (a *audit) permitted(ctx context.Context, public netip.Addr, ehlo string) Finding {
+// checkSPF checks that SPF of the MAIL FROM domain lets the address send (RFC 7208).
+func (a *audit) checkSPF(ctx context.Context, public netip.Addr, ehlo string) Finding {
 	s := subject{"spf", public.String()}
 	if !hostName(a.domain) {
 		return s.unknown("give --mail-from", "no MAIL FROM domain whose SPF could be looked up")
@@ -143,29 +143,29 @@ func (a *audit) permitted(ctx context.Context, public netip.Addr, ehlo string) F
 		mechanism = "ip6:"
 	}
 	add := "add " + mechanism + public.String() + " to the SPF record of " + a.domain
-	result, err := a.spf(ctx, public, a.addr, ehlo)
-	why := "no mechanism matches"
+	result, err := a.evaluateSPF(ctx, public, a.addr, ehlo)
+	reason := "no mechanism matches"
 	if err != nil {
-		why = printable(err.Error())
+		reason = printable(err.Error())
 	}
 	switch result {
 	case spf.Pass:
 		if errors.Is(err, spf.ErrMatchedAll) {
-			return s.warn("end the SPF record of "+a.domain+" with -all or ~all, and name the addresses", "permitted, but so is the whole world: %s", why)
+			return s.warn("end the SPF record of "+a.domain+" with -all or ~all, and name the addresses", "permitted, but so is the whole world: %s", reason)
 		}
-		return s.ok("permitted by the SPF record of %s: %s", a.domain, why)
+		return s.ok("permitted by the SPF record of %s: %s", a.domain, reason)
 	case spf.None:
 		return s.warn("publish TXT \"v=spf1 "+mechanism+public.String()+" -all\" at "+a.domain, "%s has no SPF record", a.domain)
 	case spf.Fail:
-		return s.fail(add, "SPF of %s forbids this address: %s", a.domain, why)
+		return s.fail(add, "SPF of %s forbids this address: %s", a.domain, reason)
 	case spf.SoftFail:
-		return s.warn(add, "SPF of %s disowns this address (softfail): %s", a.domain, why)
+		return s.warn(add, "SPF of %s disowns this address (softfail): %s", a.domain, reason)
 	case spf.Neutral:
-		return s.warn(add, "SPF of %s says nothing of this address (neutral): %s", a.domain, why)
+		return s.warn(add, "SPF of %s says nothing of this address (neutral): %s", a.domain, reason)
 	case spf.PermError:
-		return s.fail("correct the SPF record of "+a.domain, "SPF of %s is invalid, so it counts for nothing: %s", a.domain, why)
+		return s.fail("correct the SPF record of "+a.domain, "SPF of %s is invalid, so it counts for nothing: %s", a.domain, reason)
 	}
-	return s.unknown("check the name servers that its SPF record leads to", "SPF cannot be evaluated now: %s", why)
+	return s.unknown("check the name servers that its SPF record leads to", "SPF cannot be evaluated now: %s", reason)
 }
 
 // recipientOf is an address as RCPT carries it.

@@ -12,9 +12,9 @@ import (
 	"probity/engine"
 )
 
-// spf evaluates the SPF record of the MAIL FROM domain for an address (RFC 7208). The error says which mechanism matched, or why there
+// evaluateSPF evaluates the SPF record of the MAIL FROM domain for an address (RFC 7208). The error says which mechanism matched, or why there
 // is no verdict; spf.ErrMatchedAll with a pass is a record that permits the whole world.
-func (a *audit) spf(ctx context.Context, ip netip.Addr, sender engine.Address, ehlo string) (spf.Result, error) {
+func (a *audit) evaluateSPF(ctx context.Context, ip netip.Addr, sender engine.Address, ehlo string) (spf.Result, error) {
 	return spf.CheckHostWithSender(ip.Unmap().AsSlice(), ehlo, sender.String(), spf.WithContext(ctx), spf.WithResolver(spfResolver{a}))
 }
 
@@ -31,7 +31,7 @@ func (r spfResolver) records(ctx context.Context, name string, typ uint16) ([]dn
 }
 
 func spfError(name string, got answer) error {
-	return &net.DNSError{Err: got.words(), Name: name, IsTemporary: got.outcome == failed, IsNotFound: got.outcome != failed}
+	return &net.DNSError{Err: got.describe(), Name: name, IsTemporary: got.outcome == failed, IsNotFound: got.outcome != failed}
 }
 
 func (r spfResolver) LookupTXT(ctx context.Context, name string) ([]string, error) {

@@ -16,17 +16,17 @@ import (
 
 // evaluate runs check_host for probe@sender.org from 25.0.0.1 against a record and further zone lines.
 func evaluate(t *testing.T, record string, lines ...string) (spf.Result, error) {
-	w := newWorld(t)
+	w := newFakeInternet(t)
 	w.set(fmt.Sprintf("sender.org. TXT %q", record))
 	for _, line := range lines {
 		w.add(line)
 	}
 	addr, err := engine.Parse("strong-bad@sender.org")
 	require.NoError(t, err)
-	cfg, err := w.cfg.ready()
+	cfg, err := w.cfg.withDefaults()
 	require.NoError(t, err)
-	a := &audit{Config: &cfg, memo: map[query]*asked{}}
-	return a.spf(t.Context(), netip.MustParseAddr("25.0.0.1"), addr, "mx.sender.org")
+	a := &audit{Config: &cfg, answers: map[query]*pendingAnswer{}}
+	return a.evaluateSPF(t.Context(), netip.MustParseAddr("25.0.0.1"), addr, "mx.sender.org")
 }
 
 // spfCase is a record, what else the zone holds, and what comes of it.
@@ -98,13 +98,13 @@ func TestSPF(t *testing.T) {
 		crowd = append(crowd, fmt.Sprintf("crowd.org. MX %d m%d.crowd.org.", i, i))
 	}
 	for _, c := range spfCases(ten, tenZone, eleven, elevenZone, crowd) {
-		got, why := evaluate(t, c.record, c.zone...)
-		assert.Equal(t, c.want, got, "%s: %v", c.record, why)
+		got, reason := evaluate(t, c.record, c.zone...)
+		assert.Equal(t, c.want, got, "%s: %v", c.record, reason)
 	}
 }
 
 func TestSPFWithoutAnAnswerIsNoVerdict(t *testing.T) {
-	w := newWorld(t)
+	w := newFakeInternet(t)
 	w.rcode["sender.org."] = dns.RcodeServerFailure
 	require.True(t, has(w.audit(), "spf", Unknown, "SERVFAIL", "name servers"))
 }

@@ -2,8 +2,8 @@ package doctor
 
 import "context"
 
-// terms lists the receivers whose own terms forbid to verify addresses.
-func (a *audit) terms(context.Context) []Finding {
+// checkTerms lists the receivers whose own terms forbid to verify addresses.
+func (a *audit) checkTerms(context.Context) []Finding {
 	var all []Finding
 	for _, p := range a.Table.Providers {
 		s := subject{"terms", p.ID}

@@ -6,20 +6,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReceiversWhoseTermsForbidIt: the audit lists them, and is content where they are left alone.
-func TestReceiversWhoseTermsForbidIt(t *testing.T) {
-	found := func(w *world) map[string]Level {
-		levels := map[string]Level{}
+// TestTermsFindings: the audit lists them, and is content where they are left alone.
+func TestTermsFindings(t *testing.T) {
+	found := func(w *fakeInternet) map[string]Severity {
+		severities := map[string]Severity{}
 		for _, f := range w.audit().Findings {
 			if f.Check == "terms" {
-				require.Contains(t, f.What, "sendersupport.olc.protection.outlook.com", "the source")
-				levels[f.Subject] = f.Level
+				require.Contains(t, f.Message, "sendersupport.olc.protection.outlook.com", "the source")
+				severities[f.Subject] = f.Severity
 			}
 		}
-		return levels
+		return severities
 	}
-	w := newWorld(t)
-	require.Equal(t, map[string]Level{"outlook": OK}, found(w))
+	w := newFakeInternet(t)
+	require.Equal(t, map[string]Severity{"outlook": OK}, found(w))
 	w.cfg.Table = shippedTable()
-	require.Equal(t, map[string]Level{"outlook": Warn}, found(w))
+	require.Equal(t, map[string]Severity{"outlook": Warn}, found(w))
 }

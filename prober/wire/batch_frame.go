@@ -20,7 +20,7 @@ func malformed(what string, args ...any) error {
 // strings of the batch.
 func (b *Batch) toFrame(number uint64, hold time.Duration, keep func(*Row) bool) *BatchFrame {
 	f := &BatchFrame{Batch: number, Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Class: b.Class, Egress: b.Egress,
-		MaxAgeNs: int64(b.MaxAge), NoSmtp: b.NoSMTP, StartedNs: unixNano(b.Started), HoldNs: int64(hold), Short: b.Short, Steady: b.Steady}
+		MaxAgeNs: int64(b.MaxAge), NoSmtp: b.NoSMTP, StartedNs: unixNano(b.Started), HoldNs: int64(hold), Short: b.Short, Steady: b.LongBacklog}
 	n := len(b.Rows)
 	f.Number, f.Route, f.Mailbox = make([]uint32, 0, n), make([]uint32, 0, n), make([]string, 0, n)
 	f.Attempt, f.Flags = make([]byte, 0, n), make([]byte, 0, n)
@@ -34,7 +34,7 @@ func (b *Batch) toFrame(number uint64, hold time.Duration, keep func(*Row) bool)
 		if !ok {
 			at = uint32(len(f.Routes))
 			routes[row.Route] = at
-			f.Routes = append(f.Routes, b.Elsewhere[row.Route.Key].put(routeFrame(row.Route)))
+			f.Routes = append(f.Routes, b.UsedByOthers[row.Route.Key].addTo(routeFrame(row.Route)))
 		}
 		f.Number, f.Route = append(f.Number, row.Number), append(f.Route, at)
 		f.Attempt, f.Flags = append(f.Attempt, row.Attempt), append(f.Flags, byte(row.Flags))
@@ -55,13 +55,13 @@ func (f *BatchFrame) batch(table *engine.Table) (*Batch, error) {
 		return nil, err
 	}
 	b := &Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass(), Egress: f.GetEgress(),
-		MaxAge: time.Duration(f.GetMaxAgeNs()), NoSMTP: f.GetNoSmtp(), Short: f.GetShort(), Steady: f.GetSteady(), Started: fromUnixNano(f.GetStartedNs()), Rows: make([]Row, n)}
+		MaxAge: time.Duration(f.GetMaxAgeNs()), NoSMTP: f.GetNoSmtp(), Short: f.GetShort(), LongBacklog: f.GetSteady(), Started: fromUnixNano(f.GetStartedNs()), Rows: make([]Row, n)}
 	for _, r := range f.GetRoutes() {
-		if e := r.elsewhere(); e.Used > 0 {
-			if b.Elsewhere == nil {
-				b.Elsewhere = map[string]Elsewhere{}
+		if e := r.usedByOthers(); e.Used > 0 {
+			if b.UsedByOthers == nil {
+				b.UsedByOthers = map[string]UsedByOthers{}
 			}
-			b.Elsewhere[r.GetKey()] = e
+			b.UsedByOthers[r.GetKey()] = e
 		}
 	}
 	seen := make(map[uint32]struct{}, n)
@@ -77,8 +77,8 @@ func (f *BatchFrame) batch(table *engine.Table) (*Batch, error) {
 	return b, nil
 }
 
-// unread is the batch as far as its rows can be sent home again.
-func (f *BatchFrame) unread() *Batch {
+// returnable is the batch as far as its rows can be returned.
+func (f *BatchFrame) returnable() *Batch {
 	b := &Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass(), Egress: f.GetEgress()}
 	for i, number := range f.GetNumber()[:min(len(f.GetNumber()), MaxRows)] {
 		row := Row{Number: number}

@@ -20,7 +20,7 @@ import (
 )
 
 // ErrGone is returned for a node that cannot be used: it is not attached, it is stopping, or it was silent for
-// Patience. What it was asked may be asked elsewhere.
+// Patience. Its work may be given to another node.
 var ErrGone = errors.New("the node is gone")
 
 // ClientConfig is what a Client is made of. Node, Coordinator, Table, Dial and Credentials are needed.
@@ -38,31 +38,31 @@ type ClientConfig struct {
 
 // State is what a Client knows of its node.
 type State struct {
-	Live     bool // the stream is there
-	Usable   bool // it is, or was within Patience
-	Draining bool
-	Hello    Hello     // of the last stream; zero where there was none
-	Heard    time.Time // when the node last said anything; zero for never
-	Problem  string    // why there is no stream, in words
-	Rows     int       // under way
+	Live      bool // the stream is there
+	Usable    bool // it is, or was within Patience
+	Draining  bool
+	Hello     Hello     // of the last stream; zero where there was none
+	LastHeard time.Time // when the node last said anything; zero for never
+	Problem   string    // why there is no stream, for people
+	Rows      int       // under way
 }
 
-// Client is a Prober that is elsewhere. It is usable while Run runs and has a stream.
+// Client is a Prober at another node. It is usable while Run runs and has a stream.
 type Client struct {
 	cfg     ClientConfig
 	session uint64
-	news    chan struct{} // tells watch; holds one
+	wake    chan struct{} // wakes watch; holds one
 
-	mu     sync.Mutex // guards what follows
-	state  State
-	stream *link // the live stream; nil for none
-	single NodeClient
-	calls  map[uint64]*call
-	last   uint64 // number of the newest call
-	credit credit
-	speaks uint32        // the protocol of the last stream
-	table  [8]byte       // that the node works by, as far as it has told
-	turned chan struct{} // closed, and replaced, when it takes work by another table or no more work at all
+	mu            sync.Mutex // guards what follows
+	state         State
+	stream        *clientStream // the live stream; nil for none
+	single        NodeClient
+	batches       map[uint64]*pendingBatch
+	last          uint64 // number of the newest batch
+	credit        credit
+	protocol      uint32        // the protocol of the last stream
+	table         [8]byte       // that the node works by, as far as it has told
+	tableSwitched chan struct{} // closed, and replaced, when it takes work by another table or no more work at all
 
 	status   Status
 	statusAt time.Time
@@ -79,7 +79,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		cfg.Changed = func(State) {}
 	}
 	cfg.Log = orDiscard(cfg.Log).With("node", cfg.Node)
-	return &Client{cfg: cfg, session: rand.Uint64(), turned: make(chan struct{}), news: make(chan struct{}, 1), calls: map[uint64]*call{}}, nil
+	return &Client{cfg: cfg, session: rand.Uint64(), tableSwitched: make(chan struct{}), wake: make(chan struct{}, 1), batches: map[uint64]*pendingBatch{}}, nil
 }
 
 // State is what is known now.
@@ -113,7 +113,7 @@ func (c *Client) Run(ctx context.Context) error {
 
 	var work sync.WaitGroup
 	work.Go(func() { c.watch(ctx) })
-	c.attachAll(ctx, bulk)
+	c.attachLoop(ctx, bulk)
 	c.giveUp("we are stopping")
 	work.Wait()
 	return nil
@@ -132,10 +132,10 @@ func (c *Client) conn() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// attachAll makes one stream after another. Waits between tries double from retryLeast to retryMost, with jitter, so that a
+// attachLoop makes one stream after another. Waits between tries double from minRetryWait to maxRetryWait, with jitter, so that a
 // node that comes back is not met by all at once; a refusal will not heal soon.
-func (c *Client) attachAll(ctx context.Context, conn *grpc.ClientConn) {
-	wait := retryLeast
+func (c *Client) attachLoop(ctx context.Context, conn *grpc.ClientConn) {
+	wait := minRetryWait
 	for ctx.Err() == nil {
 		conn.ResetConnectBackoff()
 		began := time.Now()
@@ -143,14 +143,14 @@ func (c *Client) attachAll(ctx context.Context, conn *grpc.ClientConn) {
 		if ctx.Err() != nil {
 			return
 		}
-		c.note(err)
+		c.recordProblem(err)
 		switch {
 		case refused(err):
-			wait = retryRefused
-		case time.Since(began) > retryMost:
-			wait = retryLeast
+			wait = refusedRetryWait
+		case time.Since(began) > maxRetryWait:
+			wait = minRetryWait
 		default:
-			wait = min(2*wait, retryMost)
+			wait = min(2*wait, maxRetryWait)
 		}
 		pause(ctx, wait/2+rand.N(wait/2))
 	}
@@ -166,9 +166,9 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // refusedError is our own refusal of a node.
-type refusedError struct{ words string }
+type refusedError struct{ reason string }
 
-func (e refusedError) Error() string { return e.words }
+func (e refusedError) Error() string { return e.reason }
 
 // refused reports that one side does not want the other.
 func refused(err error) bool {
@@ -176,61 +176,61 @@ func refused(err error) bool {
 	return errors.As(err, &own) || status.Code(err) == codes.FailedPrecondition
 }
 
-// note keeps why there is no stream, and says it once.
-func (c *Client) note(err error) {
-	words := "the stream ended"
+// recordProblem keeps why there is no stream, and says it once.
+func (c *Client) recordProblem(err error) {
+	reason := "the stream ended"
 	if err != nil {
-		words = status.Convert(err).Message()
+		reason = status.Convert(err).Message()
 	}
 	c.mu.Lock()
-	news := c.state.Problem != words
-	c.state.Problem = words
+	changed := c.state.Problem != reason
+	c.state.Problem = reason
 	c.mu.Unlock()
-	if news {
-		c.cfg.Log.Warn("not attached to the node", "why", words)
+	if changed {
+		c.cfg.Log.Warn("not attached to the node", "why", reason)
 	}
-	c.tell()
+	c.wakeWatch()
 }
 
-func (c *Client) tell() {
+func (c *Client) wakeWatch() {
 	select {
-	case c.news <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
 // watch gives the node up when it has been silent for Patience, and passes on what changes.
 func (c *Client) watch(ctx context.Context) {
-	var told State
-	timer := time.NewTimer(Patience)
+	var reported State
+	timer := time.NewTimer(NodeTimeout)
 	defer timer.Stop()
 	for {
-		state, next := c.look(time.Now())
-		if !sameState(told, state) {
-			told = state
+		state, next := c.applyTime(time.Now())
+		if !sameState(reported, state) {
+			reported = state
 			c.cfg.Changed(state)
 		}
 		timer.Reset(next)
 		select {
 		case <-timer.C:
-		case <-c.news:
+		case <-c.wake:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// look applies the passing of time, and says when to look again.
-func (c *Client) look(now time.Time) (State, time.Duration) {
+// applyTime applies the passing of time, and says when to look again.
+func (c *Client) applyTime(now time.Time) (State, time.Duration) {
 	c.mu.Lock()
-	left := c.state.Heard.Add(Patience).Sub(now)
+	left := c.state.LastHeard.Add(NodeTimeout).Sub(now)
 	late := c.state.Usable && left <= 0
 	c.mu.Unlock()
 	if late {
-		c.giveUp(fmt.Sprintf("silent for %v", Patience))
+		c.giveUp(fmt.Sprintf("silent for %v", NodeTimeout))
 	}
 	if left <= 0 {
-		left = Patience
+		left = NodeTimeout
 	}
 	return c.State(), left
 }
@@ -241,33 +241,33 @@ func sameState(a, b State) bool {
 		a.Hello.Version == b.Hello.Version && slices.Equal(a.Hello.Identities, b.Hello.Identities)
 }
 
-// giveUp ends the stream and fails every call: from now on the node does not exist, until a new stream says otherwise.
-func (c *Client) giveUp(why string) {
+// giveUp ends the stream and fails every batch: from now on the node does not exist, until a new stream says otherwise.
+func (c *Client) giveUp(reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.giveUpLocked(why)
+	c.giveUpLocked(reason)
 }
 
-func (c *Client) giveUpLocked(why string) {
+func (c *Client) giveUpLocked(reason string) {
 	if c.state.Problem != "" {
-		why = c.state.Problem // which says why there is no stream
+		reason = c.state.Problem // which says why there is no stream
 	}
 	if c.state.Usable {
-		c.cfg.Log.Warn("gave the node up", "why", why, "batches", len(c.calls))
+		c.cfg.Log.Warn("gave the node up", "why", reason, "batches", len(c.batches))
 	}
-	c.state.Live, c.state.Usable, c.state.Problem = false, false, why
+	c.state.Live, c.state.Usable, c.state.Problem = false, false, reason
 	if c.stream != nil {
-		c.stream.end()
+		c.stream.cancel()
 		c.stream = nil
 	}
-	for _, call := range c.calls {
-		call.fail(fmt.Errorf("node %s: %s: %w", c.cfg.Node, why, ErrGone))
+	for _, pending := range c.batches {
+		pending.fail(fmt.Errorf("node %s: %s: %w", c.cfg.Node, reason, ErrGone))
 	}
-	clear(c.calls)
-	c.credit.refuse(c.gone())
-	c.tellTurned()
+	clear(c.batches)
+	c.credit.rejectAll(c.goneError())
+	c.wakeTableWaiters()
 }
 
-func (c *Client) gone() error {
+func (c *Client) goneError() error {
 	return fmt.Errorf("node %s: %s: %w", c.cfg.Node, c.state.Problem, ErrGone)
 }

@@ -8,17 +8,17 @@ import (
 	"google.golang.org/grpc"
 )
 
-// link is one stream to the node. What we say first, a batch and its cancellation, is bounded by the credit of the node. What
-// answers the node is at most maxAnswers messages: a newer pong, or acknowledgement of the same batch, replaces a queued one.
-type link struct {
-	wake chan struct{} // the queue has something; holds one
-	end  context.CancelFunc
+// clientStream is one stream to the node. Our requests, a batch and its cancellation, are bounded by the credit of the node. The queue of
+// answers to the node has at most maxAnswers messages: a newer pong, or acknowledgement of the same batch, replaces a queued one.
+type clientStream struct {
+	wake   chan struct{} // the queue has something; holds one
+	cancel context.CancelFunc
 
 	// The client's mutex guards these.
-	takesWork bool            // the node works by our table
-	asked     *[8]byte        // the table that it was sent; nil when it has answered for that
-	overdue   *time.Timer     // ends the stream of a node that does not answer; nil before a table was sent
-	running   map[uint64]bool // batches that the node had when it greeted
+	acceptsWork bool            // the node works by our table
+	sentTable   *[8]byte        // the table that it was sent; nil when it has answered for that
+	tableTimer  *time.Timer     // ends the stream of a node that does not answer; nil before a table was sent
+	running     map[uint64]bool // batches that the node had when it greeted
 
 	mu      sync.Mutex // guards what follows; taken after the client's
 	queue   []*CoordinatorFrame
@@ -30,14 +30,14 @@ type link struct {
 // maxAnswers bounds what waits for a node that talks and does not read.
 const maxAnswers = 1 << 15
 
-func (l *link) push(f *CoordinatorFrame) {
+func (l *clientStream) push(f *CoordinatorFrame) {
 	l.mu.Lock()
 	l.queue = append(l.queue, f)
 	l.mu.Unlock()
-	l.nudge()
+	l.signal()
 }
 
-func (l *link) nudge() {
+func (l *clientStream) signal() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -45,24 +45,24 @@ func (l *link) nudge() {
 }
 
 // answer queues a message that the node asked for.
-func (l *link) answer(f *CoordinatorFrame) error {
+func (l *clientStream) answer(f *CoordinatorFrame) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.answerLocked(f)
 }
 
-func (l *link) answerLocked(f *CoordinatorFrame) error {
+func (l *clientStream) answerLocked(f *CoordinatorFrame) error {
 	if l.answers >= maxAnswers {
 		return malformed("%d answers wait for a node that does not read them", l.answers)
 	}
 	l.answers++
 	l.queue = append(l.queue, f)
-	l.nudge()
+	l.signal()
 	return nil
 }
 
 // answerPing answers the newest ping.
-func (l *link) answerPing(ping *PingFrame) error {
+func (l *clientStream) answerPing(ping *PingFrame) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.pong != nil {
@@ -73,8 +73,8 @@ func (l *link) answerPing(ping *PingFrame) error {
 	return l.answerLocked(l.pong)
 }
 
-// acknowledge tells the node that the results of a batch came, up to seq. It reports whether no older word of it was queued.
-func (l *link) acknowledge(batch, seq uint64) (first bool, err error) {
+// acknowledge tells the node that the results of a batch came, up to seq. It reports whether no older acknowledgement of it was queued.
+func (l *clientStream) acknowledge(batch, seq uint64) (first bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ack := l.acks[batch]; ack != nil {
@@ -89,7 +89,7 @@ func (l *link) acknowledge(batch, seq uint64) (first bool, err error) {
 	return true, l.answerLocked(&CoordinatorFrame{Kind: &CoordinatorFrame_Ack{Ack: ack}})
 }
 
-func (l *link) take() []*CoordinatorFrame {
+func (l *clientStream) takeQueue() []*CoordinatorFrame {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.queue
@@ -102,7 +102,7 @@ func (l *link) take() []*CoordinatorFrame {
 func (c *Client) attach(ctx context.Context, node NodeClient) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	timer := time.AfterFunc(greeting, cancel)
+	timer := time.AfterFunc(helloTimeout, cancel)
 	defer timer.Stop()
 	stream, err := node.Attach(ctx)
 	if err != nil {
@@ -117,11 +117,11 @@ func (c *Client) attach(ctx context.Context, node NodeClient) error {
 		return err
 	}
 	timer.Stop()
-	if words := c.refusal(first.GetHello()); words != "" {
-		_ = stream.Send(refusalFrame(words)) // if that fails, Recv fails too
-		return hearRefused(stream, words, cancel)
+	if reason := c.refusalReason(first.GetHello()); reason != "" {
+		_ = stream.Send(refusalFrame(reason)) // if that fails, Recv fails too
+		return awaitRefusedEnd(stream, reason, cancel)
 	}
-	l := &link{wake: make(chan struct{}, 1), end: cancel}
+	l := &clientStream{wake: make(chan struct{}, 1), cancel: cancel}
 	c.attached(l, first.GetHello())
 	defer c.detached(l)
 
@@ -134,19 +134,19 @@ func (c *Client) attach(ctx context.Context, node NodeClient) error {
 		if err != nil {
 			return err
 		}
-		if err := c.hear(l, f); err != nil {
+		if err := c.handleFrame(l, f); err != nil {
 			l.push(refusalFrame(err.Error())) // only l.write may send now
-			return hearRefused(stream, err.Error(), cancel)
+			return awaitRefusedEnd(stream, err.Error(), cancel)
 		}
 	}
 }
 
 // write sends what is queued until the stream ends; Recv reports why.
-func (l *link) write(ctx context.Context, stream grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame]) {
+func (l *clientStream) write(ctx context.Context, stream grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame]) {
 	for {
-		for _, f := range l.take() {
+		for _, f := range l.takeQueue() {
 			if stream.Send(f) != nil {
-				l.end()
+				l.cancel()
 				return
 			}
 		}
@@ -158,12 +158,12 @@ func (l *link) write(ctx context.Context, stream grpc.BidiStreamingClient[Coordi
 	}
 }
 
-func refusalFrame(words string) *CoordinatorFrame {
-	return &CoordinatorFrame{Kind: &CoordinatorFrame_Refusal{Refusal: &RefusalFrame{Words: words}}}
+func refusalFrame(reason string) *CoordinatorFrame {
+	return &CoordinatorFrame{Kind: &CoordinatorFrame_Refusal{Refusal: &RefusalFrame{Words: reason}}}
 }
 
-// hearRefused waits a little for a node that was told why to hang up, so that the words arrive. One that goes on and on is cut off.
-func hearRefused(stream grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame], words string, cancel context.CancelFunc) error {
+// awaitRefusedEnd waits a little for a node that was told why to close the stream, so that the reason arrives. One that goes on and on is cut off.
+func awaitRefusedEnd(stream grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame], reason string, cancel context.CancelFunc) error {
 	timer := time.AfterFunc(2*time.Second, cancel)
 	defer timer.Stop()
 	for range maxAnswers {
@@ -171,7 +171,7 @@ func hearRefused(stream grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame], w
 			break
 		}
 	}
-	return refusedError{words}
+	return refusedError{reason}
 }
 
 // hello is ours, with the batches that wait for results.
@@ -179,11 +179,11 @@ func (c *Client) hello() *CoordinatorFrame {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	table := c.cfg.Table().Hash()
-	h := &CoordinatorHelloFrame{Protocol: ownVersions().least, ProtocolMost: ownVersions().most, Version: c.cfg.Version, Coordinator: c.idFrame(),
+	h := &CoordinatorHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: c.cfg.Version, Coordinator: c.idFrame(),
 		Table: table[:], Node: c.cfg.Node, Session: c.session}
-	for number, call := range c.calls {
-		if call.posted {
-			h.Open = append(h.Open, &OpenFrame{Batch: number, Seq: call.seq})
+	for number, pending := range c.batches {
+		if pending.posted {
+			h.Open = append(h.Open, &OpenFrame{Batch: number, Seq: pending.seq})
 		}
 	}
 	return &CoordinatorFrame{Kind: &CoordinatorFrame_Hello{Hello: h}}
@@ -193,97 +193,97 @@ func (c *Client) idFrame() *CoordinatorIDFrame {
 	return &CoordinatorIDFrame{Id: c.cfg.Coordinator.ID, Term: c.cfg.Coordinator.Term}
 }
 
-// refusal says why we will not work with the node; empty where we will.
-func (c *Client) refusal(h *NodeHelloFrame) string {
+// refusalReason says why we will not work with the node; empty where we will.
+func (c *Client) refusalReason(h *NodeHelloFrame) string {
 	if h == nil {
 		return "the first message must be a hello"
 	}
 	table := c.cfg.Table().Hash()
 	return mismatch(peer{"the coordinator", c.cfg.Version, ownVersions(), table[:], c.cfg.Node},
-		peer{"the node", h.GetVersion(), toldVersions(h.GetProtocol(), h.GetProtocolMost()), h.GetTable(), h.GetNode()})
+		peer{"the node", h.GetVersion(), peerVersions(h.GetProtocol(), h.GetProtocolMost()), h.GetTable(), h.GetNode()})
 }
 
 // attached makes l the stream. The node takes work on it once it works by our table.
-func (c *Client) attached(l *link, h *NodeHelloFrame) {
+func (c *Client) attached(l *clientStream, h *NodeHelloFrame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stream = l
-	c.speaks = ownVersions().common(toldVersions(h.GetProtocol(), h.GetProtocolMost()))
+	c.protocol = ownVersions().common(peerVersions(h.GetProtocol(), h.GetProtocolMost()))
 	c.table = tableHash(h.GetTable())
 	c.status, c.statusAt = Status{}, time.Time{}
-	c.state.Draining, c.state.Heard = h.GetDraining(), time.Now()
+	c.state.Draining, c.state.LastHeard = h.GetDraining(), time.Now()
 	c.state.Hello = Hello{Version: h.GetVersion(), Identities: readIdentities(h.GetIdentities()), Fresh: h.GetFresh()}
 	l.running = map[uint64]bool{}
 	for _, number := range h.GetRunning() {
 		l.running[number] = true
 	}
-	for number, call := range c.calls {
-		call.posted = call.posted && (l.running[number] || call.over())
+	for number, pending := range c.batches {
+		pending.posted = pending.posted && (l.running[number] || pending.complete())
 	}
-	c.credit.bound(int(h.GetTotal()), int(h.GetWindow()))
-	c.turn()
+	c.credit.setBounds(int(h.GetTotal()), int(h.GetWindow()))
+	c.advanceTable()
 }
 
-func (c *Client) detached(l *link) {
+func (c *Client) detached(l *clientStream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.overdue != nil {
-		l.overdue.Stop()
+	if l.tableTimer != nil {
+		l.tableTimer.Stop()
 	}
 	if c.stream == l {
 		c.stream = nil
 		c.state.Live = false
 		c.credit.close()
 	}
-	c.tell()
+	c.wakeWatch()
 }
 
-// hear applies one message. An error is a breach of the protocol.
-func (c *Client) hear(l *link, f *NodeFrame) error {
+// handleFrame applies one message. An error is a breach of the protocol.
+func (c *Client) handleFrame(l *clientStream, f *NodeFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stream != l {
 		return nil
 	}
-	c.state.Heard = time.Now()
+	c.state.LastHeard = time.Now()
 	switch k := f.GetKind().(type) {
 	case *NodeFrame_Ping:
 		return l.answerPing(k.Ping)
 	case *NodeFrame_Results:
-		return c.results(l, k.Results)
+		return c.handleResults(l, k.Results)
 	case *NodeFrame_Credit:
 		if len(k.Credit.GetClass()) > maxClassName {
 			return malformed("a class with a name of %d bytes", len(k.Credit.GetClass()))
 		}
 		c.credit.set(k.Credit.GetClass(), int(k.Credit.GetRows()))
 	case *NodeFrame_Status:
-		c.heardStatus(k.Status, c.state.Heard)
+		c.handleStatus(k.Status, c.state.LastHeard)
 	case *NodeFrame_Table:
-		return c.heardTable(l, k.Table)
+		return c.handleTableTaken(l, k.Table)
 	case *NodeFrame_Draining:
 		c.state.Draining = true
-		c.credit.refuse(c.drained())
-		c.tell()
+		c.credit.rejectAll(c.drainingError())
+		c.wakeWatch()
 	}
 	return nil
 }
 
-// results hands a message to the call that waits for it. The caller holds mu.
-func (c *Client) results(l *link, f *ResultsFrame) error {
-	call := c.calls[f.GetBatch()]
-	if call != nil {
+// handleResults hands a message to the batch that waits for it. The caller holds mu.
+func (c *Client) handleResults(l *clientStream, f *ResultsFrame) error {
+	pending := c.batches[f.GetBatch()]
+	if pending != nil {
 		switch {
-		case f.GetSeq() > call.seq+1:
-			return malformed("results %d of a batch came after %d", f.GetSeq(), call.seq)
-		case f.GetSeq() == call.seq+1:
-			if err := call.take(f); err != nil {
+		case f.GetSeq() > pending.seq+1:
+			return malformed("results %d of a batch came after %d", f.GetSeq(), pending.seq)
+		case f.GetSeq() == pending.seq+1:
+			if err := pending.accept(f); err != nil {
 				return err
 			}
-			call.seq = f.GetSeq()
+			pending.seq = f.GetSeq()
 		}
 	}
 	first, err := l.acknowledge(f.GetBatch(), f.GetSeq())
-	if err == nil && first && call == nil && !f.GetDone() {
+	if err == nil && first && pending == nil && !f.GetDone() {
 		err = l.answer(&CoordinatorFrame{Kind: &CoordinatorFrame_Cancel{Cancel: &CancelFrame{Batch: f.GetBatch()}}})
 	}
 	return err

@@ -16,79 +16,79 @@ import (
 // DefaultHold is how long a batch is held whose sender names no time.
 const DefaultHold = 60 * time.Second
 
-// call is one batch under way. The client's mutex guards all but what Verify alone uses.
-type call struct {
+// pendingBatch is one batch under way. The client's mutex guards all but what Verify alone uses.
+type pendingBatch struct {
 	number uint64
 	batch  *Batch
 	until  time.Time     // end of the hold
 	wake   chan struct{} // inbox or failed is news; holds one
 
-	table    [8]byte         // that the routes of the batch are of
-	recalled *link           // on which the node was told that our table is another one now: what is unanswered comes home
-	posted   bool            // the batch was sent on some stream
-	seq      uint64          // of the last results that came
-	ended    bool            // the last results came
-	inbox    []*ResultsFrame // not yet emitted; bounded by the rows of the batch
-	failed   error
-	home     map[uint32]bool // of each row of the batch: whether it is in or before the inbox
-	came     int             // how many are
+	table         [8]byte         // that the routes of the batch are of
+	recalled      *clientStream   // on which the node was told that our table is another one now: unanswered rows are returned
+	posted        bool            // the batch was sent on some stream
+	seq           uint64          // of the last results that came
+	done          bool            // the last results came
+	inbox         []*ResultsFrame // not yet emitted; bounded by the rows of the batch
+	failed        error
+	received      map[uint32]bool // of each row of the batch: whether it is in or before the inbox
+	receivedCount int             // how many are
 
-	waits map[uint32]int // row number -> index, of the rows not emitted; Verify's own
+	waiting map[uint32]int // row number -> index, of the rows not emitted; Verify's own
 }
 
-// take accepts the next results. Each brings rows that the batch still waits for, is the last, or tells how many rows the node holds, of
+// accept accepts the next results. Each brings rows that the batch still waits for, is the last, or tells how many rows the node holds, of
 // which the newest is kept: no node makes us keep more than its batch is worth.
-func (k *call) take(f *ResultsFrame) error {
+func (k *pendingBatch) accept(f *ResultsFrame) error {
 	rows := f.GetRow()
 	if size := proto.Size(f); size > maxResults+len(rows)*maxResult {
 		return malformed("results of %d rows have %d bytes", len(rows), size)
 	}
-	if k.ended {
+	if k.done {
 		return malformed("results after the last")
 	}
-	if n := len(k.inbox); n > 0 && k.inbox[n-1].tellsOnly() && f.tellsOnly() {
+	if n := len(k.inbox); n > 0 && k.inbox[n-1].heldOnly() && f.heldOnly() {
 		k.inbox[n-1] = f // of what a node only tells of its rows, the newest is enough
 		return nil
 	}
 	for _, row := range rows {
-		if home, ok := k.home[row]; !ok || home {
+		if returned, ok := k.received[row]; !ok || returned {
 			return malformed("results of row %d, which the batch does not wait for", row)
 		}
-		k.home[row] = true
-		k.came++
+		k.received[row] = true
+		k.receivedCount++
 	}
 	k.inbox = append(k.inbox, f)
-	k.ended = f.GetDone()
-	k.nudge()
+	k.done = f.GetDone()
+	k.signal()
 	return nil
 }
 
-// tellsOnly reports a message without rows that is not the last.
-func (f *ResultsFrame) tellsOnly() bool { return len(f.GetRow()) == 0 && !f.GetDone() }
+// heldOnly reports a message without rows that is not the last.
+func (f *ResultsFrame) heldOnly() bool { return len(f.GetRow()) == 0 && !f.GetDone() }
 
-// over reports that nothing more is to come.
-func (k *call) over() bool { return k.ended || k.came == len(k.batch.Rows) }
+// complete reports that nothing more is to come.
+func (k *pendingBatch) complete() bool { return k.done || k.receivedCount == len(k.batch.Rows) }
 
-func (k *call) fail(err error) {
+func (k *pendingBatch) fail(err error) {
 	k.failed = err
-	k.nudge()
+	k.signal()
 }
 
-func (k *call) nudge() {
+func (k *pendingBatch) signal() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Verify sends the batch when the node's credit allows it and emits what comes home. Its error is of the node: ErrGone when it
+// Verify sends the batch when the node's credit allows it and emits what is returned. Its error is of the node: ErrGone when it
 // is given up, or the node's own words; the rows that were not emitted then have no result.
 func (c *Client) Verify(ctx context.Context, b *Batch, hold time.Duration, emit func(Results)) error {
 	switch {
 	case len(b.Rows) > MaxRows:
 		panic(fmt.Sprintf("BUG: a batch of %d rows", len(b.Rows)))
 	case len(b.Rows) == 0:
-		emit(laterAll(b, nil))
+		emit(returnedResults(b, nil))
 		return nil
 	case hold <= 0:
 		hold = DefaultHold
@@ -96,7 +96,7 @@ func (c *Client) Verify(ctx context.Context, b *Batch, hold time.Duration, emit 
 	until := time.Now().Add(hold)
 	err := c.admit(ctx, b, until)
 	if errors.Is(err, errNoCredit) {
-		emit(laterAll(b, allRows(b)))
+		emit(returnedResults(b, allRows(b)))
 		return nil
 	}
 	if err != nil {
@@ -105,16 +105,16 @@ func (c *Client) Verify(ctx context.Context, b *Batch, hold time.Duration, emit 
 	defer c.release(b)
 	k := c.open(b, until)
 	if k == nil {
-		return c.unusable()
+		return c.unusableError()
 	}
-	defer c.closeCall(k)
+	defer c.closeBatch(k)
 	err = c.follow(ctx, k, emit)
 	if errors.Is(err, errRecalled) {
-		emit(laterAll(b, k.waits))
+		emit(returnedResults(b, k.waiting))
 		return nil
 	}
 	if err != nil {
-		return &Lost{Err: err, Rows: k.waits}
+		return &Lost{Err: err, Rows: k.waiting}
 	}
 	return nil
 }
@@ -136,57 +136,57 @@ func allRows(b *Batch) map[uint32]int {
 	return rows
 }
 
-// laterAll is the end of a batch whose waiting rows come home unasked.
-func laterAll(b *Batch, waits map[uint32]int) Results {
+// returnedResults is the end of a batch whose waiting rows are returned unasked.
+func returnedResults(b *Batch, waiting map[uint32]int) Results {
 	r := Results{Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Done: true}
 	for i := range b.Rows {
-		if row := &b.Rows[i]; waitsFor(waits, row.Number) {
-			r.Rows = append(r.Rows, Result{Row: row.Number, Outcome: Later, Attempt: row.Attempt, Egress: b.Egress})
+		if row := &b.Rows[i]; isWaiting(waiting, row.Number) {
+			r.Rows = append(r.Rows, Result{Row: row.Number, Outcome: Returned, Attempt: row.Attempt, Egress: b.Egress})
 		}
 	}
 	return r
 }
 
-func waitsFor(waits map[uint32]int, row uint32) bool { _, ok := waits[row]; return ok }
+func isWaiting(waiting map[uint32]int, row uint32) bool { _, ok := waiting[row]; return ok }
 
 // open registers the batch and sends it; nil where the node has gone meanwhile.
-func (c *Client) open(b *Batch, until time.Time) *call {
+func (c *Client) open(b *Batch, until time.Time) *pendingBatch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.state.Usable || c.state.Draining {
 		return nil
 	}
 	c.last++
-	k := &call{number: c.last, batch: b, table: b.table(), until: until, wake: make(chan struct{}, 1), home: make(map[uint32]bool, len(b.Rows)), waits: allRows(b)}
+	k := &pendingBatch{number: c.last, batch: b, table: b.table(), until: until, wake: make(chan struct{}, 1), received: make(map[uint32]bool, len(b.Rows)), waiting: allRows(b)}
 	for i := range b.Rows {
-		k.home[b.Rows[i].Number] = false
+		k.received[b.Rows[i].Number] = false
 	}
-	c.calls[k.number] = k
-	if c.stream != nil && c.stream.takesWork {
-		c.postOrRecall(k)
+	c.batches[k.number] = k
+	if c.stream != nil && c.stream.acceptsWork {
+		c.postOrReturn(k)
 	}
 	return k
 }
 
-// post sends the rows of a call that are not home; numbering of its results begins again. The caller holds mu.
-func (c *Client) post(k *call) {
+// post sends the rows of a batch that have no result; numbering of its results begins again. The caller holds mu.
+func (c *Client) post(k *pendingBatch) {
 	k.posted, k.seq = true, 0
 	left := max(time.Until(k.until), time.Second)
-	f := k.batch.toFrame(k.number, left, func(r *Row) bool { return !k.home[r.Number] })
-	f.Table = c.toldTable(k.table)
+	f := k.batch.toFrame(k.number, left, func(r *Row) bool { return !k.received[r.Number] })
+	f.Table = c.tableForPeer(k.table)
 	c.stream.push(&CoordinatorFrame{Kind: &CoordinatorFrame_Batch{Batch: f}})
 }
 
-// closeCall forgets a call. What the node still sends of it is acknowledged and dropped.
-func (c *Client) closeCall(k *call) {
+// closeBatch forgets a batch. Results that the node still sends are acknowledged and dropped.
+func (c *Client) closeBatch(k *pendingBatch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.calls, k.number)
-	c.turn()
+	delete(c.batches, k.number)
+	c.advanceTable()
 }
 
-// cancel asks the node to send home what it has not finished.
-func (c *Client) cancel(k *call) {
+// cancel asks the node to return what it has not finished.
+func (c *Client) cancel(k *pendingBatch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stream != nil {
@@ -194,8 +194,8 @@ func (c *Client) cancel(k *call) {
 	}
 }
 
-// follow emits until the last row is home, or the time that a node may take is over.
-func (c *Client) follow(ctx context.Context, k *call, emit func(Results)) error {
+// follow emits until the last row has its result, or the time that a node may take is over.
+func (c *Client) follow(ctx context.Context, k *pendingBatch, emit func(Results)) error {
 	timer := time.NewTimer(time.Until(k.until) + Grace)
 	defer timer.Stop()
 	cancelled, recalled := ctx.Done(), false
@@ -208,34 +208,34 @@ func (c *Client) follow(ctx context.Context, k *call, emit func(Results)) error 
 			timer.Reset(Grace)
 		case <-timer.C:
 			c.cancel(k)
-			c.cfg.Log.Warn("a batch did not come home in time", "rows", len(k.waits))
-			emit(laterAll(k.batch, k.waits))
+			c.cfg.Log.Warn("a batch did not come home in time", "rows", len(k.waiting))
+			emit(returnedResults(k.batch, k.waiting))
 			return nil
 		}
-		frames, failed, comesHome := c.inbox(k)
+		frames, failed, returning := c.inbox(k)
 		for _, f := range frames {
 			if done, err := k.emit(f, emit); done || err != nil {
-				return c.blamed(err)
+				return c.nodeError(err)
 			}
 		}
 		switch {
 		case failed != nil:
 			return failed
-		case comesHome && !recalled:
+		case returning && !recalled:
 			recalled = true
 			timer.Reset(Grace)
 		}
 	}
 }
 
-func (c *Client) blamed(err error) error {
+func (c *Client) nodeError(err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("node %s: %w", c.cfg.Node, err)
 }
 
-func (c *Client) inbox(k *call) (frames []*ResultsFrame, failed error, comesHome bool) {
+func (c *Client) inbox(k *pendingBatch) (frames []*ResultsFrame, failed error, returning bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	frames, k.inbox = k.inbox, nil
@@ -243,26 +243,26 @@ func (c *Client) inbox(k *call) (frames []*ResultsFrame, failed error, comesHome
 }
 
 // emit passes on the rows of a message that the caller has not had yet. It reports the end of the batch.
-func (k *call) emit(f *ResultsFrame, emit func(Results)) (done bool, err error) {
+func (k *pendingBatch) emit(f *ResultsFrame, emit func(Results)) (done bool, err error) {
 	rows, err := f.rows(make([]Result, 0, len(f.GetRow())))
 	if err != nil {
 		return false, err
 	}
 	kept := rows[:0]
 	for _, r := range rows {
-		i, ok := k.waits[r.Row]
+		i, ok := k.waiting[r.Row]
 		if !ok {
 			continue
 		}
-		delete(k.waits, r.Row)
+		delete(k.waiting, r.Row)
 		if r.Outcome == Settled {
 			r.Verdict.MX = k.batch.Rows[i].Route.MX
 		}
 		kept = append(kept, r)
 	}
-	done = len(k.waits) == 0
+	done = len(k.waiting) == 0
 	if len(kept) > 0 || done || len(rows) == 0 {
-		emit(Results{Job: k.batch.Job, Chunk: k.batch.Chunk, Epoch: k.batch.Epoch, Rows: kept, Held: f.heldOf(), Done: done})
+		emit(Results{Job: k.batch.Job, Chunk: k.batch.Chunk, Epoch: k.batch.Epoch, Rows: kept, Held: f.heldRows(), Done: done})
 	}
 	switch {
 	case done || !f.GetDone():
@@ -270,12 +270,12 @@ func (k *call) emit(f *ResultsFrame, emit func(Results)) (done bool, err error) 
 	case f.GetFailed() != "":
 		return true, errors.New(f.GetFailed())
 	}
-	return true, malformed("the last results came, and %d rows have none", len(k.waits))
+	return true, malformed("the last results came, and %d rows have none", len(k.waiting))
 }
 
 // Single asks the node at once, or when it works by the table that the route is of. At the deadline of ctx the answer is
 // UNKNOWN/timeout, whatever is late. A route of a table that is no longer ours is ErrOtherTable.
-func (c *Client) Single(ctx context.Context, a Ask) (Answer, error) {
+func (c *Client) Single(ctx context.Context, a SingleRequest) (Answer, error) {
 	table, err := c.awaitTable(ctx, a.Route)
 	if err != nil {
 		return c.unanswered(ctx, &a, err)
@@ -283,10 +283,10 @@ func (c *Client) Single(ctx context.Context, a Ask) (Answer, error) {
 	c.mu.Lock()
 	node, usable := c.single, c.state.Usable && !c.state.Draining
 	f := a.toFrame(budget(ctx))
-	f.Coordinator, f.Table = c.idFrame(), c.toldTable(table)
+	f.Coordinator, f.Table = c.idFrame(), c.tableForPeer(table)
 	c.mu.Unlock()
 	if node == nil || !usable {
-		return Answer{}, c.unusable()
+		return Answer{}, c.unusableError()
 	}
 	answer, err := node.Single(ctx, f)
 	if err != nil {
@@ -294,7 +294,7 @@ func (c *Client) Single(ctx context.Context, a Ask) (Answer, error) {
 	}
 	v, err := answer.GetVerdict().verdict()
 	if err != nil {
-		return Answer{}, c.blamed(err)
+		return Answer{}, c.nodeError(err)
 	}
 	return Answer{Verdict: v, Node: answer.GetNode()}, nil
 }
@@ -309,12 +309,12 @@ func budget(ctx context.Context) time.Duration {
 	return max(left-min(left/10, 50*time.Millisecond), time.Millisecond)
 }
 
-func (c *Client) unanswered(ctx context.Context, a *Ask, err error) (Answer, error) {
+func (c *Client) unanswered(ctx context.Context, a *SingleRequest, err error) (Answer, error) {
 	deadline, ok := ctx.Deadline()
 	late := ok && !time.Now().Before(deadline)
 	switch {
 	case late:
-		v := engine.Sure(engine.ReasonTimeout, "wire/timeout", a.Flags, time.Now())
+		v := engine.VerdictFor(engine.ReasonTimeout, "wire/timeout", a.Flags, time.Now())
 		v.ProviderID, v.ProviderName, v.MX = a.Route.Provider.ID, a.Route.Provider.Name, a.Route.MX
 		return Answer{Verdict: v, Node: c.cfg.Node}, nil
 	case ctx.Err() != nil:
@@ -326,18 +326,18 @@ func (c *Client) unanswered(ctx context.Context, a *Ask, err error) (Answer, err
 	case status.Code(err) == codes.Unavailable:
 		return Answer{}, fmt.Errorf("node %s: %s: %w", c.cfg.Node, status.Convert(err).Message(), ErrGone)
 	}
-	return Answer{}, c.blamed(errors.New(status.Convert(err).Message()))
+	return Answer{}, c.nodeError(errors.New(status.Convert(err).Message()))
 }
 
-func (c *Client) unusable() error {
+func (c *Client) unusableError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state.Draining {
-		return c.drained()
+		return c.drainingError()
 	}
-	return c.gone()
+	return c.goneError()
 }
 
-func (c *Client) drained() error {
+func (c *Client) drainingError() error {
 	return fmt.Errorf("node %s: it is stopping: %w", c.cfg.Node, ErrGone)
 }

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// errNoCredit ends a wait for credit whose batch has to come home.
+// errNoCredit ends a wait for credit whose batch has to be returned.
 var errNoCredit = errors.New("no credit in time")
 
-// credit is what a node lets be under way, and who waits for it: first come, first served within a class, and a class that
+// credit is what a node lets be under way, and what waits for it: first come, first served within a class, and a class that
 // has no room is passed over. The zero value lets nothing begin. The client's mutex guards it.
 type credit struct {
 	isOpen  bool
@@ -28,8 +28,8 @@ type waiter struct {
 	ready chan error // holds one
 }
 
-// bound takes the bounds that a stream begins with, and grants nothing yet.
-func (c *credit) bound(total, window int) {
+// setBounds takes the bounds that a stream begins with, and grants nothing yet.
+func (c *credit) setBounds(total, window int) {
 	c.isOpen, c.total, c.window, c.windows = false, total, window, map[string]int{}
 }
 
@@ -39,11 +39,11 @@ func (c *credit) open() {
 	c.grant()
 }
 
-// close stops granting: those who wait go on waiting.
+// close stops granting: batches that wait go on waiting.
 func (c *credit) close() { c.isOpen = false }
 
-// refuse stops granting and sends away who waits.
-func (c *credit) refuse(err error) {
+// rejectAll stops granting and rejects all that wait.
+func (c *credit) rejectAll(err error) {
 	c.isOpen = false
 	for _, w := range c.queue {
 		w.ready <- err
@@ -59,9 +59,9 @@ func (c *credit) set(class string, rows int) {
 	}
 }
 
-// room is how many more rows of a class may begin now. A class with nothing under way may begin one batch of any size, so
+// available is how many more rows of a class may begin now. A class with nothing under way may begin one batch of any size, so
 // that a window smaller than a batch does not stop it; a window of 0 does.
-func (c *credit) room(class string) int {
+func (c *credit) available(class string) int {
 	window, ok := c.windows[class]
 	if !ok {
 		window = c.window
@@ -72,7 +72,7 @@ func (c *credit) room(class string) int {
 	return min(window-c.classes[class], c.total-c.rows)
 }
 
-// grant lets begin who may.
+// grant lets batches begin that may.
 func (c *credit) grant() {
 	if !c.isOpen {
 		return
@@ -80,7 +80,7 @@ func (c *credit) grant() {
 	full := map[string]bool{}
 	kept := c.queue[:0]
 	for _, w := range c.queue {
-		if full[w.class] || c.room(w.class) < w.rows {
+		if full[w.class] || c.available(w.class) < w.rows {
 			full[w.class] = true
 			kept = append(kept, w)
 			continue
@@ -108,8 +108,8 @@ func (c *credit) end(class string, rows int) {
 	c.grant()
 }
 
-// leave takes a waiter out of the queue; false where it was served meanwhile.
-func (c *credit) leave(w *waiter) bool {
+// removeWaiter takes a waiter out of the queue; false where it was served meanwhile.
+func (c *credit) removeWaiter(w *waiter) bool {
 	for i := range c.queue {
 		if c.queue[i] == w {
 			c.queue = append(c.queue[:i], c.queue[i+1:]...)
@@ -125,7 +125,7 @@ func (c *Client) admit(ctx context.Context, b *Batch, until time.Time) error {
 	c.mu.Lock()
 	if !c.state.Usable || c.state.Draining {
 		c.mu.Unlock()
-		return c.unusable()
+		return c.unusableError()
 	}
 	c.credit.queue = append(c.credit.queue, w)
 	c.credit.grant()
@@ -141,8 +141,8 @@ func (c *Client) admit(ctx context.Context, b *Batch, until time.Time) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.credit.leave(w) {
-		c.credit.grant() // who waited behind it may fit
+	if c.credit.removeWaiter(w) {
+		c.credit.grant() // a batch that waited behind it may fit
 		return errNoCredit
 	}
 	return <-w.ready
@@ -154,12 +154,12 @@ func (c *Client) release(b *Batch) {
 	c.credit.end(b.Class, len(b.Rows))
 }
 
-// Room is how many rows of a class the node would take at once. Verify of more waits.
-func (c *Client) Room(class string) int {
+// CreditLeft is how many rows of a class the node would take at once. Verify of more waits.
+func (c *Client) CreditLeft(class string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.credit.isOpen || len(c.credit.queue) > 0 {
 		return 0
 	}
-	return max(0, c.credit.room(class))
+	return max(0, c.credit.available(class))
 }

@@ -14,12 +14,12 @@ import (
 	"probity/engine"
 )
 
-func testAsk() Ask {
+func testRequest() SingleRequest {
 	b := testBatch(0, "", 1)
-	return Ask{Address: b.Rows[0].Address, Route: b.Rows[0].Route}
+	return SingleRequest{Address: b.Rows[0].Address, Route: b.Rows[0].Route}
 }
 
-func TestWindowsHoldBackTheirClassAlone(t *testing.T) {
+func TestWindowLimitsItsClassOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		windows := func(class string) int {
 			if class == "narrow" {
@@ -27,11 +27,11 @@ func TestWindowsHoldBackTheirClassAlone(t *testing.T) {
 			}
 			return DefaultWindow
 		}
-		l := newLab(t, 100*time.Millisecond, change{server: func(c *ServerConfig) { c.Window = windows }}).settle()
+		l := newTestNode(t, 100*time.Millisecond, testOptions{server: func(c *ServerConfig) { c.Window = windows }}).waitIdle()
 		verify := func(chunk uint64, class string, rows int) {
-			l.beside(func() {
+			l.inBackground(func() {
 				b := testBatch(chunk, class, rows)
-				l.verify(t.Context(), b, time.Minute).complete(t, b)
+				l.verify(t.Context(), b, time.Minute).requireComplete(t, b)
 			})
 		}
 		verify(1, "narrow", 40) // any size, where nothing is under way
@@ -41,54 +41,54 @@ func TestWindowsHoldBackTheirClassAlone(t *testing.T) {
 			verify(uint64(i)+20, "wide", 100)
 		}
 		time.Sleep(500 * time.Millisecond)
-		l.settle()
-		require.Equal(t, 40, l.prober.most["narrow"])
-		require.Equal(t, 800, l.prober.most["wide"])
-		require.Zero(t, l.client.Room("narrow"))
-		l.aside.Wait()
-		l.settle()
-		require.Equal(t, 40, l.prober.most["narrow"])
-		require.Equal(t, 17, l.prober.taken)
-		require.Equal(t, MaxRows, l.client.Room("narrow"), "a whole batch may begin")
+		l.waitIdle()
+		require.Equal(t, 40, l.prober.maxUnderWay["narrow"])
+		require.Equal(t, 800, l.prober.maxUnderWay["wide"])
+		require.Zero(t, l.client.CreditLeft("narrow"))
+		l.background.Wait()
+		l.waitIdle()
+		require.Equal(t, 40, l.prober.maxUnderWay["narrow"])
+		require.Equal(t, 17, l.prober.batches)
+		require.Equal(t, MaxRows, l.client.CreditLeft("narrow"), "a whole batch may begin")
 	})
 }
 
-func TestClosedWindowSendsBatchesHome(t *testing.T) {
+func TestClosedWindowReturnsBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, 100*time.Millisecond, change{server: func(c *ServerConfig) { c.Window = func(string) int { return 0 } }}).settle()
+		l := newTestNode(t, 100*time.Millisecond, testOptions{server: func(c *ServerConfig) { c.Window = func(string) int { return 0 } }}).waitIdle()
 		first := testBatch(1, "shut", 40)
-		l.beside(func() { l.verify(t.Context(), first, time.Minute).complete(t, first) })
+		l.inBackground(func() { l.verify(t.Context(), first, time.Minute).requireComplete(t, first) })
 		time.Sleep(2 * time.Second)
 		b := testBatch(2, "shut", 10)
 		o := l.verify(t.Context(), b, 30*time.Second)
-		o.complete(t, b)
-		require.Equal(t, 10, o.later)
-		require.Equal(t, 30*time.Second, o.took)
-		require.Equal(t, 1, l.prober.taken)
+		o.requireComplete(t, b)
+		require.Equal(t, 10, o.returned)
+		require.Equal(t, 30*time.Second, o.duration)
+		require.Equal(t, 1, l.prober.batches)
 	})
 }
 
-func TestNodeIsNeverOverItsRows(t *testing.T) {
+func TestNodeRowLimitIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, 10*time.Millisecond, change{server: func(c *ServerConfig) { c.MaxRows = 250 }}).settle()
+		l := newTestNode(t, 10*time.Millisecond, testOptions{server: func(c *ServerConfig) { c.MaxRows = 250 }}).waitIdle()
 		for i := range 20 {
-			l.beside(func() {
+			l.inBackground(func() {
 				b := testBatch(uint64(i), "tail", 100)
-				l.verify(t.Context(), b, time.Minute).complete(t, b)
+				l.verify(t.Context(), b, time.Minute).requireComplete(t, b)
 			})
 		}
-		l.aside.Wait()
-		l.settle()
-		require.Equal(t, 200, l.prober.most["tail"])
+		l.background.Wait()
+		l.waitIdle()
+		require.Equal(t, 200, l.prober.maxUnderWay["tail"])
 	})
 }
 
-func TestSingleIsAnsweredBesideBatches(t *testing.T) {
+func TestSingleIsAnsweredDuringBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, time.Second, change{}).settle()
-		l.beside(func() { l.verify(t.Context(), testBatch(1, "tail", 4096), 10*time.Second) })
+		l := newTestNode(t, time.Second, testOptions{}).waitIdle()
+		l.inBackground(func() { l.verify(t.Context(), testBatch(1, "tail", 4096), 10*time.Second) })
 		time.Sleep(time.Second)
-		a, err := l.client.Single(t.Context(), testAsk())
+		a, err := l.client.Single(t.Context(), testRequest())
 		require.NoError(t, err)
 		require.Equal(t, engine.ReasonMailboxNotFound, a.Verdict.Reason)
 		require.Equal(t, "n1", a.Node)
@@ -97,13 +97,13 @@ func TestSingleIsAnsweredBesideBatches(t *testing.T) {
 
 func TestSingleAtItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, time.Second, change{}).settle()
-		for name, single := range map[string]func(context.Context, Ask) (Answer, error){
-			"the node is in time": func(ctx context.Context, a Ask) (Answer, error) {
+		l := newTestNode(t, time.Second, testOptions{}).waitIdle()
+		for name, single := range map[string]func(context.Context, SingleRequest) (Answer, error){
+			"the node is in time": func(ctx context.Context, a SingleRequest) (Answer, error) {
 				<-ctx.Done()
-				return Answer{Verdict: engine.Sure(engine.ReasonTimeout, "node", a.Flags, time.Now()), Node: "n1"}, nil
+				return Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "node", a.Flags, time.Now()), Node: "n1"}, nil
 			},
-			"the node is not": func(ctx context.Context, _ Ask) (Answer, error) {
+			"the node is not": func(ctx context.Context, _ SingleRequest) (Answer, error) {
 				<-ctx.Done()
 				time.Sleep(time.Second)
 				return Answer{}, errors.New("too late")
@@ -112,7 +112,7 @@ func TestSingleAtItsDeadline(t *testing.T) {
 			l.prober.single.Store(&single)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			began := time.Now()
-			a, err := l.client.Single(ctx, testAsk())
+			a, err := l.client.Single(ctx, testRequest())
 			cancel()
 			require.NoError(t, err, name)
 			require.Equal(t, engine.ReasonTimeout, a.Verdict.Reason, name)
@@ -123,59 +123,59 @@ func TestSingleAtItsDeadline(t *testing.T) {
 	})
 }
 
-func TestSingleOfACutOffNode(t *testing.T) {
+func TestSingleAtAnIsolatedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, time.Second, change{}).settle()
-		l.cable.cut(out, back)
-		time.Sleep(Patience + time.Second)
-		_, err := l.client.Single(t.Context(), testAsk())
+		l := newTestNode(t, time.Second, testOptions{}).waitIdle()
+		l.network.block(toNode, fromNode)
+		time.Sleep(NodeTimeout + time.Second)
+		_, err := l.client.Single(t.Context(), testRequest())
 		require.ErrorIs(t, err, ErrGone)
 		l.server.mu.Lock()
-		require.True(t, l.server.alone)
+		require.True(t, l.server.isolated)
 		l.server.mu.Unlock()
 	})
 }
 
 // A bad network for five minutes: whatever happens, each row of a batch that ends well has one result, a batch that does not
 // ends with ErrGone, no probe begins without a lease, and the node is never given up while it may probe.
-func TestBadNetwork(t *testing.T) {
+func TestBadNetworkLosesNoRow(t *testing.T) {
 	for seed := range uint64(6) {
 		synctest.Test(t, func(t *testing.T) {
-			l := newLab(t, 150*time.Millisecond, change{}).settle()
+			l := newTestNode(t, 150*time.Millisecond, testOptions{}).waitIdle()
 			r := rand.New(rand.NewPCG(seed, 1))
 			ended := make(chan struct{})
-			l.beside(func() { spoil(l.cable, r, ended) })
+			l.inBackground(func() { disturb(l.network, r, ended) })
 			var all sync.WaitGroup
 			for worker := range 4 {
 				all.Go(func() { verifyAll(t, l, uint64(worker)*100, 12) })
 			}
 			all.Wait()
 			close(ended)
-			l.aside.Wait()
-			l.cable.heal()
+			l.background.Wait()
+			l.network.unblock()
 			time.Sleep(time.Minute)
-			l.settle()
+			l.waitIdle()
 			require.Zero(t, l.client.State().Rows)
 			require.Zero(t, l.server.rows)
-			l.neverUnderTwoMasters(t)
+			l.requireOneCoordinator(t)
 		})
 	}
 }
 
-func spoil(c *cable, r *rand.Rand, ended <-chan struct{}) {
+func disturb(c *flakyNetwork, r *rand.Rand, ended <-chan struct{}) {
 	for {
 		switch r.IntN(5) {
 		case 0:
-			c.cut(out)
+			c.block(toNode)
 		case 1:
-			c.cut(back)
+			c.block(fromNode)
 		case 2:
-			c.cut(out, back)
+			c.block(toNode, fromNode)
 		case 3:
-			c.sever()
+			c.closeConns()
 		}
 		time.Sleep(time.Duration(r.IntN(20_000)) * time.Millisecond)
-		c.heal()
+		c.unblock()
 		select {
 		case <-time.After(time.Duration(r.IntN(10_000)) * time.Millisecond):
 		case <-ended:
@@ -184,12 +184,12 @@ func spoil(c *cable, r *rand.Rand, ended <-chan struct{}) {
 	}
 }
 
-func verifyAll(t *testing.T, l *lab, from uint64, batches int) {
+func verifyAll(t *testing.T, l *testNode, from uint64, batches int) {
 	for i := range batches {
 		b := testBatch(from+uint64(i), "tail", 100)
 		o := l.verify(t.Context(), b, time.Minute)
 		if o.err == nil {
-			o.complete(t, b)
+			o.requireComplete(t, b)
 			continue
 		}
 		require.ErrorIs(t, o.err, ErrGone)
@@ -197,25 +197,25 @@ func verifyAll(t *testing.T, l *lab, from uint64, batches int) {
 	}
 }
 
-// neverUnderTwoMasters: each time that the coordinator gave the node up, the node was alone by then, and each probe began
+// requireOneCoordinator: each time that the coordinator gave the node up, the node was alone by then, and each probe began
 // while it was not.
-func (l *lab) neverUnderTwoMasters(t *testing.T) {
+func (l *testNode) requireOneCoordinator(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, lost := range l.lost {
-		require.True(t, l.aloneAt(lost), "given up at %v while it might probe", lost)
+	for _, lost := range l.givenUpAt {
+		require.True(t, l.wasIsolatedAt(lost), "given up at %v while it might probe", lost)
 	}
-	for _, at := range l.prober.begun {
-		require.False(t, l.aloneAt(at.Add(-1)) && l.aloneAt(at.Add(1)), "a probe at %v without a lease", at)
+	for _, at := range l.prober.probedAt {
+		require.False(t, l.wasIsolatedAt(at.Add(-1)) && l.wasIsolatedAt(at.Add(1)), "a probe at %v without a lease", at)
 	}
 }
 
-func (l *lab) aloneAt(at time.Time) bool {
+func (l *testNode) wasIsolatedAt(at time.Time) bool {
 	i, j := 0, 0
-	for i < len(l.alone) && !l.alone[i].After(at) {
+	for i < len(l.isolations) && !l.isolations[i].After(at) {
 		i++
 	}
-	for j < len(l.again) && !l.again[j].After(at) {
+	for j < len(l.leasesRegained) && !l.leasesRegained[j].After(at) {
 		j++
 	}
 	return i > j

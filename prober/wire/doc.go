@@ -1,6 +1,6 @@
 // Package wire is what a coordinator and a prober say to each other: batches of rows out, results back, single questions
 // between. It knows their shapes and how to carry them over any connection, and nothing of how either side works: a Server
-// makes a Prober reachable, a Client is a Prober that is elsewhere.
+// makes a Prober reachable, a Client is a Prober at another node.
 //
 // It refuses to open sockets, to read keys and to judge. Connections come from a listener and a dial function, trust from
 // transport credentials (ServerTLS and ClientTLS make those of a cluster), verdicts from the other side.
@@ -10,7 +10,7 @@
 // was sent. A window is how many rows of a class may be under way at a node. A session is the life of one Client.
 //
 // Invariants:
-//  1. A node probes for one coordinator. Another is refused, with words, until the first has been silent for a minute. Of one
+//  1. A node probes for one coordinator. Another is refused, with a reason, until the first has been silent for a minute. Of one
 //     coordinator a later term displaces an earlier one, and what the earlier had under way is dropped.
 //  2. A node starts no batch and no single without a lease, and ends what it has when the lease does, ten seconds after it sent
 //     the last ping that was answered. A Client gives its node up fifteen seconds after it last heard of it, which is later,
@@ -19,22 +19,22 @@
 //     they are acknowledged, and sent again from the first that the coordinator has not seen. A batch that the node does not
 //     know is sent again, less the rows that were answered.
 //  4. Verify emits each row of its batch exactly once or fails; it ends at most Grace after its hold or its context, whatever
-//     the node does. What has not come home by then is Later.
-//  5. Peers that have no protocol in common, or differ in the node's name, refuse each other. Both sides log the words.
+//     the node does. Rows that were not returned by then are Later.
+//  5. Peers that have no protocol in common, or differ in the node's name, refuse each other. Both sides log the reason.
 //  6. Bounds: rows under way at a node (ServerConfig.MaxRows) bound the results that wait for acknowledgement; windows bound
 //     the rows of a class; a message is at most MaxMessage long; windows of 4,096 classes are remembered, the others have the default.
 //     Of a node that does not read, 32,768 answers wait; results bring rows that their batch waits for, in messages of their size.
 //     More ends the stream.
-//  7. What a node tells of budgets is at most MaxSpent routes with every status; it is a bound on what was used, never less, but
+//  7. A node's budget report has at most MaxBudgetUses routes with every status; it is a bound on what was used, never less, but
 //     for what was used since the status before.
 //  8. Constructors start nothing; when Run has returned, no goroutine of this package is left.
 //  9. A node works by one provider table at a time, the coordinator's, and no result is judged by two. When that changes, batches
-//     come home first; then the node takes the new table, says so, and takes batches again. A batch and a single name their table,
+//     are returned first; then the node takes the new table, says so, and takes batches again. A batch and a single name their table,
 //     and a node that works by another one sends them back. A table is at most eight layers of 1 MiB, must have the hash that it is
 //     sent under, and must be understood by the node's engine; a node that cannot take it says why and takes no work.
 //
 // Protocols. A side speaks Protocol and the one before, and says both in its hello; the greatest that both speak is used. So members
-// can be updated one after another, in any order, as long as each update is to the next protocol. What a number brought, and what a
+// can be updated one after another, in any order, as long as each update is to the next protocol. The changes of each number, and what a
 // peer of the number before does without:
 //
 //	2  The verdict's core has the bits of its score. Peers of protocol 1 are refused.
@@ -44,5 +44,5 @@
 //	   home, and it is attached to again when it has that table; an old coordinator does not do that, and a node that is told of a new
 //	   file of its own attaches again.
 //
-// What only adds to what people see needs no number: a peer that does not know the counters and findings of a status tells none.
+// A change that only adds to what people see needs no number: a peer that does not know the counters and findings of a status tells none.
 package wire

@@ -12,20 +12,20 @@ import (
 
 // Forget asks the node to delete what it keeps of an address, given in folded form. It reports whether there was a verdict.
 func (c *Client) Forget(ctx context.Context, folded string) (was bool, err error) {
-	node, id, err := c.asked()
+	node, id, err := c.nodeForRequest()
 	if err != nil {
 		return false, err
 	}
 	done, err := node.Forget(ctx, &ForgetFrame{Coordinator: id, Email: folded})
 	if err != nil {
-		return false, c.blamed(errors.New(status.Convert(err).Message()))
+		return false, c.nodeError(errors.New(status.Convert(err).Message()))
 	}
 	return done.GetWas(), nil
 }
 
-// Forget deletes what is kept of an address at the word of the coordinator.
+// Forget deletes what is kept of an address for the coordinator.
 func (v service) Forget(_ context.Context, f *ForgetFrame) (*ForgottenFrame, error) {
-	if err := v.s.mayAsk(f.GetCoordinator()); err != nil {
+	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
 		return nil, err
 	}
 	if v.s.cfg.Forget == nil {

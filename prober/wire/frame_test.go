@@ -11,20 +11,20 @@ import (
 	"probity/engine"
 )
 
-// shipped is the table that both sides have in these tests.
-var shipped = engine.DefaultTable()
+// defaultTable is the table that both sides have in these tests.
+var defaultTable = engine.DefaultTable()
 
 func drawRoute(t *rapid.T) *engine.Route {
 	hosts := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]{1,8}\.(example|google\.com|pphosted\.com)`), 1, 4, rapid.ID).Draw(t, "hosts")
 	if rapid.Bool().Draw(t, "implicit") {
-		r := shipped.ImplicitRoute(hosts[0])
+		r := defaultTable.ImplicitRoute(hosts[0])
 		return &r
 	}
 	records := make([]engine.MX, len(hosts))
 	for i, h := range hosts {
 		records[i] = engine.MX{Preference: uint16(i), Host: h}
 	}
-	r := shipped.NewRoute(records)
+	r := defaultTable.NewRoute(records)
 	return &r
 }
 
@@ -49,7 +49,7 @@ func drawBatch(t *rapid.T) *Batch {
 	routes := rapid.SliceOfN(rapid.Custom(drawRoute), 1, 3).Draw(t, "routes")
 	addresses := rapid.SliceOfN(rapid.Custom(drawAddress), 1, 5).Draw(t, "addresses")
 	b := &Batch{Job: rapid.String().Draw(t, "job"), Chunk: rapid.Uint64().Draw(t, "chunk"), Epoch: rapid.Uint32().Draw(t, "epoch"),
-		Class: rapid.String().Draw(t, "class"), Egress: rapid.String().Draw(t, "egress"), NoSMTP: rapid.Bool().Draw(t, "noSMTP"), Short: rapid.Bool().Draw(t, "short"), Steady: rapid.Bool().Draw(t, "steady"),
+		Class: rapid.String().Draw(t, "class"), Egress: rapid.String().Draw(t, "egress"), NoSMTP: rapid.Bool().Draw(t, "noSMTP"), Short: rapid.Bool().Draw(t, "short"), LongBacklog: rapid.Bool().Draw(t, "steady"),
 		MaxAge: time.Duration(rapid.Int64Min(0).Draw(t, "maxAge")), Started: drawTime(t, "started", 1)}
 	for _, number := range rapid.SliceOfNDistinct(rapid.Uint32(), 1, 20, rapid.ID).Draw(t, "numbers") {
 		b.Rows = append(b.Rows, Row{Number: number, Attempt: rapid.Byte().Draw(t, "attempt"), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")),
@@ -58,32 +58,32 @@ func drawBatch(t *rapid.T) *Batch {
 	return b
 }
 
-// overTheWire is what a peer reads of a message.
-func overTheWire[M proto.Message](t require.TestingT, sent, read M) M {
+// roundTrip is what a peer reads of a message.
+func roundTrip[M proto.Message](t require.TestingT, sent, read M) M {
 	b, err := proto.Marshal(sent)
 	require.NoError(t, err)
 	require.NoError(t, proto.Unmarshal(b, read))
 	return read
 }
 
-func TestBatchesArriveAsTheyLeft(t *testing.T) {
+func TestBatchRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
 		hold := time.Duration(rapid.Int64Min(0).Draw(t, "hold"))
-		f := overTheWire(t, b.toFrame(7, hold, func(*Row) bool { return true }), &BatchFrame{})
+		f := roundTrip(t, b.toFrame(7, hold, func(*Row) bool { return true }), &BatchFrame{})
 		require.EqualValues(t, 7, f.GetBatch())
 		require.EqualValues(t, hold, f.GetHoldNs())
-		got, err := f.batch(shipped)
+		got, err := f.batch(defaultTable)
 		require.NoError(t, err)
 		require.Equal(t, b, got)
 	})
 }
 
-func TestOnlyTheRowsThatAreKeptTravel(t *testing.T) {
+func TestOnlyKeptRowsAreSent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
 		odd := func(r *Row) bool { return r.Number%2 == 1 }
-		got, err := overTheWire(t, b.toFrame(1, 0, odd), &BatchFrame{}).batch(shipped)
+		got, err := roundTrip(t, b.toFrame(1, 0, odd), &BatchFrame{}).batch(defaultTable)
 		require.NoError(t, err)
 		var want []Row
 		for _, r := range b.Rows {
@@ -115,24 +115,24 @@ func drawResult(t *rapid.T) Result {
 	return r
 }
 
-func TestResultsArriveAsTheyLeft(t *testing.T) {
+func TestResultsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sent := Results{Rows: rapid.SliceOfN(rapid.Custom(drawResult), 0, 20).Draw(t, "rows"), Done: rapid.Bool().Draw(t, "done"),
 			Held: Held{Rows: rapid.IntRange(0, MaxRows).Draw(t, "held"), Until: drawTime(t, "until", 1)}}
-		f := overTheWire(t, resultsFrame(3, 9, sent), &ResultsFrame{})
+		f := roundTrip(t, resultsFrame(3, 9, sent), &ResultsFrame{})
 		got, err := f.rows(nil)
 		require.NoError(t, err)
-		require.Equal(t, Results{Rows: sent.Rows, Held: sent.Held, Done: sent.Done}, Results{Rows: append([]Result{}, got...), Held: f.heldOf(), Done: f.GetDone()})
+		require.Equal(t, Results{Rows: sent.Rows, Held: sent.Held, Done: sent.Done}, Results{Rows: append([]Result{}, got...), Held: f.heldRows(), Done: f.GetDone()})
 		require.EqualValues(t, 3, f.GetBatch())
 		require.EqualValues(t, 9, f.GetSeq())
 	})
 }
 
-func TestSinglesArriveAsTheyLeft(t *testing.T) {
+func TestSinglesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := Ask{Address: drawAddress(t), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")), Route: drawRoute(t),
+		a := SingleRequest{Address: drawAddress(t), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")), Route: drawRoute(t),
 			MaxAge: time.Duration(rapid.Int64Min(0).Draw(t, "maxAge")), NoSMTP: rapid.Bool().Draw(t, "noSMTP"), Low: rapid.Bool().Draw(t, "low")}
-		got, err := overTheWire(t, a.toFrame(time.Second), &AskFrame{}).ask(shipped)
+		got, err := roundTrip(t, a.toFrame(time.Second), &AskFrame{}).request(defaultTable)
 		require.NoError(t, err)
 		require.Equal(t, a, got)
 
@@ -143,7 +143,7 @@ func TestSinglesArriveAsTheyLeft(t *testing.T) {
 		v.Details.Stage = engine.Stage(rapid.IntRange(0, int(engine.StageSession)).Draw(t, "stage"))
 		v.Details.Enhanced = engine.Enhanced{Class: rapid.Uint16().Draw(t, "class"), Subject: rapid.Uint16().Draw(t, "subject"), Detail: rapid.Uint16().Draw(t, "detail")}
 		v.Details.NextRetry = drawTime(t, "nextRetry", 1)
-		back, err := overTheWire(t, verdictFrame(&v), &VerdictFrame{}).verdict()
+		back, err := roundTrip(t, verdictFrame(&v), &VerdictFrame{}).verdict()
 		require.NoError(t, err)
 		require.Equal(t, v, back)
 	})
@@ -154,9 +154,9 @@ func TestMalformedMessagesAreRefused(t *testing.T) {
 	whole := func() *BatchFrame {
 		return &BatchFrame{Number: []uint32{1}, Attempt: []byte{0}, Flags: []byte{0}, Route: []uint32{0}, Mailbox: []string{"a@b.example"}, Routes: []*RouteFrame{route}}
 	}
-	_, err := whole().batch(shipped)
+	_, err := whole().batch(defaultTable)
 	require.NoError(t, err)
-	for name, spoil := range map[string]func(*BatchFrame){
+	for name, corrupt := range map[string]func(*BatchFrame){
 		"columns of two lengths":   func(f *BatchFrame) { f.Flags = nil },
 		"a route that is not sent": func(f *BatchFrame) { f.Route[0] = 1 },
 		"no address":               func(f *BatchFrame) { f.Mailbox[0] = "nobody" },
@@ -175,15 +175,15 @@ func TestMalformedMessagesAreRefused(t *testing.T) {
 		"more rows than a batch has": func(f *BatchFrame) { f.Number = make([]uint32, MaxRows+1) },
 	} {
 		f := whole()
-		spoil(f)
-		_, err := f.batch(shipped)
+		corrupt(f)
+		_, err := f.batch(defaultTable)
 		require.ErrorIs(t, err, ErrFrame, name)
 	}
 }
 
 func FuzzBatchFrame(f *testing.F) {
 	a, _ := engine.Parse("ann@example.com")
-	r := shipped.NewRoute([]engine.MX{{Preference: 1, Host: "mx.example.com"}})
+	r := defaultTable.NewRoute([]engine.MX{{Preference: 1, Host: "mx.example.com"}})
 	seed, _ := proto.Marshal((&Batch{Job: "j", Rows: []Row{{Number: 1, Address: a, Route: &r}}}).toFrame(1, time.Minute, func(*Row) bool { return true }))
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -191,12 +191,12 @@ func FuzzBatchFrame(f *testing.F) {
 		if proto.Unmarshal(data, &m) != nil {
 			return
 		}
-		b, err := m.batch(shipped)
+		b, err := m.batch(defaultTable)
 		if err != nil {
 			require.ErrorIs(t, err, ErrFrame)
 			return
 		}
-		again, err := b.toFrame(1, 0, func(*Row) bool { return true }).batch(shipped)
+		again, err := b.toFrame(1, 0, func(*Row) bool { return true }).batch(defaultTable)
 		require.NoError(t, err)
 		require.Equal(t, len(b.Rows), len(again.Rows))
 		for i := range b.Rows {
@@ -207,8 +207,8 @@ func FuzzBatchFrame(f *testing.F) {
 }
 
 func FuzzResultsFrame(f *testing.F) {
-	v := engine.Sure(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))
-	seed, _ := proto.Marshal(resultsFrame(1, 1, Results{Rows: []Result{{Row: 4, Verdict: v}, {Row: 5, Outcome: Later}}, Done: true}))
+	v := engine.VerdictFor(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))
+	seed, _ := proto.Marshal(resultsFrame(1, 1, Results{Rows: []Result{{Row: 4, Verdict: v}, {Row: 5, Outcome: Returned}}, Done: true}))
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m ResultsFrame
@@ -228,16 +228,16 @@ func FuzzResultsFrame(f *testing.F) {
 
 func FuzzSingleFrames(f *testing.F) {
 	a, _ := engine.Parse("ann@example.com")
-	r := shipped.NewRoute([]engine.MX{{Preference: 1, Host: "mx.example.com"}})
-	ask, _ := proto.Marshal((&Ask{Address: a, Route: &r}).toFrame(time.Second))
-	v := engine.Sure(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))
+	r := defaultTable.NewRoute([]engine.MX{{Preference: 1, Host: "mx.example.com"}})
+	request, _ := proto.Marshal((&SingleRequest{Address: a, Route: &r}).toFrame(time.Second))
+	v := engine.VerdictFor(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))
 	answer, _ := proto.Marshal(verdictFrame(&v))
-	f.Add(ask, answer)
-	f.Fuzz(func(t *testing.T, ask, answer []byte) {
+	f.Add(request, answer)
+	f.Fuzz(func(t *testing.T, request, answer []byte) {
 		var q AskFrame
-		if proto.Unmarshal(ask, &q) == nil {
-			if got, err := q.ask(shipped); err == nil {
-				_, err = got.toFrame(0).ask(shipped)
+		if proto.Unmarshal(request, &q) == nil {
+			if got, err := q.request(defaultTable); err == nil {
+				_, err = got.toFrame(0).request(defaultTable)
 				require.NoError(t, err)
 			}
 		}
@@ -253,21 +253,21 @@ func FuzzSingleFrames(f *testing.F) {
 }
 
 // Per row of a batch and its result, both ways through the codec.
-func BenchmarkRowThereAndBack(b *testing.B) {
-	r := shipped.NewRoute([]engine.MX{{Preference: 1, Host: "mx.example.com"}})
+func BenchmarkRowRoundTrip(b *testing.B) {
+	r := defaultTable.NewRoute([]engine.MX{{Preference: 1, Host: "mx.example.com"}})
 	a, _ := engine.Parse("somebody.somewhere@example.com")
 	batch := &Batch{Job: "job", Class: "tail"}
 	part := Results{Done: true}
 	for i := range MaxRows {
 		batch.Rows = append(batch.Rows, Row{Number: uint32(i), Address: a, Route: &r})
-		part.Rows = append(part.Rows, Result{Row: uint32(i), Egress: "192.0.2.1", Verdict: engine.Sure(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))})
+		part.Rows = append(part.Rows, Result{Row: uint32(i), Egress: "192.0.2.1", Verdict: engine.VerdictFor(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))})
 	}
 	b.ReportAllocs()
 	for i := 0; i < b.N; i += MaxRows {
-		if _, err := overTheWire(b, batch.toFrame(1, 0, func(*Row) bool { return true }), &BatchFrame{}).batch(shipped); err != nil {
+		if _, err := roundTrip(b, batch.toFrame(1, 0, func(*Row) bool { return true }), &BatchFrame{}).batch(defaultTable); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := overTheWire(b, resultsFrame(1, 1, part), &ResultsFrame{}).rows(nil); err != nil {
+		if _, err := roundTrip(b, resultsFrame(1, 1, part), &ResultsFrame{}).rows(nil); err != nil {
 			b.Fatal(err)
 		}
 	}

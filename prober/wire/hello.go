@@ -17,48 +17,48 @@ import (
 const Protocol = 3
 
 const (
-	leastProtocol = Protocol - 1
+	minProtocol   = Protocol - 1
 	tableProtocol = 3 // from here on a node takes the coordinator's provider table over
 )
 
 // versions are the protocols that a side speaks, from least to most.
-type versions struct{ least, most uint32 }
+type versions struct{ lowest, highest uint32 }
 
 // ownVersions is what we speak.
-func ownVersions() versions { return versions{leastProtocol, Protocol} }
+func ownVersions() versions { return versions{minProtocol, Protocol} }
 
-// toldVersions are those of a hello: one that does not say the greatest speaks one.
-func toldVersions(least, most uint32) versions { return versions{least, max(least, most)} }
+// peerVersions are those of a hello: one that does not say the greatest speaks one.
+func peerVersions(lowest, most uint32) versions { return versions{lowest, max(lowest, most)} }
 
 // common is the greatest protocol that both speak; 0 where there is none.
 func (v versions) common(o versions) uint32 {
-	most := min(v.most, o.most)
-	if most < max(v.least, o.least) {
+	most := min(v.highest, o.highest)
+	if most < max(v.lowest, o.lowest) {
 		return 0
 	}
 	return most
 }
 
 func (v versions) String() string {
-	if v.least == v.most {
-		return strconv.Itoa(int(v.least))
+	if v.lowest == v.highest {
+		return strconv.Itoa(int(v.lowest))
 	}
-	return fmt.Sprintf("%d to %d", v.least, v.most)
+	return fmt.Sprintf("%d to %d", v.lowest, v.highest)
 }
 
 // The times that hold a cluster together.
 const (
-	Lease     = timing.Lease    // a node probes for this long after the last ping that was answered
-	Patience  = timing.Patience // a coordinator gives a node up after this long without a word
-	Keep      = timing.Keep     // a node stays true to a silent coordinator, and keeps its results, for this long
-	PingEvery = timing.PingEvery
-	Grace     = 10 * time.Second // Verify ends at most this long after its hold
-	DrainTime = 20 * time.Second // a node that stops waits this long for its rows to come home
+	Lease              = timing.Lease              // a node probes for this long after the last ping that was answered
+	NodeTimeout        = timing.NodeTimeout        // a coordinator gives a node up after this long without a word
+	CoordinatorTimeout = timing.CoordinatorTimeout // a node stays true to a silent coordinator, and keeps its results, for this long
+	PingEvery          = timing.PingEvery
+	Grace              = 10 * time.Second // Verify ends at most this long after its hold
+	DrainTime          = 20 * time.Second // a node that stops waits this long for its rows to be returned
 
-	greeting     = 10 * time.Second // for the first hello
-	retryLeast   = 250 * time.Millisecond
-	retryMost    = timing.Retry
-	retryRefused = 10 * time.Second
+	helloTimeout     = 10 * time.Second // for the first hello
+	minRetryWait     = 250 * time.Millisecond
+	maxRetryWait     = timing.MaxRetryWait
+	refusedRetryWait = 10 * time.Second
 )
 
 // Bounds of what travels.
@@ -78,7 +78,7 @@ const (
 	maxResult  = 1024
 )
 
-// Coordinator says who attaches. Term grows with every start of the coordinator of that ID.
+// Coordinator says which coordinator attaches. Term grows with every start of the coordinator of that ID.
 type Coordinator struct {
 	ID   string
 	Term uint64
@@ -117,22 +117,22 @@ func readIdentities(frames []*IdentityFrame) []Identity {
 
 // peer is what one side knows of the other's hello that must agree with its own.
 type peer struct {
-	role    string
-	version string
-	speaks  versions
-	table   []byte
-	node    string
+	role      string
+	version   string
+	protocols versions
+	table     []byte
+	node      string
 }
 
-// mismatch says in words why two peers cannot work together; empty where they can.
+// mismatch says why two peers cannot work together; empty where they can.
 func mismatch(us, them peer) string {
 	switch {
-	case us.speaks.common(them.speaks) == 0:
+	case us.protocols.common(them.protocols) == 0:
 		return fmt.Sprintf("%s is probity %s and speaks protocol %s, %s is probity %s and speaks %s; update the older of the two",
-			them.role, them.version, them.speaks, us.role, us.version, us.speaks)
+			them.role, them.version, them.protocols, us.role, us.version, us.protocols)
 	case us.node != them.node:
 		return fmt.Sprintf("%s means node %q, %s means node %q; check node names and addresses", them.role, them.node, us.role, us.node)
-	case us.speaks.common(them.speaks) < tableProtocol && string(us.table) != string(them.table):
+	case us.protocols.common(them.protocols) < tableProtocol && string(us.table) != string(them.table):
 		return fmt.Sprintf("%s (probity %s) has provider table %s, %s (probity %s) has %s, and the older of the two cannot take the other's; give both one version and one --providers file",
 			them.role, them.version, hex.EncodeToString(them.table), us.role, us.version, hex.EncodeToString(us.table))
 	}

@@ -16,12 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func noState(State) {}
+func ignoreState(State) {}
 
-func TestSecondCoordinatorIsRefusedWithWords(t *testing.T) {
+func TestSecondCoordinatorIsRefusedWithReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, time.Second, change{}).settle()
-		second := l.join(Coordinator{"c2", 9}, noState, nil)
+		l := newTestNode(t, time.Second, testOptions{}).waitIdle()
+		second := l.newClient(Coordinator{"c2", 9}, ignoreState, nil)
 		time.Sleep(5 * time.Minute)
 		require.False(t, second.State().Live)
 		require.Contains(t, second.State().Problem, "node n1 works for coordinator c1")
@@ -29,7 +29,7 @@ func TestSecondCoordinatorIsRefusedWithWords(t *testing.T) {
 		require.Contains(t, l.log.String(), "refused a coordinator")
 		require.True(t, l.client.State().Live, "the first was not disturbed")
 
-		_, err := second.Single(t.Context(), testAsk())
+		_, err := second.Single(t.Context(), testRequest())
 		require.ErrorIs(t, err, ErrGone)
 	})
 }
@@ -37,29 +37,29 @@ func TestSecondCoordinatorIsRefusedWithWords(t *testing.T) {
 func TestNodeChangesCoordinatorAfterAMinuteOfSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := Coordinator{"c1", 1}
-		l := newLab(t, time.Second, change{client: func(c *ClientConfig) { c.Coordinator = Coordinator{"c0", 1} }}).settle()
-		l.cable.cut(out, back)
-		second := l.join(first, noState, func(c *ClientConfig) { c.Dial = l.cable.listener.DialContext })
-		time.Sleep(Keep - 5*time.Second)
+		l := newTestNode(t, time.Second, testOptions{client: func(c *ClientConfig) { c.Coordinator = Coordinator{"c0", 1} }}).waitIdle()
+		l.network.block(toNode, fromNode)
+		second := l.newClient(first, ignoreState, func(c *ClientConfig) { c.Dial = l.network.listener.DialContext })
+		time.Sleep(CoordinatorTimeout - 5*time.Second)
 		require.False(t, second.State().Live)
 		time.Sleep(30 * time.Second)
 		require.True(t, second.State().Live)
-		l.cable.heal()
+		l.network.unblock()
 		time.Sleep(time.Minute)
 		require.Contains(t, l.client.State().Problem, "works for coordinator c1")
 	})
 }
 
-func TestLaterTermDisplacesTheEarlier(t *testing.T) {
+func TestLaterTermReplacesTheEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, time.Second, change{}).settle()
-		l.beside(func() {
+		l := newTestNode(t, time.Second, testOptions{}).waitIdle()
+		l.inBackground(func() {
 			o := l.verify(t.Context(), testBatch(1, "tail", 100), 20*time.Second)
 			require.NotEmpty(t, o.rows)
 		})
 		time.Sleep(3 * time.Second)
-		later := l.join(Coordinator{"c1", 2}, noState, nil)
-		l.settle()
+		later := l.newClient(Coordinator{"c1", 2}, ignoreState, nil)
+		l.waitIdle()
 		require.True(t, later.State().Live)
 		require.Zero(t, l.server.rows, "what the earlier run had under way is dropped")
 		time.Sleep(20 * time.Second)
@@ -68,14 +68,14 @@ func TestLaterTermDisplacesTheEarlier(t *testing.T) {
 }
 
 func TestPeersThatDifferRefuseEachOther(t *testing.T) {
-	for words, with := range map[string]change{
+	for reason, with := range map[string]testOptions{
 		`the coordinator means node "n1", the node means node "n2"`: {server: func(c *ServerConfig) { c.Node = "n2" }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l := newLab(t, time.Second, with)
+			l := newTestNode(t, time.Second, with)
 			time.Sleep(time.Second)
 			require.False(t, l.client.State().Live)
-			require.Contains(t, l.client.State().Problem, words)
+			require.Contains(t, l.client.State().Problem, reason)
 			require.Contains(t, l.log.String(), "refused a coordinator")
 			o := l.verify(t.Context(), testBatch(1, "tail", 1), time.Minute)
 			require.ErrorIs(t, o.err, ErrGone)
@@ -133,7 +133,7 @@ func (a *authority) pool() *x509.CertPool {
 	return p
 }
 
-func TestOnlyCertificatesOfTheClusterGetIn(t *testing.T) {
+func TestOnlyClusterCertificatesAreAccepted(t *testing.T) {
 	const server, client = x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth
 	for name, test := range map[string]struct {
 		node        func(ours, foreign *authority) tls.Certificate
@@ -159,7 +159,7 @@ func TestOnlyCertificatesOfTheClusterGetIn(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ours, foreign := newAuthority(t), newAuthority(t)
-			l := newLab(t, time.Millisecond, change{
+			l := newTestNode(t, time.Millisecond, testOptions{
 				server: func(c *ServerConfig) {
 					c.Credentials = ServerTLS(test.node(ours, foreign), ours.pool(), slog.New(c.Log.Handler()))
 				},
@@ -167,18 +167,18 @@ func TestOnlyCertificatesOfTheClusterGetIn(t *testing.T) {
 					c.Credentials = ClientTLS(test.coordinator(ours, foreign), ours.pool(), c.Node)
 				}})
 			time.Sleep(5 * time.Second)
-			l.settle()
+			l.waitIdle()
 			if test.problem == "" {
 				b := testBatch(1, "tail", 10)
-				l.verify(t.Context(), b, time.Minute).complete(t, b)
-				_, err := l.client.Single(t.Context(), testAsk())
+				l.verify(t.Context(), b, time.Minute).requireComplete(t, b)
+				_, err := l.client.Single(t.Context(), testRequest())
 				require.NoError(t, err)
 				return
 			}
 			require.False(t, l.client.State().Live, name)
 			require.Contains(t, l.client.State().Problem, test.problem, name)
 			l.stop()
-			<-l.ended
+			<-l.done
 			require.Contains(t, l.log.String(), test.log, name)
 		})
 	}

@@ -18,21 +18,21 @@ import (
 	"probity/engine"
 )
 
-// rogue is a node with a good certificate that says what it likes. It greets as it should, once, and refuses every later stream.
-type rogue struct {
+// hostileNode is a node with a good certificate that says what it likes. It greets as it should, once, and refuses every later stream.
+type hostileNode struct {
 	UnimplementedNodeServer
 	attached atomic.Bool
 	serve    func(grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error
 }
 
-func (r *rogue) Attach(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error {
+func (r *hostileNode) Attach(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error {
 	if r.attached.Swap(true) {
 		return status.Error(codes.FailedPrecondition, "once is enough")
 	}
 	if _, err := stream.Recv(); err != nil {
 		return err
 	}
-	table := shipped.Hash()
+	table := defaultTable.Hash()
 	hello := &NodeHelloFrame{Protocol: Protocol, Version: "1.2.3", Node: "n1", Table: table[:], Total: DefaultMaxRows, Window: DefaultWindow}
 	if err := stream.Send(&NodeFrame{Kind: &NodeFrame_Hello{Hello: hello}}); err != nil {
 		return err
@@ -40,18 +40,18 @@ func (r *rogue) Attach(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFra
 	return r.serve(stream)
 }
 
-// joinRogue attaches a client to a rogue, within a bubble. The problems are those that the client told of, in order.
-func joinRogue(t *testing.T, serve func(grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error, with ...func(*ClientConfig)) (c *Client, problems func() []string) {
+// attachToHostileNode attaches a client to a rogue, within a bubble. The problems are those that the client told of, in order.
+func attachToHostileNode(t *testing.T, serve func(grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error, with ...func(*ClientConfig)) (c *Client, problems func() []string) {
 	listener := bufconn.Listen(1 << 16)
 	g := grpc.NewServer(grpc.Creds(insecure.NewCredentials()), grpc.MaxSendMsgSize(MaxMessage))
-	RegisterNodeServer(g, &rogue{serve: serve})
+	RegisterNodeServer(g, &hostileNode{serve: serve})
 	go func() { _ = g.Serve(listener) }()
 	var seen []string
-	cfg := ClientConfig{Node: "n1", Version: "1.2.3", Coordinator: Coordinator{"c1", 1}, Table: func() *engine.Table { return shipped },
+	cfg := ClientConfig{Node: "n1", Version: "1.2.3", Coordinator: Coordinator{"c1", 1}, Table: func() *engine.Table { return defaultTable },
 		Dial:        func(ctx context.Context) (net.Conn, error) { return listener.DialContext(ctx) },
 		Credentials: insecure.NewCredentials(), Changed: func(s State) { seen = append(seen, s.Problem) }}
-	for _, change := range with {
-		change(&cfg)
+	for _, option := range with {
+		option(&cfg)
 	}
 	c, err := NewClient(cfg)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func joinRogue(t *testing.T, serve func(grpc.BidiStreamingServer[CoordinatorFram
 	}
 }
 
-func contains(t *testing.T, problems []string, want string) {
+func requireProblem(t *testing.T, problems []string, want string) {
 	t.Helper()
 	for _, p := range problems {
 		if p != "" {
@@ -95,7 +95,7 @@ func TestNodeThatDoesNotReadLosesItsStream(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			sent, ended := 0, false
-			_, problems := joinRogue(t, func(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error {
+			_, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error {
 				for sent < 20*maxAnswers {
 					if stream.Send(frame(sent)) != nil {
 						ended = true
@@ -106,18 +106,18 @@ func TestNodeThatDoesNotReadLosesItsStream(t *testing.T) {
 				<-stream.Context().Done()
 				return stream.Context().Err()
 			})
-			time.Sleep(Patience)
-			contains(t, problems(), "a node that does not read them")
+			time.Sleep(NodeTimeout)
+			requireProblem(t, problems(), "a node that does not read them")
 			require.True(t, ended, "%s: %d were taken", name, sent)
 		})
 	}
 }
 
 // Pings, and results of one batch again and again, need one answer that is not yet sent.
-func TestAnswersToOneThingAreOne(t *testing.T) {
+func TestQueuedAnswersAreMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var live int
-		c, problems := joinRogue(t, func(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error {
+		c, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error {
 			for i := range uint64(3 * maxAnswers) {
 				for _, f := range []*NodeFrame{{Kind: &NodeFrame_Ping{Ping: &PingFrame{Number: i}}}, {Kind: &NodeFrame_Results{Results: &ResultsFrame{Batch: 9, Seq: i}}}} {
 					if err := stream.Send(f); err != nil {
@@ -155,14 +155,14 @@ func TestResultsBeyondTheirBatchEndTheStream(t *testing.T) {
 	}
 	long := row(1 << 16)
 	long.Names = []string{"", string(make([]byte, 1<<20))}
-	for words, f := range map[string]*ResultsFrame{
+	for reason, f := range map[string]*ResultsFrame{
 		"which the batch does not wait for": row(77),
 		"results of row 65536":              row(1<<16, 1<<16),
 		"results of row 0":                  {Batch: 1, Seq: 1, Row: many},
 		"results of 1 rows have 10":         long,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, problems := joinRogue(t, func(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error {
+			c, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error {
 				for { // its batch
 					got, err := stream.Recv()
 					if err != nil {
@@ -178,17 +178,17 @@ func TestResultsBeyondTheirBatchEndTheStream(t *testing.T) {
 			synctest.Wait()
 			err := c.Verify(t.Context(), testBatch(1, "tail", 4), time.Minute, func(Results) {})
 			require.ErrorIs(t, err, ErrGone)
-			contains(t, problems(), words)
+			requireProblem(t, problems(), reason)
 		})
 	}
 }
 
-// A node that tells again and again how many rows it holds makes us keep the newest word only.
-func TestOfWhatANodeOnlyTellsTheNewestIsKept(t *testing.T) {
-	k := &call{batch: testBatch(1, "tail", 1), wake: make(chan struct{}, 1), home: map[uint32]bool{0: false}}
+// A node that tells again and again how many rows it holds makes us keep the newest message only.
+func TestOnlyNewestHeldCountIsKept(t *testing.T) {
+	k := &pendingBatch{batch: testBatch(1, "tail", 1), wake: make(chan struct{}, 1), received: map[uint32]bool{0: false}}
 	for seq := range uint64(1000) {
-		require.NoError(t, k.take(resultsFrame(1, seq, Results{Held: Held{Rows: int(seq)}})))
+		require.NoError(t, k.accept(resultsFrame(1, seq, Results{Held: Held{Rows: int(seq)}})))
 	}
 	require.Len(t, k.inbox, 1)
-	require.Equal(t, 999, k.inbox[0].heldOf().Rows)
+	require.Equal(t, 999, k.inbox[0].heldRows().Rows)
 }

@@ -32,7 +32,7 @@ func resultsFrame(batch, seq uint64, r Results) *ResultsFrame {
 	return f
 }
 
-// noVerdict stands for a verdict that was not made, as rows that come home unasked have. No verdict has this core, since only
+// noVerdict stands for a verdict that was not made, as rows that are returned unasked have. No verdict has this core, since only
 // VALID has no reason.
 var noVerdict [engine.CoreSize]byte
 
@@ -66,8 +66,8 @@ func (t *nameTable) index(s string) uint32 {
 	return i
 }
 
-// heldOf is what the message says of rows that wait for budgets.
-func (f *ResultsFrame) heldOf() Held {
+// heldRows is what the message says of rows that wait for budgets.
+func (f *ResultsFrame) heldRows() Held {
 	return Held{Rows: int(min(f.GetHeld(), MaxRows)), Until: fromUnixNano(f.GetHeldUntilNs())}
 }
 

@@ -24,9 +24,9 @@ type ServerConfig struct {
 	Table       func() *engine.Table
 	Prober      Prober
 	Credentials credentials.TransportCredentials // ServerTLS; insecure ones for connections within a process
-	// Use makes a table the one that the prober works by. An error says why this node will not. It is not called while a batch is
+	// UseTable makes a table the one that the prober works by. An error says why this node will not. It is not called while a batch is
 	// under way whose results count. Default: it is taken.
-	Use func(*engine.Table) error
+	UseTable func(*engine.Table) error
 	// Window says how many rows of a class may be under way: about what its budgets allow in half a minute. It is asked once
 	// a second for each class in use. Default: DefaultWindow for each.
 	Window  func(class string) int
@@ -34,12 +34,12 @@ type ServerConfig struct {
 	// Fresh reports that the node has asked no receiver since its start, nor was at work in the hour before it, so that its routes may
 	// have another source at once. Default: it may have.
 	Fresh func() bool
-	// Alone is told when the node has lost its coordinator's lease and may start no probe, not even a retry of its own, and
+	// SetIsolated is told when the node has lost its coordinator's lease and may start no probe, not even a retry of its own, and
 	// when it has it again. It begins alone. It is called from one goroutine.
-	Alone func(alone bool)
-	// Status says how the node fares; asked with every ping. Default: nothing is told.
+	SetIsolated func(isolated bool)
+	// Status says the node's status; asked with every ping. Default: nothing is told.
 	Status func() Status
-	Sight  Sight // what people may see and do; default: nothing
+	Views  Views // what people may see and do; default: nothing
 	// Forget deletes what is kept of an address and reports whether there was a verdict. Default: nothing is kept.
 	Forget func(engine.Address) (bool, error)
 	Log    *slog.Logger // default: none
@@ -48,31 +48,31 @@ type ServerConfig struct {
 // Server makes a Prober reachable to one coordinator.
 type Server struct {
 	cfg  ServerConfig
-	wake chan struct{} // tells watch that a lease came; holds one
+	wake chan struct{} // wakes watch when a lease came; holds one
 	work sync.WaitGroup
 
-	turning sync.Mutex // held while the table changes; taken before mu
+	tableMu sync.Mutex // held while the table changes; taken before mu
 
-	mu       sync.Mutex    // guards what follows
-	table    *engine.Table // that the node works by
-	turns    int           // how often it has changed
-	changing bool          // to another one: nothing begins
-	base     context.Context
-	lord     lord
-	stream   *attachment // the live stream; nil for none
-	leased   time.Time   // when the last ping was sent that was answered
-	heard    time.Time   // when the coordinator last said anything
-	alone    bool
-	draining bool // nothing new is taken
-	stopped  bool // no coordinator may attach any more
-	runs     map[uint64]*run
-	rows     int            // of all runs
-	classes  map[string]int // rows of the runs of a class
-	idle     chan struct{}  // closed when the last run goes; nil while not draining, and after
+	mu             sync.Mutex    // guards what follows
+	table          *engine.Table // that the node works by
+	tableSwitches  int           // how often it has changed
+	switchingTable bool          // to another one: nothing begins
+	baseCtx        context.Context
+	coordinator    attachedCoordinator
+	stream         *serverStream // the live stream; nil for none
+	leaseStart     time.Time     // when the last ping was sent that was answered
+	lastHeard      time.Time     // when the coordinator last said anything
+	isolated       bool
+	draining       bool // nothing new is taken
+	stopped        bool // no coordinator may attach any more
+	batches        map[uint64]*runningBatch
+	rows           int            // of all batches
+	classes        map[string]int // rows of the batches of a class
+	idle           chan struct{}  // closed when the last batch ends; nil while not draining, and after
 }
 
-// lord is whom the node works for.
-type lord struct {
+// attachedCoordinator is the coordinator that the node works for.
+type attachedCoordinator struct {
 	Coordinator
 	session uint64
 }
@@ -91,29 +91,29 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Fresh == nil {
 		cfg.Fresh = func() bool { return false }
 	}
-	if cfg.Alone == nil {
-		cfg.Alone = func(bool) {}
+	if cfg.SetIsolated == nil {
+		cfg.SetIsolated = func(bool) {}
 	}
-	if cfg.Use == nil {
-		cfg.Use = func(*engine.Table) error { return nil }
+	if cfg.UseTable == nil {
+		cfg.UseTable = func(*engine.Table) error { return nil }
 	}
 	cfg.Log = orDiscard(cfg.Log)
-	return &Server{cfg: cfg, table: cfg.Table(), wake: make(chan struct{}, 1), alone: true, runs: map[uint64]*run{}, classes: map[string]int{}}, nil
+	return &Server{cfg: cfg, table: cfg.Table(), wake: make(chan struct{}, 1), isolated: true, batches: map[uint64]*runningBatch{}, classes: map[string]int{}}, nil
 }
 
-// Run serves until ctx ends. Then it takes no new batches, lets unfinished rows go home, and returns within 25 seconds.
+// Run serves until ctx ends. Then it takes no new batches, returns unfinished rows, and returns within 25 seconds.
 func (s *Server) Run(ctx context.Context, listener net.Listener) error {
-	base, stop := context.WithCancel(context.WithoutCancel(ctx))
+	baseCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	s.mu.Lock()
-	s.base = base
+	s.baseCtx = baseCtx
 	s.mu.Unlock()
 
 	g := grpc.NewServer(grpc.Creds(s.cfg.Credentials), grpc.KeepaliveParams(serverKeepalive), grpc.KeepaliveEnforcementPolicy(keepalivePolicy),
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.InitialWindowSize(windowSize), grpc.InitialConnWindowSize(windowSize),
-		grpc.ConnectionTimeout(greeting))
+		grpc.ConnectionTimeout(helloTimeout))
 	RegisterNodeServer(g, service{s: s})
-	s.work.Go(func() { s.watch(base) })
+	s.work.Go(func() { s.watch(baseCtx) })
 	failed := make(chan error, 1)
 	s.work.Go(func() { failed <- g.Serve(listener) })
 
@@ -124,7 +124,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	case <-ctx.Done():
 		s.drain()
 	}
-	s.hangUp()
+	s.shutdown()
 	stopGracefully(g)
 	stop()
 	s.work.Wait()
@@ -138,60 +138,60 @@ func stopGracefully(g *grpc.Server) {
 	g.GracefulStop()
 }
 
-// drain sends everything home and waits until the coordinator has it, for DrainTime at most, and not for one that has gone.
+// drain returns everything and waits until the coordinator has it, for DrainTime at most, and not for one that has gone.
 func (s *Server) drain() {
-	if !s.waitHome(s.beginDrain()) {
+	if !s.waitReturned(s.beginDrain()) {
 		s.cfg.Log.Warn("the coordinator did not take all rows home; it will send them elsewhere")
 	}
 }
 
-// beginDrain takes nothing more and ends what is under way. The channel is closed when the last of it is home.
+// beginDrain takes nothing more and ends what is under way. The channel is closed when the last of it was returned.
 func (s *Server) beginDrain() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cfg.Log.Info("draining", "batches", len(s.runs), "rows", s.rows)
+	s.cfg.Log.Info("draining", "batches", len(s.batches), "rows", s.rows)
 	s.draining = true
-	home := make(chan struct{})
-	s.idle = home
-	s.noteIdle()
-	for _, r := range s.runs {
+	returned := make(chan struct{})
+	s.idle = returned
+	s.signalIdle()
+	for _, r := range s.batches {
 		r.cancel()
 	}
 	if s.stream != nil {
 		s.stream.push(&NodeFrame{Kind: &NodeFrame_Draining{Draining: &DrainingFrame{}}})
 	}
-	return home
+	return returned
 }
 
-// noteIdle closes idle, once, when nothing is under way. The caller holds mu.
-func (s *Server) noteIdle() {
-	if s.idle != nil && len(s.runs) == 0 {
+// signalIdle closes idle, once, when nothing is under way. The caller holds mu.
+func (s *Server) signalIdle() {
+	if s.idle != nil && len(s.batches) == 0 {
 		close(s.idle)
 		s.idle = nil
 	}
 }
 
-func (s *Server) waitHome(home <-chan struct{}) bool {
+func (s *Server) waitReturned(returned <-chan struct{}) bool {
 	end, check := time.NewTimer(DrainTime), time.NewTicker(500*time.Millisecond)
 	defer end.Stop()
 	defer check.Stop()
-	for lonely := 0; lonely < lonelyChecks; {
+	for unattached := 0; unattached < maxUnattachedChecks; {
 		select {
-		case <-home:
+		case <-returned:
 			return true
 		case <-end.C:
 			return false
 		case <-check.C:
-			lonely = s.countLonely(lonely)
+			unattached = s.countUnattached(unattached)
 		}
 	}
 	return false
 }
 
-// lonelyChecks without a stream, half a second apart, end a drain: a coordinator that lives attaches sooner.
-const lonelyChecks = 2 * int(retryMost/time.Second)
+// maxUnattachedChecks without a stream, half a second apart, end a drain: a coordinator that lives attaches sooner.
+const maxUnattachedChecks = 2 * int(maxRetryWait/time.Second)
 
-func (s *Server) countLonely(before int) int {
+func (s *Server) countUnattached(before int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stream != nil {
@@ -200,29 +200,29 @@ func (s *Server) countLonely(before int) int {
 	return before + 1
 }
 
-func (s *Server) hangUp() {
+func (s *Server) shutdown() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.draining, s.stopped = true, true
 	if s.stream != nil {
 		s.stream.close(errStopped)
 	}
-	for _, r := range s.runs {
+	for _, r := range s.batches {
 		r.cancel()
 	}
 }
 
 // watch ends what is under way when the lease does, and forgets a coordinator that stays away.
 func (s *Server) watch(ctx context.Context) {
-	told := true
-	s.cfg.Alone(told)
+	reported := true
+	s.cfg.SetIsolated(reported)
 	timer := time.NewTimer(Lease)
 	defer timer.Stop()
 	for {
-		alone, next := s.look(time.Now())
-		if alone != told {
-			told = alone
-			s.cfg.Alone(told)
+		isolated, next := s.applyTime(time.Now())
+		if isolated != reported {
+			reported = isolated
+			s.cfg.SetIsolated(reported)
 		}
 		timer.Reset(next)
 		select {
@@ -234,40 +234,40 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-// look applies the passing of time, and says when to look again.
-func (s *Server) look(now time.Time) (alone bool, next time.Duration) {
+// applyTime applies the passing of time, and says when to look again.
+func (s *Server) applyTime(now time.Time) (isolated bool, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := s.leased.Add(Lease).Sub(now)
-	if !s.alone && left <= 0 {
-		s.alone = true
-		s.cfg.Log.Warn("no word from the coordinator; starting no probe until it is back", "coordinator", s.lord.ID, "silent", now.Sub(s.heard))
-		for _, r := range s.runs {
+	left := s.leaseStart.Add(Lease).Sub(now)
+	if !s.isolated && left <= 0 {
+		s.isolated = true
+		s.cfg.Log.Warn("no word from the coordinator; starting no probe until it is back", "coordinator", s.coordinator.ID, "silent", now.Sub(s.lastHeard))
+		for _, r := range s.batches {
 			r.cancel()
 		}
 		if s.stream != nil {
-			s.stream.close(errSilent) // it may be deaf in one direction only: let the coordinator know
+			s.stream.close(errSilent) // it may be reachable in one direction only: let the coordinator know
 		}
 	}
-	if s.alone && s.stream == nil && s.lord.ID != "" && now.Sub(s.heard) >= Keep {
-		s.cfg.Log.Info("the coordinator stayed away; any may attach", "coordinator", s.lord.ID)
-		s.lord = lord{}
-		s.dropRuns(func(*run) bool { return true })
+	if s.isolated && s.stream == nil && s.coordinator.ID != "" && now.Sub(s.lastHeard) >= CoordinatorTimeout {
+		s.cfg.Log.Info("the coordinator stayed away; any may attach", "coordinator", s.coordinator.ID)
+		s.coordinator = attachedCoordinator{}
+		s.dropBatches(func(*runningBatch) bool { return true })
 	}
-	if s.alone {
+	if s.isolated {
 		left = time.Second
 	}
-	return s.alone, left
+	return s.isolated, left
 }
 
-// lease notes that the coordinator answered what was sent at the given time. The caller holds mu.
-func (s *Server) lease(sent, now time.Time) {
-	s.heard = now
-	if sent.After(s.leased) {
-		s.leased = sent
+// renewLease notes that the coordinator answered what was sent at the given time. The caller holds mu.
+func (s *Server) renewLease(sent, now time.Time) {
+	s.lastHeard = now
+	if sent.After(s.leaseStart) {
+		s.leaseStart = sent
 	}
-	if s.alone && now.Sub(s.leased) < Lease {
-		s.alone = false
+	if s.isolated && now.Sub(s.leaseStart) < Lease {
+		s.isolated = false
 		select {
 		case s.wake <- struct{}{}:
 		default:

@@ -14,11 +14,11 @@ import (
 
 // Why a node ends a stream that was live.
 var (
-	errStopped  = status.Error(codes.Unavailable, "the node is stopping")
-	errSilent   = status.Error(codes.Unavailable, "the node had no answer to its pings")
-	errTurned   = status.Error(codes.Aborted, "the node works by another provider table")
-	errOwnTable = status.Error(codes.Unavailable, "the node has another provider table now")
-	errReplaced = status.Error(codes.Aborted, "the coordinator attached again")
+	errStopped       = status.Error(codes.Unavailable, "the node is stopping")
+	errSilent        = status.Error(codes.Unavailable, "the node had no answer to its pings")
+	errTableSwitched = status.Error(codes.Aborted, "the node works by another provider table")
+	errOwnTable      = status.Error(codes.Unavailable, "the node has another provider table now")
+	errReplaced      = status.Error(codes.Aborted, "the coordinator attached again")
 )
 
 // service is the gRPC face of a Server.
@@ -27,20 +27,20 @@ type service struct {
 	s *Server
 }
 
-// attachment is one stream of the coordinator. Its queue is bounded by what may be under way: results by rows, credits by
+// serverStream is one stream of the coordinator. Its queue is bounded by what may be under way: results by rows, credits by
 // classes, and a ping is only sent while few are unanswered; a table is answered for once, and takes longer to read than its answer.
-type attachment struct {
-	speaks uint32        // the protocol; set before the stream is live
-	wake   chan struct{} // the queue has something; holds one
-	closed chan struct{}
+type serverStream struct {
+	protocol uint32        // the protocol; set before the stream is live
+	wake     chan struct{} // the queue has something; holds one
+	closed   chan struct{}
 
-	mu      sync.Mutex // guards what follows; taken after the server's
-	queue   []*NodeFrame
-	why     error // set before closed is closed
-	sent    []sentPing
-	number  uint64
-	greeted time.Time         // when the hello was made
-	windows map[string]uint32 // as the coordinator knows them; the writing goroutine alone uses it
+	mu          sync.Mutex // guards what follows; taken after the server's
+	queue       []*NodeFrame
+	reason      error // set before closed is closed
+	sent        []sentPing
+	number      uint64
+	helloSentAt time.Time         // when the hello was made
+	windows     map[string]uint32 // as the coordinator knows them; the writing goroutine alone uses it
 }
 
 type sentPing struct {
@@ -51,11 +51,11 @@ type sentPing struct {
 // maxUnanswered pings are remembered: more than a lease has.
 const maxUnanswered = 2 * int(Lease/PingEvery)
 
-func newAttachment() *attachment {
-	return &attachment{wake: make(chan struct{}, 1), closed: make(chan struct{}), windows: map[string]uint32{}}
+func newServerStream() *serverStream {
+	return &serverStream{wake: make(chan struct{}, 1), closed: make(chan struct{}), windows: map[string]uint32{}}
 }
 
-func (a *attachment) push(f *NodeFrame) {
+func (a *serverStream) push(f *NodeFrame) {
 	a.mu.Lock()
 	a.queue = append(a.queue, f)
 	a.mu.Unlock()
@@ -65,7 +65,7 @@ func (a *attachment) push(f *NodeFrame) {
 	}
 }
 
-func (a *attachment) take() []*NodeFrame {
+func (a *serverStream) takeQueue() []*NodeFrame {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	q := a.queue
@@ -74,17 +74,17 @@ func (a *attachment) take() []*NodeFrame {
 }
 
 // close ends the stream with the first reason it is given.
-func (a *attachment) close(why error) {
+func (a *serverStream) close(reason error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.why == nil {
-		a.why = why
+	if a.reason == nil {
+		a.reason = reason
 		close(a.closed)
 	}
 }
 
 // ping queues one, stamped with the time that a lease would begin at.
-func (a *attachment) ping(now time.Time) {
+func (a *serverStream) ping(now time.Time) {
 	a.mu.Lock()
 	a.number++
 	n := a.number
@@ -96,15 +96,15 @@ func (a *attachment) ping(now time.Time) {
 }
 
 // answered is when what the coordinator has surely heard was sent: its hello, or a ping that it answers.
-func (a *attachment) answered(pong *PingFrame) time.Time {
+func (a *serverStream) answered(pong *PingFrame) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if pong == nil {
-		return a.greeted
+		return a.helloSentAt
 	}
 	i := slices.IndexFunc(a.sent, func(p sentPing) bool { return p.number == pong.GetNumber() })
 	if i < 0 {
-		return a.greeted
+		return a.helloSentAt
 	}
 	at := a.sent[i].at
 	a.sent = a.sent[i+1:]
@@ -113,15 +113,15 @@ func (a *attachment) answered(pong *PingFrame) time.Time {
 
 // Attach serves one stream: this goroutine writes, another reads.
 func (v service) Attach(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error {
-	s, a := v.s, newAttachment()
+	s, a := v.s, newServerStream()
 	greeted := make(chan struct{})
 	s.work.Go(func() { s.read(stream, a, greeted) })
-	timer := time.NewTimer(greeting)
+	timer := time.NewTimer(helloTimeout)
 	defer timer.Stop()
 	select {
 	case <-greeted:
 	case <-a.closed:
-		return a.why
+		return a.reason
 	case <-timer.C:
 		return status.Error(codes.DeadlineExceeded, "no hello came")
 	}
@@ -131,12 +131,12 @@ func (v service) Attach(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFr
 }
 
 // write sends what is queued until the stream ends.
-func (s *Server) write(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame], a *attachment) error {
+func (s *Server) write(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame], a *serverStream) error {
 	pings, credits := time.NewTicker(PingEvery), time.NewTicker(time.Second)
 	defer pings.Stop()
 	defer credits.Stop()
 	for {
-		for _, f := range a.take() {
+		for _, f := range a.takeQueue() {
 			if err := stream.Send(f); err != nil {
 				return err
 			}
@@ -151,7 +151,7 @@ func (s *Server) write(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFra
 		case <-credits.C:
 			s.grant(a)
 		case <-a.closed:
-			return a.why
+			return a.reason
 		case <-stream.Context().Done():
 			return stream.Context().Err()
 		}
@@ -159,7 +159,7 @@ func (s *Server) write(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFra
 }
 
 // read takes what the coordinator says, its hello first.
-func (s *Server) read(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame], a *attachment, greeted chan<- struct{}) {
+func (s *Server) read(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame], a *serverStream, greeted chan<- struct{}) {
 	first, err := stream.Recv()
 	if err != nil {
 		a.close(err)
@@ -176,102 +176,102 @@ func (s *Server) read(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFram
 			a.close(err)
 			return
 		}
-		s.hear(a, f, time.Now())
+		s.handleFrame(a, f, time.Now())
 	}
 }
 
-// hear applies one message.
-func (s *Server) hear(a *attachment, f *CoordinatorFrame, now time.Time) {
+// handleFrame applies one message.
+func (s *Server) handleFrame(a *serverStream, f *CoordinatorFrame, now time.Time) {
 	s.mu.Lock()
 	if s.stream != a {
 		s.mu.Unlock()
 		return
 	}
-	s.lease(a.answered(f.GetPong()), now)
+	s.renewLease(a.answered(f.GetPong()), now)
 	switch k := f.GetKind().(type) {
 	case *CoordinatorFrame_Ack:
 		s.acknowledge(k.Ack.GetBatch(), k.Ack.GetSeq())
 	case *CoordinatorFrame_Cancel:
-		if r := s.runs[k.Cancel.GetBatch()]; r != nil {
+		if r := s.batches[k.Cancel.GetBatch()]; r != nil {
 			r.cancel()
 		}
 	case *CoordinatorFrame_Refusal:
-		s.cfg.Log.Warn("the coordinator refuses this node", "coordinator", s.lord.ID, "why", k.Refusal.GetWords())
+		s.cfg.Log.Warn("the coordinator refuses this node", "coordinator", s.coordinator.ID, "why", k.Refusal.GetWords())
 		a.close(status.Error(codes.Aborted, "refused by the coordinator"))
 	}
 	s.mu.Unlock()
 	switch k := f.GetKind().(type) {
 	case *CoordinatorFrame_Batch:
-		s.begin(a, k.Batch)
+		s.startBatch(a, k.Batch)
 	case *CoordinatorFrame_Table:
-		s.takeTable(a, k.Table)
+		s.useCoordinatorTable(a, k.Table)
 	}
 }
 
 // attach makes a the live stream, if the coordinator that greets is one to work for.
-func (s *Server) attach(a *attachment, h *CoordinatorHelloFrame, now time.Time) error {
-	s.turning.Lock()
-	defer s.turning.Unlock()
+func (s *Server) attach(a *serverStream, h *CoordinatorHelloFrame, now time.Time) error {
+	s.tableMu.Lock()
+	defer s.tableMu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a.speaks = ownVersions().common(toldVersions(h.GetProtocol(), h.GetProtocolMost()))
-	words := s.refusal(h, now)
-	if words == "" && a.speaks < tableProtocol {
-		words = s.takeOwnTable()
+	a.protocol = ownVersions().common(peerVersions(h.GetProtocol(), h.GetProtocolMost()))
+	reason := s.refusalReason(h, now)
+	if reason == "" && a.protocol < tableProtocol {
+		reason = s.useOwnTable()
 	}
-	if words != "" {
-		s.cfg.Log.Warn("refused a coordinator", "coordinator", h.GetCoordinator().GetId(), "version", h.GetVersion(), "why", words)
-		return status.Error(codes.FailedPrecondition, words)
+	if reason != "" {
+		s.cfg.Log.Warn("refused a coordinator", "coordinator", h.GetCoordinator().GetId(), "version", h.GetVersion(), "why", reason)
+		return status.Error(codes.FailedPrecondition, reason)
 	}
-	who := lord{Coordinator{h.GetCoordinator().GetId(), h.GetCoordinator().GetTerm()}, h.GetSession()}
+	coordinator := attachedCoordinator{Coordinator{h.GetCoordinator().GetId(), h.GetCoordinator().GetTerm()}, h.GetSession()}
 	if s.stream != nil {
 		s.stream.close(errReplaced)
 	}
-	running := s.resume(who, h.GetOpen())
-	s.lord, s.stream, s.heard = who, a, now
+	running := s.resume(coordinator, h.GetOpen())
+	s.coordinator, s.stream, s.lastHeard = coordinator, a, now
 	s.greet(a, running, now)
-	s.cfg.Log.Info("attached to a coordinator", "coordinator", who.ID, "term", who.Term, "batches", len(running))
+	s.cfg.Log.Info("attached to a coordinator", "coordinator", coordinator.ID, "term", coordinator.Term, "batches", len(running))
 	return nil
 }
 
-// refusal says why this node will not work for a coordinator; empty where it will. The caller holds mu.
-func (s *Server) refusal(h *CoordinatorHelloFrame, now time.Time) string {
+// refusalReason says why this node will not work for a coordinator; empty where it will. The caller holds mu.
+func (s *Server) refusalReason(h *CoordinatorHelloFrame, now time.Time) string {
 	if h == nil {
 		return "the first message must be a hello"
 	}
 	table := s.cfg.Table().Hash() // which counts where the coordinator cannot send its own
 	us := peer{"the node", s.cfg.Version, ownVersions(), table[:], s.cfg.Node}
-	if words := mismatch(us, peer{"the coordinator", h.GetVersion(), toldVersions(h.GetProtocol(), h.GetProtocolMost()), h.GetTable(), h.GetNode()}); words != "" {
-		return words
+	if reason := mismatch(us, peer{"the coordinator", h.GetVersion(), peerVersions(h.GetProtocol(), h.GetProtocolMost()), h.GetTable(), h.GetNode()}); reason != "" {
+		return reason
 	}
-	who := h.GetCoordinator()
-	silent := now.Sub(s.heard).Round(time.Second)
+	coordinator := h.GetCoordinator()
+	silent := now.Sub(s.lastHeard).Round(time.Second)
 	switch {
-	case who.GetId() == "":
+	case coordinator.GetId() == "":
 		return "a coordinator without an id"
-	case s.stopped || s.draining && s.lord.Coordinator != (Coordinator{who.GetId(), who.GetTerm()}):
+	case s.stopped || s.draining && s.coordinator.Coordinator != (Coordinator{coordinator.GetId(), coordinator.GetTerm()}):
 		return "the node is stopping"
-	case s.lord.ID != "" && s.lord.ID != who.GetId() && (s.stream != nil || silent < Keep):
+	case s.coordinator.ID != "" && s.coordinator.ID != coordinator.GetId() && (s.stream != nil || silent < CoordinatorTimeout):
 		return fmt.Sprintf("node %s works for coordinator %s, which it heard %v ago; a cluster has one coordinator: stop one of the two, the node changes after %v of silence",
-			s.cfg.Node, s.lord.ID, silent, Keep)
-	case s.lord.ID == who.GetId() && s.lord.Term > who.GetTerm():
-		return fmt.Sprintf("coordinator %s was started again since (term %d, this is %d)", who.GetId(), s.lord.Term, who.GetTerm())
+			s.cfg.Node, s.coordinator.ID, silent, CoordinatorTimeout)
+	case s.coordinator.ID == coordinator.GetId() && s.coordinator.Term > coordinator.GetTerm():
+		return fmt.Sprintf("coordinator %s was started again since (term %d, this is %d)", coordinator.GetId(), s.coordinator.Term, coordinator.GetTerm())
 	}
 	return ""
 }
 
-// resume keeps the runs that the coordinator still waits for, less what it has seen, and drops the others: all of them when
+// resume keeps the batches that the coordinator still waits for, less what it has seen, and drops the others: all of them when
 // it is not the one whose session they are of. The caller holds mu.
-func (s *Server) resume(who lord, open []*OpenFrame) (running []uint64) {
-	waits := map[uint64]uint64{}
-	if who == s.lord {
+func (s *Server) resume(coordinator attachedCoordinator, open []*OpenFrame) (running []uint64) {
+	waiting := map[uint64]uint64{}
+	if coordinator == s.coordinator {
 		for _, o := range open {
-			waits[o.GetBatch()] = o.GetSeq()
+			waiting[o.GetBatch()] = o.GetSeq()
 		}
 	}
-	s.dropRuns(func(r *run) bool { _, ok := waits[r.number]; return !ok })
-	for number, seq := range waits {
-		if s.runs[number] != nil {
+	s.dropBatches(func(r *runningBatch) bool { _, ok := waiting[r.number]; return !ok })
+	for number, seq := range waiting {
+		if s.batches[number] != nil {
 			running = append(running, number)
 			s.acknowledge(number, seq)
 		}
@@ -281,13 +281,13 @@ func (s *Server) resume(who lord, open []*OpenFrame) (running []uint64) {
 }
 
 // greet queues our hello, what the coordinator missed, and the first ping. The caller holds mu.
-func (s *Server) greet(a *attachment, running []uint64, now time.Time) {
+func (s *Server) greet(a *serverStream, running []uint64, now time.Time) {
 	table := s.table.Hash()
-	a.greeted = now
-	a.push(&NodeFrame{Kind: &NodeFrame_Hello{Hello: &NodeHelloFrame{Protocol: ownVersions().least, ProtocolMost: ownVersions().most, Version: s.cfg.Version, Node: s.cfg.Node, Table: table[:],
+	a.helloSentAt = now
+	a.push(&NodeFrame{Kind: &NodeFrame_Hello{Hello: &NodeHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: s.cfg.Version, Node: s.cfg.Node, Table: table[:],
 		Identities: identityFrames(s.cfg.Identities), Running: running, Total: count(s.cfg.MaxRows), Window: DefaultWindow, Draining: s.draining, Fresh: s.cfg.Fresh()}}})
 	for _, number := range running {
-		if r := s.runs[number]; r != nil {
+		if r := s.batches[number]; r != nil {
 			for _, f := range r.unacked {
 				a.push(&NodeFrame{Kind: &NodeFrame_Results{Results: f}})
 			}
@@ -297,7 +297,7 @@ func (s *Server) greet(a *attachment, running []uint64, now time.Time) {
 }
 
 // grant sends the windows that have changed, of the classes in use.
-func (s *Server) grant(a *attachment) {
+func (s *Server) grant(a *serverStream) {
 	s.mu.Lock()
 	classes := make([]string, 0, len(s.classes))
 	for class := range s.classes {
@@ -306,11 +306,11 @@ func (s *Server) grant(a *attachment) {
 	s.mu.Unlock()
 	for _, class := range classes {
 		rows := count(s.cfg.Window(class))
-		known, ok := a.windows[class]
+		current, ok := a.windows[class]
 		if !ok {
-			known = DefaultWindow
+			current = DefaultWindow
 		}
-		if known == rows || !ok && len(a.windows) >= maxClasses {
+		if current == rows || !ok && len(a.windows) >= maxClasses {
 			continue
 		}
 		a.windows[class] = rows
@@ -318,25 +318,25 @@ func (s *Server) grant(a *attachment) {
 	}
 }
 
-func (s *Server) detach(a *attachment) {
+func (s *Server) detach(a *serverStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stream == a {
 		s.stream = nil
-		s.cfg.Log.Warn("the coordinator's stream ended", "coordinator", s.lord.ID)
+		s.cfg.Log.Warn("the coordinator's stream ended", "coordinator", s.coordinator.ID)
 	}
 }
 
 // Single answers one question, if it comes from the coordinator that holds the lease.
 func (v service) Single(ctx context.Context, f *AskFrame) (*AnswerFrame, error) {
-	if err := v.s.mayAsk(f.GetCoordinator()); err != nil {
+	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
 		return nil, err
 	}
-	table, turns, err := v.s.tableOf(f.GetTable())
+	table, tableSwitches, err := v.s.tableOf(f.GetTable())
 	if err != nil {
 		return nil, err
 	}
-	ask, err := f.ask(table)
+	request, err := f.request(table)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -345,25 +345,25 @@ func (v service) Single(ctx context.Context, f *AskFrame) (*AnswerFrame, error) 
 		ctx, cancel = context.WithTimeout(ctx, budget)
 		defer cancel()
 	}
-	answer, err := v.s.cfg.Prober.Single(ctx, ask)
+	answer, err := v.s.cfg.Prober.Single(ctx, request)
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
-	if _, now, err := v.s.tableOf(f.GetTable()); len(f.GetTable()) > 0 && (err != nil || now != turns) {
-		return nil, errTurned // while it was asked: it may be judged by two tables
+	if _, now, err := v.s.tableOf(f.GetTable()); len(f.GetTable()) > 0 && (err != nil || now != tableSwitches) {
+		return nil, errTableSwitched // while it was asked: it may be judged by two tables
 	}
 	return &AnswerFrame{Node: answer.Node, Verdict: verdictFrame(&answer.Verdict)}, nil
 }
 
-func (s *Server) mayAsk(who *CoordinatorIDFrame) error {
+func (s *Server) checkCoordinator(coordinator *CoordinatorIDFrame) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.draining:
 		return errStopped
-	case s.lord.ID != who.GetId() || s.lord.Term != who.GetTerm():
+	case s.coordinator.ID != coordinator.GetId() || s.coordinator.Term != coordinator.GetTerm():
 		return status.Error(codes.FailedPrecondition, "node "+s.cfg.Node+" works for another coordinator")
-	case s.alone:
+	case s.isolated:
 		return status.Error(codes.Unavailable, "node "+s.cfg.Node+" has no lease")
 	}
 	return nil

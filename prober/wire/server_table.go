@@ -10,11 +10,11 @@ import (
 // maxProblem is the bytes of what a node says of a table that it cannot take.
 const maxProblem = 1024
 
-// takeTable makes the coordinator's provider table the one that the node works by, and tells whether it could. Until then, and
+// useCoordinatorTable makes the coordinator's provider table the one that the node works by, and tells whether it could. Until then, and
 // after a failure, the node takes no work of that table.
-func (s *Server) takeTable(a *attachment, f *TableFrame) {
-	s.turning.Lock()
-	defer s.turning.Unlock()
+func (s *Server) useCoordinatorTable(a *serverStream, f *TableFrame) {
+	s.tableMu.Lock()
+	defer s.tableMu.Unlock()
 	s.mu.Lock()
 	live := s.stream == a
 	s.mu.Unlock()
@@ -24,64 +24,64 @@ func (s *Server) takeTable(a *attachment, f *TableFrame) {
 	taken := &TableTakenFrame{Hash: f.GetHash()}
 	table, err := engine.ReadLayers(tableHash(f.GetHash()), f.GetLayers())
 	if err == nil {
-		err = s.turn(table)
+		err = s.switchTable(table)
 	}
 	if err != nil {
 		s.cfg.Log.Error("the coordinator's provider table cannot be used; taking no work", "table", fmt.Sprintf("%x", f.GetHash()), "error", err)
-		taken.Problem = cut(err.Error(), maxProblem)
+		taken.Problem = truncate(err.Error(), maxProblem)
 	}
 	a.push(&NodeFrame{Kind: &NodeFrame_Table{Table: taken}})
 }
 
-// takeOwnTable makes our own table, which a coordinator that cannot send its own has too, the one that the node works by. It says in
+// useOwnTable makes our own table, which a coordinator that cannot send its own has too, the one that the node works by. It says in
 // words why it cannot. The caller holds turning and mu; mu is free meanwhile.
-func (s *Server) takeOwnTable() string {
+func (s *Server) useOwnTable() string {
 	s.mu.Unlock()
 	defer s.mu.Lock()
-	if err := s.turn(s.cfg.Table()); err != nil {
+	if err := s.switchTable(s.cfg.Table()); err != nil {
 		return err.Error()
 	}
 	return ""
 }
 
-// turn has the node work by another table. A coordinator calls its batches home before; what is under way all the same is dropped,
+// switchTable has the node work by another table. A coordinator takes its batches back before; what is under way all the same is dropped,
 // and is asked again by the new table: no result is of two. The caller holds turning, and not mu.
-func (s *Server) turn(table *engine.Table) error {
+func (s *Server) switchTable(table *engine.Table) error {
 	s.mu.Lock()
 	same := s.table.Hash() == table.Hash()
 	if !same {
-		s.changing = true
-		s.dropRuns(func(*run) bool { return true })
+		s.switchingTable = true
+		s.dropBatches(func(*runningBatch) bool { return true })
 	}
 	s.mu.Unlock()
 	if same {
 		return nil
 	}
-	err := s.cfg.Use(table)
+	err := s.cfg.UseTable(table)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.changing = false
+	s.switchingTable = false
 	if err == nil {
 		s.table = table
-		s.turns++
+		s.tableSwitches++
 	}
 	return err
 }
 
 // tableOf is the table by which a single is judged that names its hash, and how often the table has changed.
-func (s *Server) tableOf(hash []byte) (table *engine.Table, turns int, err error) {
+func (s *Server) tableOf(hash []byte) (table *engine.Table, tableSwitches int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.worksBy(hash) {
-		return nil, 0, errTurned
+	if !s.usesTable(hash) {
+		return nil, 0, errTableSwitched
 	}
-	return s.table, s.turns, nil
+	return s.table, s.tableSwitches, nil
 }
 
-// worksBy reports the table that the node works by; a coordinator of protocol 2 names none. The caller holds mu.
-func (s *Server) worksBy(hash []byte) bool {
+// usesTable reports the table that the node works by; a coordinator of protocol 2 names none. The caller holds mu.
+func (s *Server) usesTable(hash []byte) bool {
 	own := s.table.Hash()
-	return !s.changing && (len(hash) == 0 || string(hash) == string(own[:]))
+	return !s.switchingTable && (len(hash) == 0 || string(hash) == string(own[:]))
 }
 
 // TableChanged tells that Table gives another one now. While a coordinator is attached that sends its own table, that one stays; one
@@ -89,7 +89,7 @@ func (s *Server) worksBy(hash []byte) bool {
 func (s *Server) TableChanged() (taken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stream != nil && s.stream.speaks >= tableProtocol {
+	if s.stream != nil && s.stream.protocol >= tableProtocol {
 		return false
 	}
 	if s.stream != nil {
@@ -106,7 +106,7 @@ func tableHash(b []byte) (hash [8]byte) {
 	return hash
 }
 
-// cut shortens a text that a peer may have made.
-func cut(text string, most int) string {
+// truncate shortens a text that a peer may have made.
+func truncate(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

@@ -8,28 +8,28 @@ import (
 )
 
 // toFrame makes the message of a single question. budget is how long an answer is of use; 0 is without limit.
-func (a *Ask) toFrame(budget time.Duration) *AskFrame {
-	return &AskFrame{Mailbox: a.Address.Mailbox(), Flags: uint32(a.Flags), Route: a.Elsewhere.put(routeFrame(a.Route)), MaxAgeNs: int64(a.MaxAge),
+func (a *SingleRequest) toFrame(budget time.Duration) *AskFrame {
+	return &AskFrame{Mailbox: a.Address.Mailbox(), Flags: uint32(a.Flags), Route: a.UsedByOthers.addTo(routeFrame(a.Route)), MaxAgeNs: int64(a.MaxAge),
 		NoSmtp: a.NoSMTP, Low: a.Low, BudgetNs: int64(budget), Egress: a.Egress}
 }
 
-func (f *AskFrame) ask(table *engine.Table) (Ask, error) {
+func (f *AskFrame) request(table *engine.Table) (SingleRequest, error) {
 	address, err := engine.Parse(f.GetMailbox())
 	if err != nil {
-		return Ask{}, malformed("a question about no address")
+		return SingleRequest{}, malformed("a question about no address")
 	}
 	if f.GetFlags() > math.MaxUint8 {
-		return Ask{}, malformed("unknown flags %x", f.GetFlags())
+		return SingleRequest{}, malformed("unknown flags %x", f.GetFlags())
 	}
 	if f.GetRoute() == nil {
-		return Ask{}, malformed("a question without a route")
+		return SingleRequest{}, malformed("a question without a route")
 	}
 	route, err := f.GetRoute().read(table)
 	if err != nil {
-		return Ask{}, err
+		return SingleRequest{}, err
 	}
-	return Ask{Address: address, Flags: engine.Flags(f.GetFlags()), Route: route, MaxAge: time.Duration(f.GetMaxAgeNs()),
-		NoSMTP: f.GetNoSmtp(), Low: f.GetLow(), Egress: f.GetEgress(), Elsewhere: f.GetRoute().elsewhere()}, nil
+	return SingleRequest{Address: address, Flags: engine.Flags(f.GetFlags()), Route: route, MaxAge: time.Duration(f.GetMaxAgeNs()),
+		NoSMTP: f.GetNoSmtp(), Low: f.GetLow(), Egress: f.GetEgress(), UsedByOthers: f.GetRoute().usedByOthers()}, nil
 }
 
 func verdictFrame(v *engine.Verdict) *VerdictFrame {

@@ -2,59 +2,59 @@ package wire
 
 import "time"
 
-// Status is how a node fares, for people and dashboards. Nothing is decided by it but which source is asked at a wide provider.
+// Status is the status of a node, for people and dashboards. Nothing is decided by it but which source is asked at a wide provider.
 type Status struct {
-	Lanes, Sessions, Rows int
-	Recipients            uint64 // sent since the node's start, decoys included
-	Answered              uint64 // rows since the node's start, from the cache or not
-	Identities            []IdentityStatus
-	Spent                 []Spent // the most used budgets of narrow routes
-	Failing, Doubtful     int     // findings of the node's newest audit of itself
-	RowsPerSecond         float64 // as the Client counts it between two of them
+	ReadyQueues, Sessions, Rows  int
+	Recipients                   uint64 // sent since the node's start, decoys included
+	Answered                     uint64 // rows since the node's start, from the cache or not
+	Identities                   []IdentityStatus
+	BudgetUses                   []BudgetUse // the most used budgets of narrow routes
+	AuditFailures, AuditWarnings int         // findings of the node's newest audit of itself
+	RowsPerSecond                float64     // as the Client counts it between two of them
 
-	Meters   []Meter   // what it counts, for people
+	Counters []Counter // what it counts, for people
 	Audited  time.Time // when that audit was made; zero: not yet
 	Findings []Finding // of it, those that are not well, the gravest first
 }
 
-// IdentityStatus is how an egress identity of a node fares.
+// IdentityStatus is how an egress identity of a node is doing.
 type IdentityStatus struct {
-	Name    string
-	State   string // ok, resting, canary (rests everywhere, and is about to be tried), sick
-	Lanes   int
-	Resting int      // lanes whose receiver wants no more of this source for a time
-	Spent   int      // lanes whose budget is used up for now
-	RestsAt []string // wide providers among those
+	Name          string
+	State         string // ok, resting, canary (quarantined everywhere, and about to be tried), sick
+	ReadyQueues   int
+	Quarantined   int      // queues whose receiver quarantined this source
+	Exhausted     int      // queues whose budget is used up for now
+	QuarantinedAt []string // wide providers among those
 }
 
-// The states of an identity that rests everywhere: not used at all, and about to be tried.
+// The states of an identity that is quarantined everywhere: not used at all, and about to be tried.
 const (
-	StateResting = "resting"
-	StateCanary  = "canary"
+	StateQuarantined = "resting"
+	StateTrial       = "canary"
 )
 
 // maxIdentities bounds what is kept of a node's status.
 const maxIdentities = 1024
 
 func statusFrame(s Status) *NodeFrame {
-	f := &StatusFrame{Lanes: count(s.Lanes), Sessions: count(s.Sessions), Rows: count(s.Rows), Recipients: s.Recipients, Answered: s.Answered,
-		Failing: count(s.Failing), Doubtful: count(s.Doubtful)}
+	f := &StatusFrame{Lanes: count(s.ReadyQueues), Sessions: count(s.Sessions), Rows: count(s.Rows), Recipients: s.Recipients, Answered: s.Answered,
+		Failing: count(s.AuditFailures), Doubtful: count(s.AuditWarnings)}
 	for _, id := range s.Identities[:min(len(s.Identities), maxIdentities)] {
-		f.Identities = append(f.Identities, &IdentityStatusFrame{Name: id.Name, State: id.State, Lanes: count(id.Lanes), Resting: count(id.Resting), Spent: count(id.Spent), RestsAt: id.RestsAt})
+		f.Identities = append(f.Identities, &IdentityStatusFrame{Name: id.Name, State: id.State, Lanes: count(id.ReadyQueues), Resting: count(id.Quarantined), Spent: count(id.Exhausted), RestsAt: id.QuarantinedAt})
 	}
-	f.Spent = spentFrames(s.Spent, s.Identities)
-	f.tell(s)
+	f.Spent = budgetUseFrames(s.BudgetUses, s.Identities)
+	f.addReport(s)
 	return &NodeFrame{Kind: &NodeFrame_Status{Status: f}}
 }
 
 func (f *StatusFrame) status() Status {
-	s := Status{Lanes: int(f.GetLanes()), Sessions: int(f.GetSessions()), Rows: int(f.GetRows()), Recipients: f.GetRecipients(), Answered: f.GetAnswered(),
-		Failing: int(f.GetFailing()), Doubtful: int(f.GetDoubtful())}
+	s := Status{ReadyQueues: int(f.GetLanes()), Sessions: int(f.GetSessions()), Rows: int(f.GetRows()), Recipients: f.GetRecipients(), Answered: f.GetAnswered(),
+		AuditFailures: int(f.GetFailing()), AuditWarnings: int(f.GetDoubtful())}
 	for _, id := range f.GetIdentities()[:min(len(f.GetIdentities()), maxIdentities)] {
 		s.Identities = append(s.Identities, IdentityStatus{id.GetName(), id.GetState(), int(id.GetLanes()), int(id.GetResting()), int(id.GetSpent()), id.GetRestsAt()})
 	}
-	s.Spent = readSpent(f.GetSpent(), s.Identities)
-	f.told(&s)
+	s.BudgetUses = readBudgetUses(f.GetSpent(), s.Identities)
+	f.readReport(&s)
 	return s
 }
 
@@ -65,8 +65,8 @@ func (c *Client) Status() Status {
 	return c.status
 }
 
-// heardStatus notes a status, and the pace since the one before it. The caller holds mu.
-func (c *Client) heardStatus(f *StatusFrame, now time.Time) {
+// handleStatus notes a status, and the pace since the one before it. The caller holds mu.
+func (c *Client) handleStatus(f *StatusFrame, now time.Time) {
 	s := f.status()
 	if took := now.Sub(c.statusAt).Seconds(); !c.statusAt.IsZero() && took > 0 && s.Answered >= c.status.Answered {
 		s.RowsPerSecond = float64(s.Answered-c.status.Answered) / took

@@ -11,12 +11,12 @@ import (
 	"probity/engine"
 )
 
-// instant settles a batch at once, in parts as a prober does.
-type instant struct{}
+// instantProber settles a batch at once, in parts as a prober does.
+type instantProber struct{}
 
-func (instant) Verify(_ context.Context, b *Batch, _ time.Duration, emit func(Results)) error {
+func (instantProber) Verify(_ context.Context, b *Batch, _ time.Duration, emit func(Results)) error {
 	const part = 512
-	v := engine.Sure(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))
+	v := engine.VerdictFor(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))
 	for from := 0; from < len(b.Rows); from += part {
 		to := min(from+part, len(b.Rows))
 		rows := make([]Result, 0, part)
@@ -28,20 +28,20 @@ func (instant) Verify(_ context.Context, b *Batch, _ time.Duration, emit func(Re
 	return nil
 }
 
-func (instant) Single(context.Context, Ask) (Answer, error) { return Answer{}, nil }
+func (instantProber) Single(context.Context, SingleRequest) (Answer, error) { return Answer{}, nil }
 
 // Per row, both sides on this machine, through gRPC in memory.
 func BenchmarkRowOverTheStream(b *testing.B) {
-	cable := newCable()
-	table := func() *engine.Table { return shipped }
-	server, err := NewServer(ServerConfig{Node: "n1", Table: table, Prober: instant{}, Credentials: insecure.NewCredentials(),
+	network := newFlakyNetwork()
+	table := func() *engine.Table { return defaultTable }
+	server, err := NewServer(ServerConfig{Node: "n1", Table: table, Prober: instantProber{}, Credentials: insecure.NewCredentials(),
 		Window: func(string) int { return 8 * MaxRows }})
 	if err != nil {
 		b.Fatal(err)
 	}
 	attached := make(chan struct{})
 	var once sync.Once
-	client, err := NewClient(ClientConfig{Node: "n1", Coordinator: Coordinator{"c1", 1}, Table: table, Dial: cable.dial, Credentials: insecure.NewCredentials(),
+	client, err := NewClient(ClientConfig{Node: "n1", Coordinator: Coordinator{"c1", 1}, Table: table, Dial: network.dial, Credentials: insecure.NewCredentials(),
 		Changed: func(s State) {
 			if s.Usable {
 				once.Do(func() { close(attached) })
@@ -52,7 +52,7 @@ func BenchmarkRowOverTheStream(b *testing.B) {
 	}
 	ctx, stop := context.WithCancel(b.Context())
 	var work sync.WaitGroup
-	work.Go(func() { _ = server.Run(ctx, cable.listener) })
+	work.Go(func() { _ = server.Run(ctx, network.listener) })
 	work.Go(func() { _ = client.Run(ctx) })
 	<-attached
 	batch := testBatch(1, "tail", MaxRows)

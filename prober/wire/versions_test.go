@@ -19,9 +19,9 @@ import (
 )
 
 // rawCoordinator is a stream to the lab's node whose frames the test writes.
-func rawCoordinator(t *testing.T, l *lab, h *CoordinatorHelloFrame) (grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame], *NodeHelloFrame, error) {
+func rawCoordinator(t *testing.T, l *testNode, h *CoordinatorHelloFrame) (grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame], *NodeHelloFrame, error) {
 	conn, err := grpc.NewClient("passthrough:///n1", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.cable.listener.DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.network.listener.DialContext(ctx) }))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
 	stream, err := NewNodeClient(conn).Attach(t.Context())
@@ -53,20 +53,20 @@ func sendBatch(t *testing.T, stream grpc.BidiStreamingClient[CoordinatorFrame, N
 }
 
 // An old coordinator knows neither ranges nor tables that travel: it is spoken to as before.
-func TestCoordinatorOfTheProtocolBeforeIsServed(t *testing.T) {
+func TestOldCoordinatorIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := otherTable(t)
-		l := newTurning(t, time.Millisecond, own) // which works by the shipped table now, as a new coordinator said
-		_, _, err := rawCoordinator(t, l.lab, &CoordinatorHelloFrame{Protocol: 2, Table: []byte("anything")})
+		l := newTableTest(t, time.Millisecond, own) // which works by the shipped table now, as a new coordinator said
+		_, _, err := rawCoordinator(t, l.testNode, &CoordinatorHelloFrame{Protocol: 2, Table: []byte("anything")})
 		require.ErrorContains(t, err, "give both one version and one --providers file")
 
 		hash := own.Hash()
-		stream, hello, err := rawCoordinator(t, l.lab, &CoordinatorHelloFrame{Protocol: 2, Table: hash[:]})
+		stream, hello, err := rawCoordinator(t, l.testNode, &CoordinatorHelloFrame{Protocol: 2, Table: hash[:]})
 		require.NoError(t, err)
 		require.EqualValues(t, 2, hello.GetProtocol(), "what it compares with its own")
 		require.Equal(t, hash[:], hello.GetTable())
-		used, _ := l.uses()
-		require.Equal(t, [][8]byte{shipped.Hash(), hash}, used, "the node goes back to its own table, which the coordinator has too")
+		used, _ := l.tablesUsed()
+		require.Equal(t, [][8]byte{defaultTable.Hash(), hash}, used, "the node goes back to its own table, which the coordinator has too")
 		sendBatch(t, stream, 1, nil)
 		require.EqualValues(t, []byte{byte(Settled)}, nextFrame(t, stream).GetResults().GetOutcome())
 
@@ -78,13 +78,13 @@ func TestCoordinatorOfTheProtocolBeforeIsServed(t *testing.T) {
 	})
 }
 
-func TestPeersThatHaveNoProtocolInCommonRefuseEachOther(t *testing.T) {
+func TestPeersWithoutCommonProtocolRefuseEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newTurning(t, time.Millisecond, shipped)
-		hash := shipped.Hash()
+		l := newTableTest(t, time.Millisecond, defaultTable)
+		hash := defaultTable.Hash()
 		for _, h := range []*CoordinatorHelloFrame{{Protocol: 1}, {Protocol: Protocol + 1, ProtocolMost: Protocol + 2}} {
 			h.Table = hash[:]
-			_, _, err := rawCoordinator(t, l.lab, h)
+			_, _, err := rawCoordinator(t, l.testNode, h)
 			require.ErrorContains(t, err, "update the older of the two")
 		}
 	})
@@ -123,51 +123,51 @@ func (n *oldNode) Attach(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeF
 			rows[b.GetBatch()] = b
 		}
 		if k := f.GetCancel(); k != nil {
-			b := rows[k.GetBatch()].unread()
-			if err := stream.Send(&NodeFrame{Kind: &NodeFrame_Results{Results: resultsFrame(k.GetBatch(), 1, laterAll(b, allRows(b)))}}); err != nil {
+			b := rows[k.GetBatch()].returnable()
+			if err := stream.Send(&NodeFrame{Kind: &NodeFrame_Results{Results: resultsFrame(k.GetBatch(), 1, returnedResults(b, allRows(b)))}}); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// A new coordinator has an old node work, calls its batches home when its own table changes, and has it back when the node has that
+// A new coordinator has an old node work, takes its batches back when its own table changes, and has it back when the node has that
 // table too.
-func TestNodeOfTheProtocolBeforeIsUsed(t *testing.T) {
+func TestOldNodeIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &oldNode{frames: make(chan *CoordinatorFrame, 100)}
-		n.table.Store(shipped)
+		n.table.Store(defaultTable)
 		listener := bufconn.Listen(1 << 16)
 		g := grpc.NewServer(grpc.Creds(insecure.NewCredentials()))
 		RegisterNodeServer(g, n)
 		go func() { _ = g.Serve(listener) }()
 		defer g.Stop()
 		var table atomic.Pointer[engine.Table]
-		table.Store(shipped)
-		l := &lab{t: t, cable: &cable{listener: listener}}
-		c := l.join(Coordinator{"c1", 1}, noState, func(c *ClientConfig) { c.Table = table.Load })
+		table.Store(defaultTable)
+		l := &testNode{t: t, network: &flakyNetwork{listener: listener}}
+		c := l.newClient(Coordinator{"c1", 1}, ignoreState, func(c *ClientConfig) { c.Table = table.Load })
 		l.client = c
 		synctest.Wait()
 		require.True(t, c.State().Usable, c.State().Problem)
 
 		b := testBatch(1, "tail", 3)
-		l.beside(func() {
+		l.inBackground(func() {
 			o := l.verify(t.Context(), b, time.Minute)
-			o.complete(t, b)
-			require.Equal(t, 3, o.later)
+			o.requireComplete(t, b)
+			require.Equal(t, 3, o.returned)
 		})
 		synctest.Wait()
 		require.Empty(t, (<-n.frames).GetBatch().GetTable())
 		next := otherTable(t)
 		table.Store(next)
 		c.TableChanged()
-		l.aside.Wait()
+		l.background.Wait()
 		require.EqualValues(t, 1, (<-n.frames).GetCancel().GetBatch())
-		time.Sleep(Patience + retryRefused)
+		time.Sleep(NodeTimeout + refusedRetryWait)
 		require.Positive(t, n.refused.Load())
 		require.False(t, c.State().Usable)
 		n.table.Store(next)
-		time.Sleep(retryRefused)
+		time.Sleep(refusedRetryWait)
 		require.True(t, c.State().Usable, c.State().Problem)
 		for len(n.frames) > 0 {
 			require.Nil(t, (<-n.frames).GetTable(), "it would not know what that is")

@@ -21,19 +21,19 @@ type Row struct {
 
 // Batch is a chunk of rows of one job. The prober reads it and does not change it.
 type Batch struct {
-	Job     string
-	Chunk   uint64
-	Epoch   uint32
-	Class   string        // provider that many sources ask, route key, or "tail"
-	Egress  string        // the identity that must ask; "" for any
-	MaxAge  time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
-	NoSMTP  bool
-	Short   bool      // its job has few rows left compared with others: they take the greater part of the turns
-	Steady  bool      // its class has rows for many hours: they spend each hour's budget evenly, so that short jobs find some of it
-	Started time.Time // evidence older than this is "from cache"
-	Rows    []Row
-	// Elsewhere is what other sources have used of narrow routes among the rows, by route key.
-	Elsewhere map[string]Elsewhere
+	Job         string
+	Chunk       uint64
+	Epoch       uint32
+	Class       string        // provider that many sources ask, route key, or "tail"
+	Egress      string        // the identity that must ask; "" for any
+	MaxAge      time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
+	NoSMTP      bool
+	Short       bool      // its job has few rows left compared with others: they take the greater part of the turns
+	LongBacklog bool      // its class has rows for many hours: they spend each hour's budget evenly, so that short jobs find some of it
+	Started     time.Time // evidence older than this is "from cache"
+	Rows        []Row
+	// UsedByOthers is what other sources have used of narrow routes among the rows, by route key.
+	UsedByOthers map[string]UsedByOthers
 }
 
 // Outcome says what became of a row.
@@ -42,7 +42,7 @@ type Outcome uint8
 // The outcomes; the zero value is Settled.
 const (
 	Settled  Outcome = iota
-	Later            // not begun or not finished: no attempt counted. Due says when its budget allows more
+	Returned         // not begun or not finished: no attempt counted. Due says when its budget allows more
 	Deferred         // attempted and to be tried again at Due from Egress
 )
 
@@ -73,8 +73,8 @@ type Held struct {
 	Until time.Time
 }
 
-// Ask is a single verification.
-type Ask struct {
+// SingleRequest is a single verification.
+type SingleRequest struct {
 	Address engine.Address
 	Flags   engine.Flags
 	Route   *engine.Route // routable; kept after Single has returned, and so never changed
@@ -83,7 +83,7 @@ type Ask struct {
 	Low     bool   // lowest priority (public endpoint)
 	Egress  string // the identity that owns the address; "" for any
 
-	Elsewhere Elsewhere // what other sources have used of a narrow route
+	UsedByOthers UsedByOthers // what other sources have used of a narrow route
 }
 
 // Answer is the outcome of a single verification. A greylisted answer carries Verdict.Details.NextRetry.
@@ -99,5 +99,5 @@ type Prober interface {
 	Verify(ctx context.Context, b *Batch, hold time.Duration, emit func(Results)) error
 	// Single answers one address before ctx ends; at the deadline it answers UNKNOWN/timeout
 	// and goes on in the background.
-	Single(ctx context.Context, a Ask) (Answer, error)
+	Single(ctx context.Context, a SingleRequest) (Answer, error)
 }

@@ -20,14 +20,14 @@ type Budget struct {
 func (c *Cache) Budget(name string) ([]byte, bool, error) {
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)
-	c.life.RLock()
-	defer c.life.RUnlock()
+	c.dbMu.RLock()
+	defer c.dbMu.RUnlock()
 	b, err := c.read(budgetKey(k, name))
 	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, false, c.lost()
+		return nil, false, c.missingBudgetError()
 	}
 	if err != nil {
-		return nil, false, c.unread(err)
+		return nil, false, c.budgetReadError(err)
 	}
 	if len(b) < 8 {
 		return nil, false, fmt.Errorf("cache budget: %w", errValue)
@@ -39,8 +39,8 @@ func (c *Cache) Budget(name string) ([]byte, bool, error) {
 func (c *Cache) PutBudgets(budgets []Budget) error {
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)
-	c.life.RLock()
-	defer c.life.RUnlock()
+	c.dbMu.RLock()
+	defer c.dbMu.RUnlock()
 	b := c.db.NewBatch()
 	defer b.Close()
 	for _, u := range budgets {

@@ -16,12 +16,12 @@ import (
 )
 
 func open(t testing.TB, fs vfs.FS) *Cache {
-	c, err := Open(Config{FS: fs, Dir: "cache", Sieve: 1 << 16})
+	c, err := Open(Config{FS: fs, Dir: "cache", FilterBytes: 1 << 16})
 	require.NoError(t, err)
 	return c
 }
 
-func numbered(n int) (k Key) {
+func testKey(n int) (k Key) {
 	binary.BigEndian.PutUint64(k[:], uint64(n))
 	binary.BigEndian.PutUint64(k[8:], uint64(n)*0x9E3779B97F4A7C15)
 	k[len(k)-1] = byte(n)
@@ -41,11 +41,11 @@ func TestVerdictsExpire(t *testing.T) {
 		{engine.ReasonAcceptedUnconfirmed, 3 * 24 * time.Hour},
 		{engine.ReasonMailboxNotFound, 3 * 24 * time.Hour},
 	} {
-		v := engine.Sure(tt.reason, "x", 0, at)
-		require.NoError(t, c.Put([]Entry{{numbered(1), &v}}))
-		_, ok := c.Get(numbered(1), at.Add(tt.life-1))
+		v := engine.VerdictFor(tt.reason, "x", 0, at)
+		require.NoError(t, c.Put([]Entry{{testKey(1), &v}}))
+		_, ok := c.Get(testKey(1), at.Add(tt.life-1))
 		require.True(t, ok, tt.reason)
-		_, ok = c.Get(numbered(1), at.Add(tt.life))
+		_, ok = c.Get(testKey(1), at.Add(tt.life))
 		require.False(t, ok, tt.reason)
 	}
 }
@@ -57,8 +57,8 @@ func TestSweepDeletesTheExpired(t *testing.T) {
 		now := time.Now()
 		var entries []Entry
 		for i := range 5000 {
-			v := engine.Sure(engine.ReasonMailboxNotFound, "x", 0, now.Add(-time.Duration(i%2)*4*24*time.Hour))
-			entries = append(entries, Entry{numbered(i), &v})
+			v := engine.VerdictFor(engine.ReasonMailboxNotFound, "x", 0, now.Add(-time.Duration(i%2)*4*24*time.Hour))
+			entries = append(entries, Entry{testKey(i), &v})
 		}
 		require.NoError(t, c.Put(entries))
 		require.NoError(t, c.PutFact("a.example", "mx.a.example", &Fact{At: now.Add(-8 * 24 * time.Hour), Code: 550}))
@@ -73,8 +73,8 @@ func TestLifetimesShrinkWhenOverTheSizeBound(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	now := time.Now()
-	v := engine.Sure(engine.ReasonMailboxNotFound, "x", 0, now.Add(-2*24*time.Hour))
-	require.NoError(t, c.Put([]Entry{{numbered(1), &v}}))
+	v := engine.VerdictFor(engine.ReasonMailboxNotFound, "x", 0, now.Add(-2*24*time.Hour))
+	require.NoError(t, c.Put([]Entry{{testKey(1), &v}}))
 	s, err := c.Sweep(context.Background(), now)
 	require.NoError(t, err)
 	require.Equal(t, 1, s.Deleted)
@@ -104,7 +104,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	c := open(t, fs)
 	require.NoError(t, c.db.Set([]byte{tableMeta, 'f'}, []byte{Format + 1}, pebble.Sync))
 	require.NoError(t, c.Close())
-	_, err := Open(Config{FS: fs, Dir: "cache", Sieve: 1 << 16})
+	_, err := Open(Config{FS: fs, Dir: "cache", FilterBytes: 1 << 16})
 	require.ErrorContains(t, err, "newer program")
 }
 
@@ -135,7 +135,7 @@ func TestKeepable(t *testing.T) {
 	target := func(m engine.Meaning) *engine.Sighting {
 		return &engine.Sighting{Subject: engine.SubjectTarget, Finding: engine.Finding{Meaning: m}}
 	}
-	sure := func(r engine.Reason) *engine.Verdict { v := engine.Sure(r, "", 0, time.Time{}); return &v }
+	sure := func(r engine.Reason) *engine.Verdict { v := engine.VerdictFor(r, "", 0, time.Time{}); return &v }
 	require.True(t, Keepable(sure(engine.ReasonNone), target(engine.Accepted)))
 	require.True(t, Keepable(sure(engine.ReasonMailboxNotFound), target(engine.NoMailbox)))
 	require.True(t, Keepable(sure(engine.ReasonMailboxFull), target(engine.MailboxFull)))
@@ -152,7 +152,7 @@ func BenchmarkPutInKeyOrder(b *testing.B) {
 	b.ReportAllocs()
 	for n := 0; n < b.N; n += len(entries) {
 		for i := range entries {
-			entries[i] = Entry{numbered(n + i), &v}
+			entries[i] = Entry{testKey(n + i), &v}
 		}
 		if err := c.Put(entries); err != nil {
 			b.Fatal(err)
@@ -167,9 +167,9 @@ func TestGetBatchFindsWhatGetFinds(t *testing.T) {
 	var entries []Entry
 	var keys []Key
 	for i := range 3000 {
-		keys = append(keys, numbered(i))
+		keys = append(keys, testKey(i))
 		if i%3 == 0 {
-			entries = append(entries, Entry{numbered(i), &v})
+			entries = append(entries, Entry{testKey(i), &v})
 		}
 	}
 	require.NoError(t, c.Put(entries[:500]))
@@ -188,13 +188,13 @@ func TestGetBatchFindsWhatGetFinds(t *testing.T) {
 
 func BenchmarkGetBatchMiss(b *testing.B) {
 	c := open(b, vfs.NewMem())
-	c.sieves.whole.Store(nil)
+	c.filters.complete.Store(nil)
 	defer c.Close()
 	keys := make([]Key, 4096)
 	b.ReportAllocs()
 	for n := 0; n < b.N; n += len(keys) {
 		for i := range keys {
-			keys[i] = numbered(n + i)
+			keys[i] = testKey(n + i)
 		}
 		if err := c.GetBatch(keys, time.Now(), func(int, engine.Verdict) {}); err != nil {
 			b.Fatal(err)
@@ -204,12 +204,12 @@ func BenchmarkGetBatchMiss(b *testing.B) {
 
 func BenchmarkGetMiss(b *testing.B) {
 	c := open(b, vfs.NewMem())
-	c.sieves.whole.Store(nil)
+	c.filters.complete.Store(nil)
 	defer c.Close()
 	now := time.Now()
 	b.ReportAllocs()
 	for n := range b.N {
-		c.Get(numbered(n), now)
+		c.Get(testKey(n), now)
 	}
 }
 
@@ -223,10 +223,10 @@ func BenchmarkKey(b *testing.B) {
 	}
 }
 
-func TestWhatIsReadIsWhatWasWrittenLast(t *testing.T) {
+func TestReadsSeeTheLastWrite(t *testing.T) {
 	c := open(t, vfs.NewMem())
 	defer c.Close()
-	key, other := numbered(1), numbered(2)
+	key, other := testKey(1), testKey(2)
 	other[len(other)-1] = key[len(key)-1] // kept in the same shard
 	v := sampleVerdict()
 	now := v.VerifiedAt
@@ -250,13 +250,13 @@ func TestWhatIsReadIsWhatWasWrittenLast(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestNothingOutlivesWhatTheOperatorAllows: neither reading, nor what lies in memory, nor the sweep keeps anything for longer.
-func TestNothingOutlivesWhatTheOperatorAllows(t *testing.T) {
+// TestMaxLifeBoundsEverything: neither reading, nor what lies in memory, nor the sweep keeps anything for longer.
+func TestMaxLifeBoundsEverything(t *testing.T) {
 	const most = 24 * time.Hour
 	c, err := Open(Config{FS: vfs.NewMem(), Dir: "cache", MaxLife: most})
 	require.NoError(t, err)
 	defer c.Close()
-	key, v := numbered(1), sampleVerdict()
+	key, v := testKey(1), sampleVerdict()
 	f := Fact{At: v.VerifiedAt, Code: 250, Meaning: engine.Accepted, Rule: "r"}
 	require.NoError(t, c.Put([]Entry{{key, &v}}))
 	require.NoError(t, c.PutFact("a.example", "mx1", &f))
@@ -276,12 +276,12 @@ func TestNothingOutlivesWhatTheOperatorAllows(t *testing.T) {
 	require.Equal(t, 2, swept.Deleted)
 }
 
-func TestAReadThatAWriteOvertookIsNotKept(t *testing.T) {
-	s := recentShard[engine.Verdict]{most: recentEach}
-	key, other := numbered(1), numbered(2)
+func TestReadOvertakenByAWriteIsNotCached(t *testing.T) {
+	s := recentShard[engine.Verdict]{capacity: verdictsPerShard}
+	key, other := testKey(1), testKey(2)
 	older, newer := sampleVerdict(), sampleVerdict()
 	_, writes := s.get(&key)
-	s.written(&other) // whichever key of the shard
+	s.invalidate(&other) // whichever key of the shard
 	s.put(&key, &older, writes)
 	got, writes := s.get(&key)
 	require.Nil(t, got)
@@ -291,15 +291,15 @@ func TestAReadThatAWriteOvertookIsNotKept(t *testing.T) {
 }
 
 func TestRecentIsBounded(t *testing.T) {
-	s := recentShard[engine.Verdict]{most: recentEach}
+	s := recentShard[engine.Verdict]{capacity: verdictsPerShard}
 	v := sampleVerdict()
-	for n := range 10 * recentEach {
-		key := numbered(n)
+	for n := range 10 * verdictsPerShard {
+		key := testKey(n)
 		s.put(&key, &v, 0)
 		got, _ := s.get(&key)
 		require.NotNil(t, got)
 	}
-	require.Len(t, s.all, recentEach)
+	require.Len(t, s.entries, verdictsPerShard)
 }
 
 // BenchmarkFact asks for facts about domains of which most have none, as lists do: those that were asked for lately, and all others.
@@ -329,7 +329,7 @@ func BenchmarkGetHit(b *testing.B) {
 	v := sampleVerdict()
 	var entries []Entry
 	for i := range 100_000 {
-		entries = append(entries, Entry{numbered(i), &v})
+		entries = append(entries, Entry{testKey(i), &v})
 	}
 	if err := c.Put(entries); err != nil {
 		b.Fatal(err)

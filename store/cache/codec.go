@@ -24,8 +24,8 @@ const (
 	LifeFact        = 7 * 24 * time.Hour
 )
 
-// life is how long a verdict may be served.
-func life(v *engine.Verdict) time.Duration {
+// verdictLifetime is how long a verdict may be served.
+func verdictLifetime(v *engine.Verdict) time.Duration {
 	switch {
 	case v.Status == engine.Invalid, v.Details.Full:
 		return LifeRefused
@@ -35,12 +35,12 @@ func life(v *engine.Verdict) time.Duration {
 	return LifeAccepted
 }
 
-// atMost cuts a lifetime to the one that the operator allows.
-func (c *Cache) atMost(life time.Duration) time.Duration {
+// capLifetime cuts a lifetime to the one that the operator allows.
+func (c *Cache) capLifetime(lifetime time.Duration) time.Duration {
 	if c.cfg.MaxLife > 0 {
-		return min(life, c.cfg.MaxLife)
+		return min(lifetime, c.cfg.MaxLife)
 	}
-	return life
+	return lifetime
 }
 
 // AppendVerdict appends the stored form of v: version, the engine's core, provider, rule, and the details tail: stage,
@@ -86,22 +86,22 @@ func ReadVerdict(src []byte) (engine.Verdict, error) {
 
 // Fact is what a decoy proved about one domain at one MX host.
 type Fact struct {
-	At       time.Time // to the millisecond
-	Code     int
-	Meaning  engine.Meaning
-	Blame    engine.Blame
-	Vouched  bool
-	Named    bool // engine.Finding.NamesUnknown
-	Rule     string
-	Enhanced engine.Enhanced
+	At                time.Time // to the millisecond
+	Code              int
+	Meaning           engine.Meaning
+	Blame             engine.Blame
+	NeighbourAccepted bool
+	NamesUnknown      bool // engine.Finding.NamesUnknown
+	Rule              string
+	Enhanced          engine.Enhanced
 }
 
 // Sighting is the fact as evidence about an address of the domain.
 func (f *Fact) Sighting(host string) engine.Sighting {
 	return engine.Sighting{
-		Subject: engine.SubjectDecoy, Event: engine.EventReply, Host: host, At: f.At, Vouched: f.Vouched,
+		Subject: engine.SubjectDecoy, Event: engine.EventReply, Host: host, At: f.At, NeighbourAccepted: f.NeighbourAccepted,
 		Reply:   engine.Reply{Stage: engine.StageRcpt, Code: f.Code, Enhanced: f.Enhanced},
-		Finding: engine.Finding{Meaning: f.Meaning, Blame: f.Blame, Rule: f.Rule, NamesUnknown: f.Named},
+		Finding: engine.Finding{Meaning: f.Meaning, Blame: f.Blame, Rule: f.Rule, NamesUnknown: f.NamesUnknown},
 	}
 }
 
@@ -111,26 +111,26 @@ func FactOf(s *engine.Sighting) (Fact, bool) {
 	if s.Event != engine.EventReply || f.Meaning != engine.Accepted && !s.RefusesUnknown() {
 		return Fact{}, false
 	}
-	return Fact{At: s.At, Code: s.Reply.Code, Enhanced: s.Reply.Enhanced, Meaning: f.Meaning, Blame: f.Blame, Vouched: s.Vouched,
-		Named: f.NamesUnknown, Rule: f.Rule}, true
+	return Fact{At: s.At, Code: s.Reply.Code, Enhanced: s.Reply.Enhanced, Meaning: f.Meaning, Blame: f.Blame, NeighbourAccepted: s.NeighbourAccepted,
+		NamesUnknown: f.NamesUnknown, Rule: f.Rule}, true
 }
 
 // The flags in the stored form of a fact.
 const (
-	factVouched = 1 << iota
-	factNamed
-	factFlags = factVouched | factNamed
+	factNeighbour = 1 << iota
+	factNamesUnknown
+	factFlags = factNeighbour | factNamesUnknown
 )
 
 // AppendFact appends the stored form of f.
 func AppendFact(dst []byte, f *Fact) []byte {
 	dst = append(dst, valueVersion, byte(f.Meaning), byte(f.Blame), 0)
 	flags := &dst[len(dst)-1]
-	if f.Vouched {
-		*flags |= factVouched
+	if f.NeighbourAccepted {
+		*flags |= factNeighbour
 	}
-	if f.Named {
-		*flags |= factNamed
+	if f.NamesUnknown {
+		*flags |= factNamesUnknown
 	}
 	dst = binary.BigEndian.AppendUint64(dst, uint64(f.At.UnixMilli()))
 	for _, n := range [...]uint16{uint16(f.Code), f.Enhanced.Class, f.Enhanced.Subject, f.Enhanced.Detail} {
@@ -147,7 +147,7 @@ func ReadFact(src []byte) (Fact, error) {
 	}
 	f := Fact{Meaning: engine.Meaning(r.byte()), Blame: engine.Blame(r.byte())}
 	flags := r.byte()
-	f.Vouched, f.Named = flags&factVouched != 0, flags&factNamed != 0
+	f.NeighbourAccepted, f.NamesUnknown = flags&factNeighbour != 0, flags&factNamesUnknown != 0
 	f.At = time.UnixMilli(int64(r.uint64())).UTC()
 	f.Code = int(r.uint16())
 	f.Enhanced = engine.Enhanced{Class: r.uint16(), Subject: r.uint16(), Detail: r.uint16()}
@@ -169,7 +169,7 @@ type reader struct {
 	bad bool
 }
 
-func (r *reader) take(n int) []byte {
+func (r *reader) next(n int) []byte {
 	if r.bad || len(r.src) < n {
 		r.bad = true
 		return make([]byte, n)
@@ -179,9 +179,9 @@ func (r *reader) take(n int) []byte {
 	return b
 }
 
-func (r *reader) byte() byte     { return r.take(1)[0] }
-func (r *reader) uint16() uint16 { return binary.BigEndian.Uint16(r.take(2)) }
-func (r *reader) uint64() uint64 { return binary.BigEndian.Uint64(r.take(8)) }
+func (r *reader) byte() byte     { return r.next(1)[0] }
+func (r *reader) uint16() uint16 { return binary.BigEndian.Uint16(r.next(2)) }
+func (r *reader) uint64() uint64 { return binary.BigEndian.Uint64(r.next(8)) }
 
 func (r *reader) string() string {
 	n, k := binary.Uvarint(r.src)
@@ -190,5 +190,5 @@ func (r *reader) string() string {
 		return ""
 	}
 	r.src = r.src[k:]
-	return string(r.take(int(n)))
+	return string(r.next(int(n)))
 }

@@ -41,7 +41,7 @@ func TestFactRoundTrip(t *testing.T) {
 		"named in a 4xx":    {Meaning: engine.Temporary, Blame: engine.BlameSite, NamesUnknown: true, Rule: "generic/unverified-address"},
 		"words of no rules": {Meaning: engine.MeaningUnknown},
 	} {
-		s := engine.Sighting{Subject: engine.SubjectDecoy, Host: "mx.example", At: time.UnixMilli(5).UTC(), Vouched: finding.Meaning == engine.MeaningUnknown,
+		s := engine.Sighting{Subject: engine.SubjectDecoy, Host: "mx.example", At: time.UnixMilli(5).UTC(), NeighbourAccepted: finding.Meaning == engine.MeaningUnknown,
 			Reply: engine.Reply{Stage: engine.StageRcpt, Code: 550}, Finding: finding}
 		if finding.NamesUnknown {
 			s.Reply.Code = 450

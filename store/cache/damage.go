@@ -20,9 +20,9 @@ import (
 // A database that is damaged is renamed and a new one takes its place: verdicts can be asked for again. What was used of a budget
 // cannot, so every budget that the new database does not have counts as unknown until it would have recovered anyway.
 const (
-	damagedSuffix = ".damaged"                 // of the folder that was set aside; one at most is kept
-	keepDamaged   = 24 * time.Hour             // then a sweep removes it
-	inDoubt       = time.Hour + 10*time.Minute // budgets are for an hour, and a lease is settled some minutes after its end
+	damagedSuffix    = ".damaged"                 // of the folder that was set aside; one at most is kept
+	damagedTTL       = 24 * time.Hour             // then a sweep removes it
+	budgetUnknownFor = time.Hour + 10*time.Minute // budgets are for an hour, and a lease is settled some minutes after its end
 )
 
 // ErrSetAside is wrapped by what Budget returns for a budget that cannot be read from a database which has met damage, or may have been
@@ -31,8 +31,8 @@ var ErrSetAside = errors.New("what was used of it was lost with a damaged cache"
 
 // Damage is closed when the database that is in use has met damage: call SetAside then. Each database has its own.
 func (c *Cache) Damage() <-chan struct{} {
-	c.life.RLock()
-	defer c.life.RUnlock()
+	c.dbMu.RLock()
+	defer c.dbMu.RUnlock()
 	return c.health.damage
 }
 
@@ -51,8 +51,8 @@ func (h *health) damaged() bool {
 	}
 }
 
-// met hears of damage at the start, or in the middle of a read or a compaction, and tells of the first.
-func (h *health) met(info pebble.DataCorruptionInfo, log *slog.Logger) {
+// recordDamage hears of damage at the start, or in the middle of a read or a compaction, and tells of the first.
+func (h *health) recordDamage(info pebble.DataCorruptionInfo, log *slog.Logger) {
 	h.once.Do(func() {
 		close(h.damage)
 		if log != nil { // as text: with its details the error has a stack trace for each wrapping
@@ -76,8 +76,8 @@ func (c *Cache) isDamage(err error) bool {
 // SetAside puts a new database in the place of a damaged one. Keys stay good. When no new one can be made the cache panics
 // with Lost, as there is nothing to go on with.
 func (c *Cache) SetAside() {
-	c.life.Lock()
-	defer c.life.Unlock()
+	c.dbMu.Lock()
+	defer c.dbMu.Unlock()
 	cause := errors.New("damage was met while it was in use")
 	if err := c.db.Close(); err != nil {
 		cause = err
@@ -104,9 +104,9 @@ func (c *Cache) replace(cause error) error {
 	return nil
 }
 
-// noteAside writes into a new database when the one before was set aside. It is the folder that tells, so that a crash between
+// recordSetAside writes into a new database when the one before was set aside. It is the folder that tells, so that a crash between
 // the renaming and this loses nothing.
-func (c *Cache) noteAside(b *pebble.Batch) error {
+func (c *Cache) recordSetAside(b *pebble.Batch) error {
 	switch _, err := c.cfg.FS.Stat(c.cfg.Dir + damagedSuffix); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -114,11 +114,11 @@ func (c *Cache) noteAside(b *pebble.Batch) error {
 		return fmt.Errorf("cache: %w", err)
 	}
 	now := time.Now()
-	c.aside.Store(&now)
+	c.setAsideAt.Store(&now)
 	return b.Set([]byte{tableMeta, 'a'}, binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())), nil)
 }
 
-func (c *Cache) recallAside() error {
+func (c *Cache) loadSetAside() error {
 	b, err := c.read([]byte{tableMeta, 'a'})
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil
@@ -127,21 +127,21 @@ func (c *Cache) recallAside() error {
 		return fmt.Errorf("cache: when another was set aside: %w", errors.Join(err, errValue))
 	}
 	at := time.UnixMilli(int64(binary.BigEndian.Uint64(b)))
-	c.aside.Store(&at)
+	c.setAsideAt.Store(&at)
 	return nil
 }
 
-// unread is the error for a budget that the database could not read. life is held.
-func (c *Cache) unread(err error) error {
+// budgetReadError is the error for a budget that the database could not read. life is held.
+func (c *Cache) budgetReadError(err error) error {
 	if c.health.damaged() {
 		return fmt.Errorf("cache budget: %w: %w", ErrSetAside, err)
 	}
 	return fmt.Errorf("cache budget: %w", err)
 }
 
-// lost is the error for a budget that the database does not have, nil when it never was there.
-func (c *Cache) lost() error {
-	if at := c.aside.Load(); at != nil && time.Since(*at) < inDoubt {
+// missingBudgetError is the error for a budget that the database does not have, nil when it never was there.
+func (c *Cache) missingBudgetError() error {
+	if at := c.setAsideAt.Load(); at != nil && time.Since(*at) < budgetUnknownFor {
 		return ErrSetAside
 	}
 	return nil
@@ -149,7 +149,7 @@ func (c *Cache) lost() error {
 
 // dropDamaged removes what was set aside a day ago.
 func (c *Cache) dropDamaged(now time.Time) error {
-	if at := c.aside.Load(); at == nil || now.Sub(*at) < keepDamaged {
+	if at := c.setAsideAt.Load(); at == nil || now.Sub(*at) < damagedTTL {
 		return nil
 	}
 	return c.cfg.FS.RemoveAll(c.cfg.Dir + damagedSuffix)
@@ -157,7 +157,7 @@ func (c *Cache) dropDamaged(now time.Time) error {
 
 // size is what the database takes on disk.
 func (c *Cache) size() uint64 {
-	c.life.RLock()
-	defer c.life.RUnlock()
+	c.dbMu.RLock()
+	defer c.dbMu.RUnlock()
 	return c.db.Metrics().DiskSpaceUsage()
 }

@@ -18,14 +18,14 @@ import (
 	"probity/engine"
 )
 
-// aged is a disk with a cache that has a table, a log and 5,000 verdicts, closed or as a crash leaves it.
-func aged(t *testing.T) *vfs.MemFS {
+// cacheWithData is a disk with a cache that has a table, a log and 5,000 verdicts, closed or as a crash leaves it.
+func cacheWithData(t *testing.T) *vfs.MemFS {
 	disk := vfs.NewCrashableMem()
 	c := open(t, disk)
-	v := engine.Sure(engine.ReasonNone, "x", 0, time.Now())
+	v := engine.VerdictFor(engine.ReasonNone, "x", 0, time.Now())
 	var entries []Entry
 	for i := range 5000 {
-		entries = append(entries, Entry{numbered(i), &v})
+		entries = append(entries, Entry{testKey(i), &v})
 	}
 	require.NoError(t, c.Put(entries))
 	require.NoError(t, putBudget(c, 1))
@@ -38,8 +38,8 @@ func aged(t *testing.T) *vfs.MemFS {
 	return crashed
 }
 
-// spoil changes a file of the cache.
-func spoil(t *testing.T, disk vfs.FS, name string, change func(b []byte) []byte) {
+// corrupt changes a file of the cache.
+func corrupt(t *testing.T, disk vfs.FS, name string, change func(b []byte) []byte) {
 	name = path.Join("cache", name)
 	f, err := disk.Open(name)
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func spoil(t *testing.T, disk vfs.FS, name string, change func(b []byte) []byte)
 // a budget that it has not is never called untouched. (Of a log that is lost or cut, and of its last
 // 32 KiB, the database cannot tell that there was more.)
 func TestADamagedCacheIsSetAside(t *testing.T) {
-	names, err := aged(t).List("cache")
+	names, err := cacheWithData(t).List("cache")
 	require.NoError(t, err)
 	for _, name := range names {
 		if strings.HasPrefix(name, "LOCK") || strings.HasPrefix(name, "marker") {
@@ -66,8 +66,8 @@ func TestADamagedCacheIsSetAside(t *testing.T) {
 		}
 		for part := range 4 {
 			t.Run(fmt.Sprintf("%s bit in part %d", name, part), func(t *testing.T) {
-				disk := aged(t)
-				spoil(t, disk, name, func(b []byte) []byte {
+				disk := cacheWithData(t)
+				corrupt(t, disk, name, func(b []byte) []byte {
 					if len(b) > 0 {
 						b[part*(len(b)-1)/3] ^= 4
 					}
@@ -81,13 +81,13 @@ func TestADamagedCacheIsSetAside(t *testing.T) {
 			budgets = budgets[:1]
 		}
 		t.Run(name+" lost", func(t *testing.T) {
-			disk := aged(t)
+			disk := cacheWithData(t)
 			require.NoError(t, disk.Remove(path.Join("cache", name)))
 			useDamaged(t, disk, budgets...)
 		})
 		t.Run(name+" cut", func(t *testing.T) {
-			disk := aged(t)
-			spoil(t, disk, name, func(b []byte) []byte { return b[:len(b)/2] })
+			disk := cacheWithData(t)
+			corrupt(t, disk, name, func(b []byte) []byte { return b[:len(b)/2] })
 			useDamaged(t, disk, budgets...)
 		})
 	}
@@ -97,7 +97,7 @@ func useDamaged(t *testing.T, disk vfs.FS, budgets ...string) {
 	c := open(t, disk)
 	use := func() {
 		for i := range 5000 {
-			c.Get(numbered(i), time.Now())
+			c.Get(testKey(i), time.Now())
 		}
 		_, err := c.Sweep(t.Context(), time.Now())
 		_ = err // what a damaged table answers is not the point: it says so on Damage
@@ -113,9 +113,9 @@ func useDamaged(t *testing.T, disk vfs.FS, budgets ...string) {
 	default:
 	}
 	use()
-	v := engine.Sure(engine.ReasonNone, "x", 0, time.Now())
-	require.NoError(t, c.Put([]Entry{{numbered(1), &v}}))
-	_, ok := c.Get(numbered(1), time.Now())
+	v := engine.VerdictFor(engine.ReasonNone, "x", 0, time.Now())
+	require.NoError(t, c.Put([]Entry{{testKey(1), &v}}))
+	_, ok := c.Get(testKey(1), time.Now())
 	require.True(t, ok)
 	require.NoError(t, c.PutBudgets([]Budget{{Name: "big", State: []byte("2"), Until: time.Now().Add(time.Hour)}}))
 	_, err := c.Sweep(context.Background(), time.Now())
@@ -129,12 +129,12 @@ func useDamaged(t *testing.T, disk vfs.FS, budgets ...string) {
 	require.NoError(t, c.Close())
 }
 
-// TestTheDamagedDatabaseIsKept flips a bit of a file that the start reads. The folder set aside holds the flipped file, also
+// TestDamagedDatabaseIsKept flips a bit of a file that the start reads. The folder set aside holds the flipped file, also
 // after all that was reported of it was answered, and each database is told of in one short line.
-func TestTheDamagedDatabaseIsKept(t *testing.T) {
+func TestDamagedDatabaseIsKept(t *testing.T) {
 	for _, part := range []string{".sst", "MANIFEST"} {
 		t.Run(part, func(t *testing.T) {
-			disk := aged(t)
+			disk := cacheWithData(t)
 			names, err := disk.List("cache")
 			require.NoError(t, err)
 			flipped := map[string][]byte{}
@@ -142,7 +142,7 @@ func TestTheDamagedDatabaseIsKept(t *testing.T) {
 				if !strings.Contains(name, part) || strings.HasPrefix(name, "marker") {
 					continue
 				}
-				spoil(t, disk, name, func(b []byte) []byte {
+				corrupt(t, disk, name, func(b []byte) []byte {
 					for i := range b { // every block, so that the start and each read meet it
 						b[i] ^= 4
 					}
@@ -152,10 +152,10 @@ func TestTheDamagedDatabaseIsKept(t *testing.T) {
 			}
 			require.NotEmpty(t, flipped)
 			var log bytes.Buffer
-			c, err := Open(Config{FS: disk, Dir: "cache", Sieve: 1 << 16, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			c, err := Open(Config{FS: disk, Dir: "cache", FilterBytes: 1 << 16, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			require.NoError(t, err)
 			for range 3 { // as mendCache does
-				c.Get(numbered(1), time.Now())
+				c.Get(testKey(1), time.Now())
 				_, _, _ = c.Budget("big") // the error is another test's
 				select {
 				case <-c.Damage():
@@ -164,7 +164,7 @@ func TestTheDamagedDatabaseIsKept(t *testing.T) {
 				}
 			}
 			for name, want := range flipped {
-				require.Equal(t, want, contents(t, disk, path.Join("cache.damaged", name)), "%s", log.String())
+				require.Equal(t, want, readContents(t, disk, path.Join("cache.damaged", name)), "%s", log.String())
 			}
 			require.NoError(t, c.Close())
 			require.LessOrEqual(t, strings.Count(log.String(), "level=ERROR"), 2, "%s", log.String())
@@ -174,8 +174,8 @@ func TestTheDamagedDatabaseIsKept(t *testing.T) {
 	}
 }
 
-// contents is what a file holds.
-func contents(t *testing.T, disk vfs.FS, name string) []byte {
+// readContents is what a file holds.
+func readContents(t *testing.T, disk vfs.FS, name string) []byte {
 	f, err := disk.Open(name)
 	require.NoError(t, err)
 	b, err := io.ReadAll(f)
@@ -184,12 +184,12 @@ func contents(t *testing.T, disk vfs.FS, name string) []byte {
 	return b
 }
 
-// TestALateReportOfTheOldDatabaseIsNotOfTheNew: a read that began before the change may report its damage after it.
-func TestALateReportOfTheOldDatabaseIsNotOfTheNew(t *testing.T) {
+// TestDamageOfTheOldDatabaseIsNotOfTheNew: a read that began before the change may report its damage after it.
+func TestDamageOfTheOldDatabaseIsNotOfTheNew(t *testing.T) {
 	c := open(t, vfs.NewMem())
 	old := c.health
 	c.SetAside()
-	old.met(pebble.DataCorruptionInfo{Path: "cache/000001.sst", Details: errValue}, nil)
+	old.recordDamage(pebble.DataCorruptionInfo{Path: "cache/000001.sst", Details: errValue}, nil)
 	select {
 	case <-c.Damage():
 		t.Fatal("the new database is condemned")

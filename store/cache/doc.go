@@ -16,8 +16,8 @@
 //     Budgets are written with a sync, because losing them would cost politeness.
 //  5. What Get and Fact give from memory is what they would have found in the database: who writes a key empties its place in
 //     memory before Put, PutFact or Delete returns.
-//  6. The look-up of a verdict is spared the database only for a key that is not in it: every key is in the sieve before it is written,
-//     and a sieve is not asked before it has them all. That of an empty database has them at once, that of another after a sweep.
+//  6. The look-up of a verdict is spared the database only for a key that is not in it: every key is in the key filter before it is written,
+//     and a key filter is not asked before it has them all. That of an empty database has them at once, that of another after a sweep.
 //  7. A database written by a newer program is refused, with words, and not touched. A value that does not decode is
 //     a miss.
 //  8. A damaged database is set aside, once, and a new one begun; for 70 minutes every budget that this one does not have is an

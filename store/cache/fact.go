@@ -8,10 +8,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// known is what the database has of a domain at a host.
-type known struct {
-	fact Fact
-	is   bool
+// storedFact is what the database has of a domain at a host.
+type storedFact struct {
+	fact  Fact
+	found bool
 }
 
 // Fact finds what a decoy proved about domain at host less than a week before now.
@@ -19,7 +19,7 @@ func (c *Cache) Fact(domain, host string, now time.Time) (Fact, bool) {
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)
 	at := factKey(k, domain, host)
-	key := rightmost(at)
+	key := paddedKey(at)
 	shard := c.facts.shard(&key)
 	f, writes := shard.get(&key)
 	if f == nil {
@@ -29,24 +29,24 @@ func (c *Cache) Fact(domain, host string, now time.Time) (Fact, bool) {
 		}
 		shard.put(&key, f, writes)
 	}
-	if !f.is || !now.Before(f.fact.At.Add(c.atMost(LifeFact))) {
+	if !f.found || !now.Before(f.fact.At.Add(c.capLifetime(LifeFact))) {
 		return Fact{}, false
 	}
 	return f.fact, true
 }
 
-// rightmost is a shorter key as one of a verdict's length, for what is kept in memory.
-func rightmost(at []byte) (key Key) {
+// paddedKey is a shorter key as one of a verdict's length, for what is kept in memory.
+func paddedKey(at []byte) (key Key) {
 	copy(key[len(key)-len(at):], at)
 	return key
 }
 
 // noFact is what most domains have.
-var noFact = &known{}
+var noFact = &storedFact{}
 
-func (c *Cache) readFact(at []byte) (*known, error) {
-	c.life.RLock()
-	defer c.life.RUnlock()
+func (c *Cache) readFact(at []byte) (*storedFact, error) {
+	c.dbMu.RLock()
+	defer c.dbMu.RUnlock()
 	b, closer, err := c.db.Get(at)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return noFact, nil
@@ -56,7 +56,7 @@ func (c *Cache) readFact(at []byte) (*known, error) {
 	}
 	defer closer.Close()
 	f, err := ReadFact(b)
-	return &known{f, true}, err
+	return &storedFact{f, true}, err
 }
 
 // PutFact keeps what a decoy proved, without waiting for the disk.
@@ -64,10 +64,10 @@ func (c *Cache) PutFact(domain, host string, f *Fact) error {
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)
 	at := factKey(k, domain, host)
-	key := rightmost(at)
-	defer c.facts.shard(&key).written(&key)
-	c.life.RLock()
-	defer c.life.RUnlock()
-	defer lostOnPanic()
+	key := paddedKey(at)
+	defer c.facts.shard(&key).invalidate(&key)
+	c.dbMu.RLock()
+	defer c.dbMu.RUnlock()
+	defer panicAsLost()
 	return c.db.Set(at, AppendFact(nil, f), pebble.NoSync)
 }

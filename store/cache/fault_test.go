@@ -51,7 +51,7 @@ func TestBudgetsOnAFailingDisk(t *testing.T) {
 	}
 }
 
-// putBudget writes a number as the budget of a lane; a database that cannot go on panics, which is the end of that process.
+// putBudget writes a number as the budget of a queue; a database that cannot go on panics, which is the end of that process.
 func putBudget(c *Cache, n int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -89,7 +89,7 @@ func (c *Cache) prepare() error {
 	format, err := c.read([]byte{tableMeta, 'f'})
 	switch {
 	case errors.Is(err, pebble.ErrNotFound):
-		return c.begin()
+		return c.initDatabase()
 	case err != nil:
 		return fmt.Errorf("cache format: %w", err)
 	case len(format) != 1 || format[0] == 0 || format[0] > Format:
@@ -99,10 +99,10 @@ func (c *Cache) prepare() error {
 		return fmt.Errorf("cache secret: %w", err)
 	}
 	c.seed = xxh3.Hash(c.secret)
-	return c.recallAside()
+	return c.loadSetAside()
 }
 
-func (c *Cache) begin() error {
+func (c *Cache) initDatabase() error {
 	if c.secret == nil { // else the keys in use stay good
 		c.secret = make([]byte, 32)
 		rand.Read(c.secret)
@@ -113,7 +113,7 @@ func (c *Cache) begin() error {
 	if err := errors.Join(b.Set([]byte{tableMeta, 's'}, c.secret, nil), b.Set([]byte{tableMeta, 'f'}, []byte{Format}, nil)); err != nil {
 		return err
 	}
-	if err := c.noteAside(b); err != nil {
+	if err := c.recordSetAside(b); err != nil {
 		return err
 	}
 	return commit(b, pebble.Sync)

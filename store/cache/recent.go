@@ -2,31 +2,31 @@ package cache
 
 import "sync"
 
-// What is kept in memory is at most recentShards times recentEach verdicts, about half a kilobyte each, and as many times
-// recentFacts facts: most are the word that there is none, in about fifty bytes.
+// What is kept in memory is at most recentShards times verdictsPerShard verdicts, about half a kilobyte each, and as many times
+// factsPerShard facts: most are the word that there is none, in about fifty bytes.
 const (
-	recentShards = 64
-	recentEach   = 128
-	recentFacts  = 512
+	recentShards     = 64
+	verdictsPerShard = 128
+	factsPerShard    = 512
 )
 
 // recent keeps what was asked for last, read: the verdicts that singles were given, for a form that a visitor fills in asks again
-// and again, and the facts about a domain, for each list asks for them anew.
+// and again, and the facts about a domain, for each list asks for them again.
 // BenchmarkGetHit, both slowed by a busy machine: 0.4 us and nothing allocated, 16 us and 250 bytes from the database.
 type recent[T any] struct{ shards [recentShards]recentShard[T] }
 
 type recentShard[T any] struct {
-	most int
+	capacity int
 
-	mu     sync.Mutex // guards what follows
-	writes uint32     // to keys of the shard
-	all    map[Key]*T
+	mu      sync.Mutex // guards what follows
+	writes  uint32     // to keys of the shard
+	entries map[Key]*T
 }
 
-func newRecent[T any](each int) *recent[T] {
+func newRecent[T any](capacity int) *recent[T] {
 	r := &recent[T]{}
 	for i := range r.shards {
-		r.shards[i].most = each
+		r.shards[i].capacity = capacity
 	}
 	return r
 }
@@ -39,7 +39,7 @@ func (r *recent[T]) shard(key *Key) *recentShard[T] { return &r.shards[key[len(k
 func (s *recentShard[T]) get(key *Key) (v *T, writes uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.all[*key], s.writes
+	return s.entries[*key], s.writes
 }
 
 // put keeps what was read after get gave writes, unless a key of the shard was written since. When the shard is full,
@@ -50,24 +50,24 @@ func (s *recentShard[T]) put(key *Key, v *T, writes uint32) {
 	if s.writes != writes {
 		return
 	}
-	for other := range s.all {
-		if len(s.all) < s.most {
+	for other := range s.entries {
+		if len(s.entries) < s.capacity {
 			break
 		}
-		delete(s.all, other)
+		delete(s.entries, other)
 	}
-	if s.all == nil {
-		s.all = make(map[Key]*T)
+	if s.entries == nil {
+		s.entries = make(map[Key]*T)
 	}
-	s.all[*key] = v
+	s.entries[*key] = v
 }
 
-// written tells that the database has something else at a key now, or nothing.
-func (s *recentShard[T]) written(key *Key) {
+// invalidate tells that the database has something else at a key now, or nothing.
+func (s *recentShard[T]) invalidate(key *Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writes++
-	delete(s.all, *key)
+	delete(s.entries, *key)
 }
 
 // clear forgets everything, as the database has.
@@ -76,7 +76,7 @@ func (r *recent[T]) clear() {
 		s := &r.shards[i]
 		s.mu.Lock()
 		s.writes++
-		clear(s.all)
+		clear(s.entries)
 		s.mu.Unlock()
 	}
 }

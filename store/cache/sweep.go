@@ -21,15 +21,15 @@ const (
 type Swept struct{ Read, Deleted int }
 
 // Sweep deletes what has expired, in key order and unhurried. While the database is over its size bound, each sweep
-// halves the lifetimes that it applies, and doubles them again once there is room. What it leaves of verdicts is the next sieve:
+// halves the lifetimes that it applies, and doubles them again once there is room. What it leaves of verdicts is the next key filter:
 // a cache that had something when it was opened is as fast as an empty one after the first sweep.
 func (c *Cache) Sweep(ctx context.Context, now time.Time) (s Swept, err error) {
 	if err := c.dropDamaged(now); err != nil {
 		return s, fmt.Errorf("cache sweep: %w", err)
 	}
-	c.adapt()
-	next, whole := c.sieves.begin(), false
-	defer func() { c.sieves.end(next, whole) }()
+	c.adaptLifetimes()
+	next, complete := c.filters.beginRebuild(), false
+	defer func() { c.filters.finishRebuild(next, complete) }()
 	for _, table := range [...]byte{tableResult, tableFact, tableBudget} {
 		from, upto := []byte{table}, []byte{table + 1}
 		for from != nil {
@@ -43,11 +43,11 @@ func (c *Cache) Sweep(ctx context.Context, now time.Time) (s Swept, err error) {
 			}
 		}
 	}
-	whole = true
+	complete = true
 	return s, nil
 }
 
-func (c *Cache) adapt() {
+func (c *Cache) adaptLifetimes() {
 	size, n := c.size(), c.shrink.Load()
 	switch {
 	case size > c.max && n < maxShrink:
@@ -57,11 +57,11 @@ func (c *Cache) adapt() {
 	}
 }
 
-// sweepStep reads one step from from, deletes its expired entries, adds the verdicts that are left to a sieve, and returns where to
+// sweepStep reads one step from from, deletes its expired entries, adds the verdicts that are left to a key filter, and returns where to
 // go on; nil at the end.
-func (c *Cache) sweepStep(from, upto []byte, now time.Time, left *sieve, s *Swept) ([]byte, error) {
-	c.life.RLock()
-	defer c.life.RUnlock()
+func (c *Cache) sweepStep(from, upto []byte, now time.Time, left *keyFilter, s *Swept) ([]byte, error) {
+	c.dbMu.RLock()
+	defer c.dbMu.RUnlock()
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: upto})
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (c *Cache) sweepStep(from, upto []byte, now time.Time, left *sieve, s *Swep
 		s.Read++
 		key := it.Key()
 		switch {
-		case c.dead(key[0], it.Value(), now):
+		case c.mustDelete(key[0], it.Value(), now):
 			s.Deleted++
 			if err := b.Delete(key, nil); err != nil {
 				return nil, err
@@ -93,18 +93,18 @@ func (c *Cache) sweepStep(from, upto []byte, now time.Time, left *sieve, s *Swep
 	return next, commit(b, pebble.NoSync)
 }
 
-// dead reports a value that no reader will be given, or that must go for want of room.
-func (c *Cache) dead(table byte, value []byte, now time.Time) bool {
+// mustDelete reports a value that no reader will be given, or that must go for want of room.
+func (c *Cache) mustDelete(table byte, value []byte, now time.Time) bool {
 	shrink := c.shrink.Load()
 	switch table {
 	case tableBudget: // never for want of room: it is politeness
 		return len(value) < 8 || now.UnixMilli() > int64(binary.BigEndian.Uint64(value))
 	case tableFact:
 		f, err := ReadFact(value)
-		return err != nil || !now.Before(f.At.Add(c.atMost(LifeFact)>>shrink))
+		return err != nil || !now.Before(f.At.Add(c.capLifetime(LifeFact)>>shrink))
 	}
 	v, err := ReadVerdict(value)
-	return err != nil || !now.Before(v.VerifiedAt.Add(c.atMost(life(&v))>>shrink))
+	return err != nil || !now.Before(v.VerifiedAt.Add(c.capLifetime(verdictLifetime(&v))>>shrink))
 }
 
 // Keepable reports a verdict that rests on what a server said about the mailbox, given the reply to the target.

@@ -12,16 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-type quiet struct{}
+type discardLogger struct{}
 
-func (quiet) Infof(string, ...any)  {}
-func (quiet) Errorf(string, ...any) {}
-func (quiet) Fatalf(string, ...any) { panic("cannot go on") }
+func (discardLogger) Infof(string, ...any)  {}
+func (discardLogger) Errorf(string, ...any) {}
+func (discardLogger) Fatalf(string, ...any) { panic("cannot go on") }
 
-// TestAStartOnAFullDiskEnds opens a database whose log has to be written into a table, on a disk that takes no more tables.
-func TestAStartOnAFullDiskEnds(t *testing.T) {
+// TestOpenOnAFullDiskFails opens a database whose log has to be written into a table, on a disk that takes no more tables.
+func TestOpenOnAFullDiskFails(t *testing.T) {
 	disk := vfs.NewMem()
-	db, err := Open("db", &pebble.Options{FS: disk, Logger: quiet{}})
+	db, err := Open("db", &pebble.Options{FS: disk, Logger: discardLogger{}})
 	require.NoError(t, err)
 	require.NoError(t, db.Set([]byte("k"), []byte("v"), pebble.Sync))
 	require.NoError(t, db.Close())
@@ -35,7 +35,7 @@ func TestAStartOnAFullDiskEnds(t *testing.T) {
 	}))
 	ended := make(chan error, 1)
 	go func() {
-		_, err := Open("db", &pebble.Options{FS: fs, Logger: quiet{}})
+		_, err := Open("db", &pebble.Options{FS: fs, Logger: discardLogger{}})
 		ended <- err
 	}()
 	select {

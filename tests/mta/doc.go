@@ -1,5 +1,5 @@
 // Package mta asks real mail servers: Postfix, Exim, OpenSMTPD, Dovecot, chasquid and maddy, each with a configuration that is
-// written down here together with the verdict that every address deserves. The pretend internet (bench/sim) answers as we
+// written down here together with the verdict that every address deserves. The simulated internet (bench/sim) answers as we
 // believe that servers do; these answer as they do.
 //
 // `make mta`, as root on Linux, fetches the servers into a cache folder and runs TestMailServers. Without it the test is

@@ -32,7 +32,7 @@ func postfixSetup(configuration, domain, more string) setup {
 
 func postfix() []setup {
 	return []setup{postfixPlain(), postfixPostgrey(), postfixPostscreen(), postfixUnverified(), postfixUnverifiedFinal(), postfixLimits(), postfixMinute(),
-		postfixBlind(), postfixBlocklist(), postfixUnknownSender()}
+		postfixAcceptsAll(), postfixBlocklist(), postfixUnknownSender()}
 }
 
 func postfixPlain() setup {
@@ -170,8 +170,8 @@ func postfixMinute() setup {
 	return s
 }
 
-// postfixBlind accepts every name of its domain and sends bounces for those that do not exist.
-func postfixBlind() setup {
+// postfixAcceptsAll accepts every name of its domain and sends bounces for those that do not exist.
+func postfixAcceptsAll() setup {
 	s := postfixSetup("smtpd_reject_unlisted_recipient = no", "blind.example", "smtpd_reject_unlisted_recipient = no\nlocal_recipient_maps =\n")
 	s.list = rows("RISKY catch_all", "ann@blind.example", "bob@blind.example", "dave@blind.example", "info@blind.example")
 	return s

@@ -21,9 +21,9 @@ const (
 	unknownSender = "probe@nowhere.example" // its domain does not exist
 )
 
-// newSenderHost is the mail server of the prober's own domain, which servers call back before they answer the prober. It knows
+// startSenderServer is the mail server of the prober's own domain, which servers call back before they answer the prober. It knows
 // one mailbox and takes no message.
-func newSenderHost(t *testing.T, at string) {
+func startSenderServer(t *testing.T, at string) {
 	listener, err := net.Listen("tcp", at)
 	require.NoError(t, err)
 	t.Cleanup(func() { listener.Close() })
@@ -45,8 +45,8 @@ func answerCallout(c net.Conn) {
 		return
 	}
 	in := textproto.NewConn(c)
-	say := func(line string) { fmt.Fprintf(c, "%s\r\n", line) } // a client that is gone is noticed when it is read
-	say("220 mx.prober.example ESMTP")
+	reply := func(line string) { fmt.Fprintf(c, "%s\r\n", line) } // a client that is gone is noticed when it is read
+	reply("220 mx.prober.example ESMTP")
 	for {
 		line, err := in.ReadLine()
 		if err != nil {
@@ -54,18 +54,18 @@ func answerCallout(c net.Conn) {
 		}
 		switch verb, rest, _ := strings.Cut(line, " "); strings.ToUpper(verb) {
 		case "EHLO", "HELO":
-			say("250 mx.prober.example")
+			reply("250 mx.prober.example")
 		case "RCPT":
 			if strings.Contains(strings.ToLower(rest), "<"+goodSender+">") {
-				say("250 2.1.5 Ok")
+				reply("250 2.1.5 Ok")
 			} else {
-				say("550 5.1.1 User unknown")
+				reply("550 5.1.1 User unknown")
 			}
 		case "QUIT":
-			say("221 2.0.0 Bye")
+			reply("221 2.0.0 Bye")
 			return
 		default:
-			say("250 2.0.0 Ok")
+			reply("250 2.0.0 Ok")
 		}
 	}
 }

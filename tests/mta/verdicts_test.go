@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// verifyPatience is what a list may take. The longest wait that a configuration calls for is a pause of two minutes.
-const verifyPatience = 200 * time.Second
+// verifyTimeout is what a list may take. The longest wait that a configuration calls for is a pause of two minutes.
+const verifyTimeout = 200 * time.Second
 
 // setup is a server with one of its configurations, and what is true of the addresses there.
 type setup struct {
@@ -76,20 +76,20 @@ func allSetups() []setup {
 	return all
 }
 
-// try starts the server and holds the verdicts on its addresses against what they deserve.
-func (l *lab) try(t *testing.T, s setup, r *result) {
+// verifySetup starts the server and holds the verdicts on its addresses against what they deserve.
+func (l *testNetwork) verifySetup(t *testing.T, s setup, r *result) {
 	r.tried = true
 	m := l.newMachine(t, s.system)
 	host := "mx." + s.domains[0]
-	l.names.host(t, host, m.address)
+	l.nameServer.addHost(t, host, m.address)
 	for _, d := range s.domains {
-		l.names.domain(t, d, host)
+		l.nameServer.addDomain(t, d, host)
 	}
 	for _, line := range s.records {
-		l.names.add(t, line)
+		l.nameServer.addRecord(t, line)
 	}
 	for _, p := range s.programs {
-		l.program(t, m, p)
+		l.mountProgram(t, m, p)
 	}
 	for path, content := range s.files {
 		m.write(t, path, content)
@@ -103,10 +103,10 @@ func (l *lab) try(t *testing.T, s setup, r *result) {
 	}
 	m.waitForBanner(t)
 
-	began := time.Now()
+	start := time.Now()
 	r.count(t, s.singles, l.verifySingles(t, s))
 	r.count(t, s.list, l.verifyList(t, s))
-	r.took = time.Since(began)
+	r.took = time.Since(start)
 }
 
 // showLog prints the end of what the server said, of a test that failed.
@@ -119,20 +119,20 @@ func (m *machine) showLog(t *testing.T, file string) {
 		files = append(files, filepath.Join(m.root, file))
 	}
 	for _, f := range files {
-		said, err := os.ReadFile(f)
+		output, err := os.ReadFile(f)
 		if err != nil {
-			said = []byte(err.Error())
+			output = []byte(err.Error())
 		}
-		t.Logf("the end of %s:\n%s", filepath.Base(f), said[max(0, len(said)-6000):])
+		t.Logf("the end of %s:\n%s", filepath.Base(f), output[max(0, len(output)-6000):])
 	}
 }
 
-func (l *lab) probity(t *testing.T, s setup, args ...string) []byte {
+func (l *testNetwork) probity(t *testing.T, s setup, args ...string) []byte {
 	t.Helper()
 	args = append([]string{"verify"}, args...)
 	args = append(args, "--dns", proberAddress+":53", "--egress", proberAddress+"=mx.prober.example", "--mail-from", cmp.Or(s.sender, goodSender),
 		"--allow-private-targets", "--retry-schedule", s.schedule)
-	ctx, cancel := context.WithTimeout(t.Context(), verifyPatience)
+	ctx, cancel := context.WithTimeout(t.Context(), verifyTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(l.cache, "bin", "probity"), args...)
 	var out, errs bytes.Buffer
@@ -142,9 +142,9 @@ func (l *lab) probity(t *testing.T, s setup, args ...string) []byte {
 }
 
 // verdict is what came out for an address; why is for people.
-type verdict struct{ is, why string }
+type verdict struct{ outcome, why string }
 
-func (l *lab) verifySingles(t *testing.T, s setup) map[string]verdict {
+func (l *testNetwork) verifySingles(t *testing.T, s setup) map[string]verdict {
 	got := map[string]verdict{}
 	if len(s.singles) == 0 {
 		return got
@@ -167,7 +167,7 @@ func (l *lab) verifySingles(t *testing.T, s setup) map[string]verdict {
 	return got
 }
 
-func (l *lab) verifyList(t *testing.T, s setup) map[string]verdict {
+func (l *testNetwork) verifyList(t *testing.T, s setup) map[string]verdict {
 	dir := t.TempDir()
 	list, out := filepath.Join(dir, "list.csv"), filepath.Join(dir, "out.csv")
 	lines := []string{"email"}
@@ -188,7 +188,7 @@ func (l *lab) verifyList(t *testing.T, s setup) map[string]verdict {
 	}
 	got := map[string]verdict{}
 	for _, r := range all[1:] {
-		got[r[0]] = verdict{is: strings.TrimSpace(r[column["verify_status"]] + " " + r[column["verify_reason"]])}
+		got[r[0]] = verdict{outcome: strings.TrimSpace(r[column["verify_status"]] + " " + r[column["verify_reason"]])}
 	}
 	return got
 }
@@ -207,15 +207,15 @@ func (r *result) count(t *testing.T, want []row, got map[string]verdict) {
 	t.Helper()
 	for _, w := range want {
 		v := got[w.address]
-		if v.is == w.want {
+		if v.outcome == w.want {
 			r.right++
 			if w.forced != "" {
 				r.forcedUnknown++
 			}
 			continue
 		}
-		t.Errorf("%s: %s, wanted %s %s", w.address, v.is, w.want, v.why)
-		status, _, _ := strings.Cut(v.is, " ")
+		t.Errorf("%s: %s, wanted %s %s", w.address, v.outcome, w.want, v.why)
+		status, _, _ := strings.Cut(v.outcome, " ")
 		if wanted, _, _ := strings.Cut(w.want, " "); status == wanted {
 			continue
 		}
@@ -230,8 +230,8 @@ func (r *result) count(t *testing.T, want []row, got map[string]verdict) {
 	}
 }
 
-// table is for people: how each setup fared, and what forces the UNKNOWNs that are right.
-func table(all []*result) string {
+// resultTable is for people: how each setup fared, and what forces the UNKNOWNs that are right.
+func resultTable(all []*result) string {
 	all = slices.DeleteFunc(all, func(r *result) bool { return !r.tried })
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)

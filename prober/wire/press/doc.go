@@ -1,6 +1,6 @@
-// Package press knows when single calls come in numbers, and lets loops over rows yield to them.
+// Package press measures the load of single calls, and lets loops over rows yield to them.
 //
-// A Meter counts calls. While it is on, a prober lets fewer connections ask at one time (see turnstile in package prober).
+// A Meter counts calls. While it is on, a prober lets fewer connections ask at one time (see the admission gate of package prober).
 // Yield needs no meter: every loop over rows calls it.
 //
 // Invariants:

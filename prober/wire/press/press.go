@@ -20,7 +20,7 @@ const worth = time.Second / Rate
 
 // Meter is a bucket that leaks. It must not be copied.
 type Meter struct {
-	until atomic.Int64 // when they press no more, in nanoseconds of Unix time
+	until atomic.Int64 // when the load ends, in nanoseconds of Unix time
 
 	mu    sync.Mutex // guards what follows
 	last  int64      // the newest time of a call
@@ -47,7 +47,7 @@ func (m *Meter) Called(now time.Time) {
 	}
 }
 
-// On reports that singles press.
+// On reports that the node is under single-call load.
 func (m *Meter) On(now time.Time) bool {
 	left := m.until.Load() - now.UnixNano()
 	return left > 0 && left <= int64(Hold+late)

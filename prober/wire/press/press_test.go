@@ -9,8 +9,8 @@ import (
 
 var start = time.Unix(1_700_000_000, 0)
 
-// TestMeter counts calls that come in groups, and looks how long they press.
-func TestMeter(t *testing.T) {
+// TestMeterDetectsLoad counts calls that come in groups, and looks how long they press.
+func TestMeterDetectsLoad(t *testing.T) {
 	for _, x := range []struct {
 		name   string
 		groups int
@@ -47,8 +47,8 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// TestLateCall counts calls that come out of order, as they do from many connections: a late one counts, and takes nothing back.
-func TestLateCall(t *testing.T) {
+// TestLateCallsCount counts calls that come out of order, as they do from many connections: a late one counts, and takes nothing back.
+func TestLateCallsCount(t *testing.T) {
 	for ago := time.Duration(0); ago < late; ago += worth {
 		var few, enough Meter
 		for range Least - 1 {
@@ -69,8 +69,8 @@ func TestLateCall(t *testing.T) {
 	}
 }
 
-// TestClockSetBack counts on after it.
-func TestClockSetBack(t *testing.T) {
+// TestMeterSurvivesAClockSetBack counts on after it.
+func TestMeterSurvivesAClockSetBack(t *testing.T) {
 	var m Meter
 	for range Least {
 		m.Called(start)

@@ -1,0 +1,104 @@
+package api
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// AdminListener is what the operator's own listener shows. It has no authentication: it belongs on a loopback or a private
+// address.
+type AdminListener struct {
+	Metrics prometheus.Gatherer
+	Config  func() any   // the configuration in force, secrets masked; nil: none
+	Probes  http.Handler // recent probes; nil: none
+	Server  *Server      // for health; nil is always ready
+	Log     *slog.Logger // of metrics that cannot be told; nil: none
+}
+
+// Handler is the admin listener's: metrics, pprof, debug pages and health.
+func (b AdminListener) Handler() http.Handler {
+	mux := http.NewServeMux()
+	metrics := promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorHandling: promhttp.ContinueOnError} // what cannot be told hides nothing else
+	if b.Log != nil {
+		metrics.ErrorLog = slog.NewLogLogger(b.Log.Handler(), slog.LevelError)
+	}
+	mux.Handle("GET /metrics", promhttp.HandlerFor(b.Metrics, metrics))
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, os.Args[0]) // the arguments may hold a proxy's password
+	})
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, statusOK, []byte(`{"status":"ok"}`)) })
+	mux.HandleFunc("GET /readyz", b.readiness)
+	if b.Config != nil {
+		mux.HandleFunc("GET /debug/config", b.config)
+	}
+	if b.Probes != nil {
+		mux.Handle("GET /debug/probes", b.Probes)
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeRefusal(w, refuse(notFound, "There is nothing here: see /metrics, /debug/pprof/, /debug/config, /debug/probes, /healthz, /readyz."))
+	})
+	return mux
+}
+
+// RefuseForeignHosts refuses requests that name a host other than localhost or an address. A page in a browser on this machine may have any name
+// resolve to loopback, and then read what its own name answers (DNS rebinding); it cannot do so by these.
+func RefuseForeignHosts(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		if _, err := parseHop(host); err != nil && !strings.EqualFold(host, "localhost") {
+			writeRefusal(w, refuse(forbidden, "This listener is for this machine: ask it as localhost, or by its address."))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (b AdminListener) readiness(w http.ResponseWriter, _ *http.Request) {
+	if b.Server != nil {
+		if err := b.Server.readiness(); err != nil {
+			writeRefusal(w, refusalOf(err))
+			return
+		}
+	}
+	writeJSON(w, statusOK, []byte(`{"status":"ready"}`))
+}
+
+func (b AdminListener) config(w http.ResponseWriter, _ *http.Request) {
+	body, err := json.MarshalIndent(b.Config(), "", "  ")
+	if err != nil {
+		writeRefusal(w, refusalOf(err))
+		return
+	}
+	writeJSON(w, statusOK, body)
+}
+
+func writeRefusal(w http.ResponseWriter, r *refusal) {
+	for name, value := range r.headers() {
+		w.Header().Set(name, value)
+	}
+	writeJSON(w, r.status(), appendDetail(nil, r.detail))
+}
+
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"errors"
+
+	"probity/coordinator/fleet"
+	"probity/store"
+)
+
+// errNoViews is the answer of a server that has no views of its nodes.
+var errNoViews = refuse(notFound, "This server cannot look into its nodes.")
+
+// listQueues serves the ready queues that matter most of all nodes, with what is used of their budgets.
+func (c *call) listQueues() error {
+	views := c.srv.deps.Operator.Views
+	if views == nil {
+		return errNoViews
+	}
+	queues, unresponsive := views.ReadyQueues(c.srv.stopCtx)
+	return c.sendJSON(statusOK, map[string]any{"lanes": queues, "mute": orEmpty(unresponsive)})
+}
+
+// listTraces serves probes that were made lately. What is asked for comes in the body: an address has no place in a path.
+func (c *call) listTraces() error {
+	views := c.srv.deps.Operator.Views
+	if views == nil {
+		return errNoViews
+	}
+	d, err := c.document()
+	if err != nil {
+		return err
+	}
+	q, err := readTraceQuery(d)
+	if err != nil {
+		return err
+	}
+	traces, unresponsive, err := views.Traces(c.srv.stopCtx, q)
+	if err != nil {
+		return refuse(unacceptable, "The probes cannot be looked for: %s; change it and ask again.", err)
+	}
+	return c.sendJSON(statusOK, map[string]any{"traces": traces, "mute": orEmpty(unresponsive)})
+}
+
+func readTraceQuery(d *document) (q fleet.TraceQuery, err error) {
+	if q.Email, _, err = d.text("email"); err != nil {
+		return q, err
+	}
+	if q.Status, _, err = d.text("status"); err != nil {
+		return q, err
+	}
+	if q.Provider, _, err = d.text("provider"); err != nil {
+		return q, err
+	}
+	limit, err := d.number("limit", maxPage, 1, fleet.MaxTraces)
+	q.Limit = int(limit)
+	return q, err
+}
+
+// endQuarantine ends a quarantine, and the audit log remembers who did.
+func (c *call) endQuarantine() error {
+	views := c.srv.deps.Operator.Views
+	if views == nil {
+		return errNoViews
+	}
+	d, err := c.document()
+	if err != nil {
+		return err
+	}
+	node, err := d.requiredText("node")
+	if err != nil {
+		return err
+	}
+	egress, err := d.requiredText("egress")
+	if err != nil {
+		return err
+	}
+	route, _, err := d.text("route")
+	if err != nil {
+		return err
+	}
+	was, err := views.EndQuarantine(c.srv.stopCtx, node, egress, route)
+	switch {
+	case errors.Is(err, fleet.ErrNoSuchNode), err == nil && !was:
+		return refuse(notFound, "There is no such quarantine: it may be over already.")
+	case err != nil:
+		r := busy("The node cannot be reached")
+		r.cause = err
+		return r
+	}
+	if err := c.srv.deps.Store.Audit(store.AuditEvent{At: c.srv.now(), By: c.actor(), Action: "release", Target: egress, Note: node + " " + route}); err != nil {
+		return err
+	}
+	c.ctx.Response.SetStatusCode(statusNoContent)
+	return nil
+}
+
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

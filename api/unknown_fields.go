@@ -1,0 +1,96 @@
+package api
+
+import (
+	"slices"
+	"strings"
+)
+
+// maxKnownName is more than the bytes of any name that we know, and of what is compared with it.
+const maxKnownName = 32
+
+// checkUnknownField refuses a name that is no known one, but looks as if it should be: of other names nothing is said, since a
+// client may know a newer version of the API than we do.
+func checkUnknownField(name string, known []string) error {
+	if name == "" || len(name) > maxKnownName || slices.Contains(known, name) {
+		return nil
+	}
+	for _, k := range known {
+		if isTypoOf(normalizeName(name), normalizeName(k)) {
+			return refuse(unacceptable, "%s is not known: did you mean %s?", quoteName(name), k)
+		}
+	}
+	return nil
+}
+
+// isTypoOf reports that a name is another with a slip of the finger in it; in a long one there may be two.
+func isTypoOf(a, b string) bool {
+	if len(a) > maxKnownName { // lower case may be longer
+		return false
+	}
+	maxEdits := 1
+	if min(len(a), len(b)) >= 8 {
+		maxEdits = 2
+	}
+	return editDistance(a, b) <= maxEdits
+}
+
+// editDistance is how many bytes must be added, dropped, replaced or swapped with their neighbour to make one short string of
+// another (the optimal string alignment distance).
+func editDistance(a, b string) int {
+	var rows [3][maxKnownName + 1]int
+	before, last, now := &rows[0], &rows[1], &rows[2]
+	for j := range len(b) + 1 {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		now[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			now[j] = min(last[j]+1, now[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				now[j] = min(now[j], before[j-2]+1)
+			}
+		}
+		before, last, now = last, now, before
+	}
+	return last[len(b)]
+}
+
+// normalizeName is a name without what styles of writing differ in.
+func normalizeName(name string) string {
+	return strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(strings.ToLower(name))
+}
+
+// checkQuery refuses a query with a known parameter misspelt, which would change the answer without a word, or given twice, of
+// which the second would.
+func (c *call) checkQuery(known ...string) error {
+	seen := map[string]bool{}
+	for key := range c.ctx.QueryArgs().All() {
+		name := string(key)
+		if err := checkUnknownField(name, known); err != nil {
+			return err
+		}
+		if seen[name] && slices.Contains(known, name) {
+			return refuse(unacceptable, "%s is given twice: give it once, values separated by commas where it takes several.", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// checkUnknownFields refuses a body whose members look like known ones and are not.
+func (d *document) checkUnknownFields(known []string) error {
+	for i := range d.members {
+		name := d.members[i].name
+		if slices.ContainsFunc(known, func(k string) bool { return k == string(name) }) {
+			continue
+		}
+		if err := checkUnknownField(string(name), known); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// maxInFlight is how many questions of the bare DNS client, and of the resolver that is held against it, are unanswered at most: few
+// enough for a socket's usual buffer, in which a small datagram takes most of a KiB.
+const maxInFlight = 128
+
+// dnsBaseline asks for the MX records of every name over one socket, with maxInFlight questions under way, and counts answers.
+func dnsBaseline(ctx context.Context, dial Dial, server netip.AddrPort, names int) (count clientCount, err error) {
+	conn, err := dial(ctx, "udp", server.String())
+	if err != nil {
+		return count, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	start, before := time.Now(), ownCPU()
+	slots := make(chan struct{}, maxInFlight)
+	answered := make(chan int, 1)
+	stopped := make(chan struct{}) // closed when nothing more is heard
+	go func() {
+		defer close(stopped)
+		answered <- readAnswers(conn, slots, names)
+	}()
+	err = askNames(conn, slots, stopped, names)
+	if err != nil {
+		conn.Close() // nothing more will be heard
+	}
+	count.Recipients = <-answered
+	count.Lost = names - count.Recipients
+	count.Elapsed, count.CPU = time.Since(start), ownCPU()-before
+	count.Connections = 1
+	if count.Lost > 0 {
+		err = errors.Join(err, fmt.Errorf("the bare DNS client lost %d answers", count.Lost))
+	}
+	return count, errors.Join(err, ctx.Err())
+}
+
+// askNames sends a question for every name, each when there is a place.
+func askNames(conn net.Conn, slots chan<- struct{}, stopped <-chan struct{}, names int) error {
+	var b []byte
+	for i := range names {
+		select {
+		case slots <- struct{}{}:
+		case <-stopped:
+			return errors.New("the name server has stopped answering")
+		}
+		b = appendQuestion(b[:0], uint16(i), nameOf(i))
+		if _, err := conn.Write(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendQuestion appends a question for MX records, recursion desired.
+func appendQuestion(b []byte, id uint16, name string) []byte {
+	b = binary.BigEndian.AppendUint16(b, id)
+	b = append(b, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+	for label := range strings.SplitSeq(name, ".") {
+		b = append(append(b, byte(len(label))), label...)
+	}
+	return append(b, 0, 0, typeMX, 0, 1)
+}
+
+// answerTimeout is how long an answer may take before it counts as lost.
+const answerTimeout = 2 * time.Second
+
+// readAnswers reads answers until all have come, one is lost, or the connection is closed.
+func readAnswers(conn net.Conn, slots <-chan struct{}, names int) (answered int) {
+	b := make([]byte, 4096)
+	for answered < names {
+		if answered%maxInFlight == 0 && conn.SetReadDeadline(time.Now().Add(answerTimeout)) != nil {
+			return answered
+		}
+		if _, err := conn.Read(b); err != nil {
+			return answered
+		}
+		answered++
+		<-slots
+	}
+	return answered
+}

@@ -1,0 +1,53 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/miekg/dns"
+)
+
+// hostResolver asks a name server for the addresses of hosts, each once.
+type hostResolver struct {
+	dial   Dial
+	server netip.AddrPort
+	known  map[string]netip.Addr
+}
+
+// lookup is the first IPv4 address of a host.
+func (b *hostResolver) lookup(ctx context.Context, host string) (netip.Addr, error) {
+	if a, ok := b.known[host]; ok {
+		return a, nil
+	}
+	a, err := b.query(ctx, host)
+	if err != nil {
+		return a, fmt.Errorf("%s: %w", host, err)
+	}
+	if b.known == nil {
+		b.known = map[string]netip.Addr{}
+	}
+	b.known[host] = a
+	return a, nil
+}
+
+func (b *hostResolver) query(ctx context.Context, host string) (netip.Addr, error) {
+	conn, err := b.dial(ctx, "udp", b.server.String())
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	defer conn.Close()
+	question := new(dns.Msg).SetQuestion(dns.Fqdn(host), dns.TypeA)
+	answer, _, err := new(dns.Client).ExchangeWithConnContext(ctx, question, &dns.Conn{Conn: conn})
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	for _, rr := range answer.Answer {
+		if a, ok := rr.(*dns.A); ok {
+			if addr, ok := netip.AddrFromSlice(a.A.To4()); ok {
+				return addr, nil
+			}
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("no address in %s", dns.RcodeToString[answer.Rcode])
+}

@@ -1,0 +1,74 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// baselineAnswer is as long as a usual verdict.
+const baselineAnswer = `{"email":"ann.example@alder-forge.example","status":"VALID","score":98,"reason":null,"syntax_valid":true,` +
+	`"domain_exists":true,"smtp_valid":true,"is_disposable":false,"is_role_based":false,"is_free_email":false,"smtp_provider":"other",` +
+	`"mx_records":["mx1.alder-forge.example","mx2.alder-forge.example"],"from_cache":true,"credits_used":1,"verified_at":"2026-03-01T12:00:00Z"}`
+
+// ServeBaseline is the bare HTTP handler: it reads a request and answers the same bytes to each, until ctx ends. It says on w
+// where it listens. It runs in a process of its own, as the service does.
+func ServeBaseline(ctx context.Context, w io.Writer) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	body := []byte(baselineAnswer)
+	server := &fasthttp.Server{NoDefaultServerHeader: true, Handler: func(c *fasthttp.RequestCtx) {
+		c.SetContentType("application/json")
+		c.SetBody(body)
+	}}
+	fmt.Fprintf(w, "bare handler at http://%s\n", l.Addr())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	err = server.ShutdownWithContext(closing)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = nil // a client holds its connection; the process ends now and takes it along
+	}
+	return err
+}
+
+var baselineReadyLine = regexp.MustCompile(`bare handler at (http://\S+)$`)
+
+// startBaselineServer starts the bare handler and returns its URL.
+func (t *Trial) startBaselineServer(ctx context.Context) (*process, string, error) {
+	ready := make(chan string, 1)
+	p, err := startProcess(ctx, command{name: "bare handler", binary: t.Binary, args: []string{"bench", "--floor-http"}, line: func(l string) {
+		if m := baselineReadyLine.FindStringSubmatch(l); m != nil {
+			select {
+			case ready <- m[1]:
+			default:
+			}
+		}
+	}})
+	if err != nil {
+		return nil, "", err
+	}
+	select {
+	case at := <-ready:
+		return p, at, nil
+	case <-p.done:
+		return nil, "", errors.Join(p.wait(), errors.New("the bare handler ended: "+p.output.lastLine()))
+	case <-time.After(readyTimeout):
+	case <-ctx.Done():
+	}
+	return nil, "", errors.Join(fmt.Errorf("bare handler: %w", errNotReady), p.end(), ctx.Err())
+}

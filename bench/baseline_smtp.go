@@ -1,0 +1,292 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+// smtpBaseline is the bare pipelined SMTP client: connections in plenty, commands in bursts (RFC 2920), replies counted and
+// not judged. What it needs per recipient is the least that asking for recipients can cost.
+type smtpBaseline struct {
+	dial        Dial
+	port        int
+	connections int
+	timeout     time.Duration // of one burst
+	ehlo, from  string
+}
+
+// clientCount is what a bare client did.
+type clientCount struct {
+	Recipients  int // that got a reply
+	Accepted    int // of them
+	Lost        int // that got none
+	Judged      int // to their verdict; a bare client judges none
+	Connections int
+	Elapsed     time.Duration
+	CPU         time.Duration // of this process
+}
+
+func (c *clientCount) add(d clientCount) {
+	c.Recipients += d.Recipients
+	c.Accepted += d.Accepted
+	c.Lost += d.Lost
+	c.Judged += d.Judged
+	c.Connections += d.Connections
+	c.Elapsed += d.Elapsed
+	c.CPU += d.CPU
+}
+
+// rate is recipients per second.
+func (c clientCount) rate() float64 { return ratio(float64(c.Recipients), c.Elapsed.Seconds()) }
+
+// defaultBaseline is the bare client that a scenario is compared with. It comes from another source address than the prober, so that
+// the two share no budget, and no greylist entry, of the simulated internet.
+func (t *Trial) defaultBaseline(in *internet) smtpBaseline {
+	return smtpBaseline{dial: t.Dial, port: in.smtpPort, connections: 32, timeout: 10 * time.Second,
+		ehlo: "floor.bench.example", from: "floor@bench.example"}
+}
+
+// workerPool runs tasks, so many at one time.
+type workerPool struct {
+	workers int
+	runTask func(ctx context.Context, i int) clientCount // the i-th task
+}
+
+func (f smtpBaseline) pool(tasks []task) workerPool {
+	return workerPool{f.connections, func(ctx context.Context, i int) clientCount { return f.runTask(ctx, tasks[i]) }}
+}
+
+// run runs so many tasks.
+func (h workerPool) run(ctx context.Context, tasks int) (total clientCount, err error) {
+	start, before := time.Now(), ownCPU()
+	var (
+		workers sync.WaitGroup
+		mu      sync.Mutex // guards total
+	)
+	next := make(chan int)
+	for range max(1, h.workers) {
+		workers.Go(func() {
+			for i := range next {
+				count := h.runTask(ctx, i)
+				mu.Lock()
+				total.add(count)
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range tasks {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	total.Elapsed, total.CPU = time.Since(start), ownCPU()-before
+	if total.Recipients == 0 && tasks > 0 {
+		return total, errors.Join(errors.New("no reply came to any recipient"), ctx.Err())
+	}
+	return total, ctx.Err()
+}
+
+// Tasks that take less than minMeasureTime are run again, maxRounds times at most: a few milliseconds measure little.
+const (
+	minMeasureTime = 500 * time.Millisecond
+	maxRounds      = 20
+)
+
+// repeat repeats the tasks until there is enough to measure.
+func (h workerPool) repeat(ctx context.Context, tasks int) (total clientCount, err error) {
+	for round := 0; round < maxRounds && total.Elapsed < minMeasureTime && err == nil; round++ {
+		var count clientCount
+		count, err = h.run(ctx, tasks)
+		total.add(count)
+	}
+	return total, err
+}
+
+// maxFailedConnections is how many connections in a row may end without a reply to a recipient before a task is given up.
+const maxFailedConnections = 2
+
+// runTask does one task over as many connections as its host makes it take.
+func (f smtpBaseline) runTask(ctx context.Context, e task) (count clientCount) {
+	e.transactions = slices.Clone(e.transactions) // it is used up, and the caller may go again
+	for failed := 0; len(e.transactions) > 0 && failed < maxFailedConnections && ctx.Err() == nil; {
+		count.Connections++
+		done, accepted := f.converse(ctx, &e)
+		count.Recipients += done
+		count.Accepted += accepted
+		if failed++; done > 0 {
+			failed = 0
+		}
+	}
+	count.Lost = e.recipients()
+	return count
+}
+
+// converse asks over one connection, and leaves in e what was not asked.
+func (f smtpBaseline) converse(ctx context.Context, e *task) (done, accepted int) {
+	conn, err := f.dial(ctx, "tcp", netip.AddrPortFrom(e.host, uint16(f.port)).String())
+	if err != nil {
+		return 0, 0
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	s := bareSession{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), timeout: f.timeout}
+	burst, err := s.greet(f.ehlo)
+	for err == nil && len(e.transactions) > 0 {
+		var n, ok int
+		n, ok, err = s.ask(f.from, &e.transactions, burst)
+		done, accepted = done+n, accepted+ok
+	}
+	return done, accepted
+}
+
+// bareSession is one connection of a bare client.
+type bareSession struct {
+	conn    net.Conn
+	in      *bufio.Reader
+	timeout time.Duration
+	out     []byte
+	sent    []byte // one letter a command that was sent: M, R or X
+}
+
+// burstSize is how many recipients are asked for before replies are read: few enough that the replies fit into the buffers
+// of the connection while they are not read.
+const burstSize = 100
+
+// errNotServed means that the host does not serve this connection.
+var errNotServed = errors.New("turned away")
+
+// greet waits for the banner and says EHLO. The burst is 1 when the host does not announce PIPELINING.
+func (s *bareSession) greet(ehlo string) (burst int, err error) {
+	if err := s.conn.SetDeadline(time.Now().Add(s.timeout)); err != nil {
+		return 0, err
+	}
+	if code, _, err := s.reply(); err != nil || code != '2' {
+		return 0, errors.Join(err, errNotServed)
+	}
+	if _, err := fmt.Fprintf(s.conn, "EHLO %s\r\n", ehlo); err != nil {
+		return 0, err
+	}
+	code, pipelining, err := s.reply()
+	if err != nil || code != '2' {
+		return 0, errors.Join(err, errNotServed)
+	}
+	if pipelining {
+		return burstSize, nil
+	}
+	return 1, nil
+}
+
+// ask sends whole transactions of at least burst recipients, reads the replies, and takes what was answered off the list.
+// A host without PIPELINING gets one command at a time.
+func (s *bareSession) ask(from string, transactions *[][]string, burst int) (done, accepted int, err error) {
+	if err := s.conn.SetDeadline(time.Now().Add(s.timeout)); err != nil {
+		return 0, 0, err
+	}
+	s.out, s.sent = s.out[:0], s.sent[:0]
+	taken := 0
+	for n := 0; n < burst && taken < len(*transactions); taken++ {
+		s.queue(from, (*transactions)[taken])
+		n += len((*transactions)[taken])
+	}
+	if burst == 1 {
+		done, accepted, err = s.sendOneByOne()
+	} else if _, err = s.conn.Write(s.out); err == nil {
+		done, accepted, err = s.replies(s.sent)
+	}
+	*transactions = dropRecipients(*transactions, done)
+	return done, accepted, err
+}
+
+// queue appends the commands of one transaction.
+func (s *bareSession) queue(from string, recipients []string) {
+	s.out = append(append(append(s.out, "MAIL FROM:<"...), from...), ">\r\n"...)
+	s.sent = append(s.sent, 'M')
+	for _, r := range recipients {
+		s.out = append(append(append(s.out, "RCPT TO:<"...), r...), ">\r\n"...)
+		s.sent = append(s.sent, 'R')
+	}
+	s.out = append(s.out, "RSET\r\n"...)
+	s.sent = append(s.sent, 'X')
+}
+
+// sendOneByOne sends each queued command after the reply to the one before.
+func (s *bareSession) sendOneByOne() (done, accepted int, err error) {
+	out := s.out
+	for i := range s.sent {
+		end := bytes.IndexByte(out, '\n') + 1
+		if _, err := s.conn.Write(out[:end]); err != nil {
+			return done, accepted, err
+		}
+		out = out[end:]
+		d, a, err := s.replies(s.sent[i : i+1])
+		done, accepted = done+d, accepted+a
+		if err != nil {
+			return done, accepted, err
+		}
+	}
+	return done, accepted, nil
+}
+
+// replies reads one reply to each command sent and counts those to RCPT.
+func (s *bareSession) replies(sent []byte) (done, accepted int, err error) {
+	for _, command := range sent {
+		code, _, err := s.reply()
+		if err != nil {
+			return done, accepted, err
+		}
+		if command == 'R' {
+			done++
+			if code == '2' {
+				accepted++
+			}
+		}
+	}
+	return done, accepted, nil
+}
+
+// reply reads one reply (RFC 5321 section 4.2.1) and returns the first digit of its code, and whether a line of it was
+// the keyword PIPELINING.
+func (s *bareSession) reply() (code byte, pipelining bool, err error) {
+	for {
+		line, err := s.in.ReadSlice('\n')
+		if err != nil {
+			return 0, false, err
+		}
+		if len(line) > 4 && bytes.HasPrefix(line[4:], []byte("PIPELINING")) {
+			pipelining = true
+		}
+		if len(line) < 4 || line[3] != '-' {
+			return line[0], pipelining, nil
+		}
+	}
+}
+
+// dropRecipients drops the first n recipients.
+func dropRecipients(transactions [][]string, n int) [][]string {
+	for n > 0 && len(transactions) > 0 {
+		first := transactions[0]
+		if n < len(first) {
+			transactions[0] = first[n:]
+			break
+		}
+		n -= len(first)
+		transactions = transactions[1:]
+	}
+	return transactions
+}
+
+// ratio is a/b, and 0 where there is no b.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}

@@ -1,0 +1,96 @@
+package bench
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+	"probity/internal/memnet"
+)
+
+// startInMemory starts a simulated internet in memory.
+func startInMemory(t *testing.T, c sim.Config) (*sim.Server, *memnet.Network) {
+	network := memnet.New()
+	server, err := sim.Start(t.Context(), c, network)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	return server, network
+}
+
+func planTasks(t *testing.T, server *sim.Server, dial Dial, rows int) []task {
+	path := filepath.Join(t.TempDir(), "list.csv")
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	require.NoError(t, sim.WriteList(f, server.World, rows, 7))
+	require.NoError(t, f.Close())
+	resolver := hostResolver{dial: dial, server: server.DNS}
+	p := planner{world: server.World, lookup: resolver.lookup}
+	tasks, err := p.plan(t.Context(), path)
+	require.NoError(t, err)
+	require.Less(t, p.skipped, rows/4, "most rows have a host that answers")
+	return tasks
+}
+
+func TestSMTPBaselineAsksEveryRecipient(t *testing.T) {
+	server, network := startInMemory(t, sim.Config{Seed: 7})
+	tasks := planTasks(t, server, network.Dial, 5000)
+	want := 0
+	for _, e := range tasks {
+		want += e.recipients()
+	}
+	f := smtpBaseline{dial: network.Dial, port: server.World.Config().SMTPPort, connections: 8, timeout: 5 * time.Second, ehlo: "floor.example", from: "floor@floor.example"}
+	count, err := f.pool(tasks).run(t.Context(), len(tasks))
+	require.NoError(t, err)
+	require.Equal(t, want, count.Recipients+count.Lost)
+	require.Less(t, count.Lost, want/50)
+	require.Greater(t, count.Accepted, want/3)
+	rep := server.Referee.Report()
+	require.InDelta(t, rep.Recipients, count.Recipients, float64(want)/20)
+	require.Less(t, rep.Connections, int64(count.Recipients/3), "connections are used again")
+	require.Positive(t, count.rate())
+}
+
+func TestSMTPBaselineFailsWithoutReplies(t *testing.T) {
+	refused := func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }
+	f := smtpBaseline{dial: refused, port: 25, connections: 2, timeout: time.Second, ehlo: "a.example", from: "a@a.example"}
+	count, err := f.pool([]task{{host: netip.MustParseAddr("127.0.0.1"), transactions: [][]string{{"b@b.example"}}}}).run(t.Context(), 1)
+	require.Error(t, err)
+	require.Equal(t, 1, count.Lost)
+}
+
+func TestDropRecipients(t *testing.T) {
+	all := func() [][]string { return [][]string{{"a", "b"}, {"c"}, {"d", "e"}} }
+	for n, want := range map[int][][]string{
+		0: {{"a", "b"}, {"c"}, {"d", "e"}}, 1: {{"b"}, {"c"}, {"d", "e"}}, 2: {{"c"}, {"d", "e"}},
+		4: {{"e"}}, 5: {}, 9: {},
+	} {
+		require.Equal(t, want, dropRecipients(all(), n), "%d", n)
+	}
+}
+
+func TestPlannerKeepsTransactionsSmallAndOfOneDomain(t *testing.T) {
+	server, network := startInMemory(t, sim.Config{Seed: 7})
+	for _, e := range planTasks(t, server, network.Dial, 3000) {
+		require.LessOrEqual(t, e.recipients(), perTask+perTransaction)
+		for _, tr := range e.transactions {
+			require.NotEmpty(t, tr)
+			require.LessOrEqual(t, len(tr), perTransaction)
+			for _, r := range tr {
+				require.Equal(t, domainOf(tr[0]), domainOf(r))
+			}
+		}
+	}
+}
+
+func domainOf(address string) string {
+	_, domain, _ := strings.Cut(address, "@")
+	return domain
+}

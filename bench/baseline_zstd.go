@@ -1,0 +1,120 @@
+package bench
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// bytesBaseline is what a bare loop over the bytes of a file took.
+type bytesBaseline struct {
+	Rows    int
+	Bytes   int64
+	Elapsed time.Duration
+	CPU     time.Duration // of this process
+}
+
+// ingestBaseline parses a list and compresses its bytes, and does nothing with either: the least that receiving it can cost.
+func ingestBaseline(list string) (f bytesBaseline, err error) {
+	in, err := os.Open(list)
+	if err != nil {
+		return f, err
+	}
+	defer in.Close()
+	start, before := time.Now(), ownCPU()
+	z, err := zstd.NewWriter(io.Discard, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		return f, err
+	}
+	counted := &countingWriter{w: z}
+	rows := csv.NewReader(io.TeeReader(bufio.NewReaderSize(in, 1<<20), counted))
+	rows.ReuseRecord = true
+	for {
+		if _, err := rows.Read(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return f, errors.Join(err, z.Close())
+		}
+		f.Rows++
+	}
+	err = z.Close()
+	f.Rows-- // the header
+	f.Bytes, f.Elapsed, f.CPU = counted.n, time.Since(start), ownCPU()-before
+	return f, err
+}
+
+// chunkBytes is how much text of a result is in memory at one time while it is compressed again.
+const chunkBytes = 16 << 20
+
+// zstdBaseline compresses what a zstd file holds once more, and does nothing with it: the least that writing it can cost. Only
+// compressing is timed, not reading what there is to compress.
+func zstdBaseline(path string) (f bytesBaseline, err error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return f, err
+	}
+	defer in.Close()
+	text, err := zstd.NewReader(bufio.NewReaderSize(in, 1<<20), zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return f, err
+	}
+	defer text.Close()
+	z, err := zstd.NewWriter(io.Discard, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		return f, err
+	}
+	chunk := make([]byte, chunkBytes)
+	for err == nil {
+		var n int
+		if n, err = io.ReadFull(text, chunk); n == 0 {
+			break
+		}
+		start, before := time.Now(), ownCPU()
+		_, failed := z.Write(chunk[:n])
+		failed = errors.Join(failed, z.Flush()) // else it would go on while the next chunk is read
+		f.Elapsed, f.CPU = f.Elapsed+time.Since(start), f.CPU+ownCPU()-before
+		f.Bytes += int64(n)
+		if failed != nil {
+			return f, failed
+		}
+	}
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return f, errors.Join(err, z.Close())
+	}
+	f.Elapsed = max(f.Elapsed, time.Millisecond)
+	return f, z.Close()
+}
+
+// fastest measures a baseline a few times and takes the fastest: what else a shared machine does can only slow it down.
+func fastest(measure func() (bytesBaseline, error)) (best bytesBaseline, err error) {
+	for range baselineRounds {
+		f, err := measure()
+		if err != nil {
+			return best, err
+		}
+		if best.Elapsed == 0 || f.Elapsed < best.Elapsed {
+			best = f
+		}
+	}
+	return best, nil
+}
+
+// baselineRounds is how often a baseline of bytes is measured.
+const baselineRounds = 3
+
+// countingWriter counts bytes.
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,84 @@
+package bench
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"probity/bench/sim"
+)
+
+// writeFile makes a file of the trial and returns its path.
+func (t *Trial) writeFile(name string, write func(io.Writer) error) (string, error) {
+	path := filepath.Join(t.Dir, name)
+	f, err := os.Create(path)
+	if err != nil {
+		return "", err
+	}
+	b := bufio.NewWriterSize(f, 1<<20)
+	return path, errors.Join(write(b), b.Flush(), f.Close())
+}
+
+// writeList makes a list of so many rows of w's addresses.
+func (t *Trial) writeList(name string, w *sim.World, rows int) (string, error) {
+	return t.writeFile(name, func(out io.Writer) error { return sim.WriteList(out, w, rows, t.Options.Seed) })
+}
+
+// writeHomes makes a list with one address of each of the first rows of w's Homes.
+func (t *Trial) writeHomes(name string, w *sim.World, rows int) (string, error) {
+	return t.writeFile(name, func(out io.Writer) error { return sim.WriteHomes(out, w, rows) })
+}
+
+// writeProviders makes the override file of a speed-up.
+func (t *Trial) writeProviders(speedup float64) (string, error) {
+	return t.writeFile("providers.toml", func(out io.Writer) error { return sim.WriteProviders(out, speedup) })
+}
+
+// score holds a result against the truth, which is made on the way.
+func (t *Trial) score(w *sim.World, list, result string) (sim.Scores, error) {
+	in, err := os.Open(list)
+	if err != nil {
+		return sim.Scores{}, err
+	}
+	defer in.Close()
+	out, err := os.Open(result)
+	if err != nil {
+		return sim.Scores{}, err
+	}
+	defer out.Close()
+	truth, truthWriter := io.Pipe()
+	go func() { truthWriter.CloseWithError(sim.WriteTruth(truthWriter, w, in)) }()
+	scores, err := sim.Score(truth, out)
+	// Whatever Score left unread, the writer of the truth must end before its input is closed.
+	_ = truth.CloseWithError(io.ErrClosedPipe)
+	if err != nil {
+		return scores, fmt.Errorf("score: %w", err)
+	}
+	return scores, nil
+}
+
+// reportScores notes the scores of the result and holds them against what must never be.
+func (t *Trial) reportScores(s sim.Scores) {
+	for _, m := range []struct {
+		name  string
+		value int
+	}{
+		{"false_valid", s.FalseValid}, {"false_invalid", s.FalseInvalid}, {"unexpected_unknown", s.UnexpectedUnknown},
+		{"wrong_status", s.WrongStatus}, {"wrong_reason", s.WrongReason}, {"missing_rows", s.MissingRows}, {"extra_rows", s.ExtraRows},
+		{"order_errors", s.OrderErrors}, {"changed_cells", s.ChangedCells},
+	} {
+		t.metric(m.name, float64(m.value), "")
+		t.atMost(m.name, 0)
+	}
+	t.Plots.Confusion = s.Confusion
+	for _, what := range slices.Sorted(maps.Keys(s.Wrong)) {
+		n := s.Wrong[what]
+		t.remark("wrong: %s, %s rows", what, formatNumber(float64(n)))
+		t.logProgress("wrong: %s, %s rows", what, formatNumber(float64(n)))
+	}
+}

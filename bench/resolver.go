@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Resolve is our own resolver without what stands around it, given by the caller, which may import it, as a Talk is. It asks one server, and
+// runs for as long as use does; there, settle says where a domain takes its mail, for any number of domains at one time. The
+// answer is one of the two below, or anything else.
+type Resolve func(ctx context.Context, server netip.AddrPort, use func(resolve func(ctx context.Context, domain string) string)) error
+
+// What is to be heard of the names of the dns scenario.
+const (
+	ResolvedNullMX = "null_mx"   // it takes no mail (RFC 7505)
+	ResolvedNoName = "no_domain" // it does not exist
+)
+
+// expectedResult is what a resolver is to say of nameOf(i).
+func expectedResult(i int) string { return [2]string{ResolvedNoName, ResolvedNullMX}[i%2] }
+
+// dnsRounds is how often the bare client and our resolver take turns, so that both see the same machine.
+const dnsRounds = 3
+
+// measureResolver has the bare client and our resolver ask for every name in turns, and reports both.
+func (t *Trial) measureResolver(ctx context.Context, server *nameServer) (baseline clientCount, err error) {
+	var ours resolverCount
+	t.logProgress("a bare DNS client on one socket, and the resolver alone, in turns")
+	for range dnsRounds {
+		server.reset()
+		count, err := dnsBaseline(ctx, t.Dial, server.addr(), t.rows)
+		if err != nil {
+			return baseline, err
+		}
+		baseline.add(count)
+		if t.Resolve == nil {
+			continue
+		}
+		server.reset()
+		if err := t.runResolver(ctx, server, &ours); err != nil {
+			return baseline, err
+		}
+	}
+	t.metric("floor_questions_per_second", baseline.rate(), "questions/s")
+	t.metric("floor_cpu_per_question", perItem(baseline.CPU, baseline.Recipients), "us")
+	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "bare client and name server, all names", Parts: []Part{{"bench", baseline.CPU / dnsRounds}}})
+	if t.Resolve != nil {
+		t.reportResolver(&ours, baseline)
+	}
+	return baseline, nil
+}
+
+// resolverCount is what our resolver did in all rounds.
+type resolverCount struct {
+	clientCount                    // Recipients are the names of which the truth was heard
+	asked, repeated, others, drops int64
+}
+
+// runResolver has a new resolver settle every name.
+func (t *Trial) runResolver(ctx context.Context, server *nameServer, total *resolverCount) error {
+	dropped := datagramsLost()
+	err := t.Resolve(ctx, server.addr(), func(resolve func(context.Context, string) string) {
+		total.add(resolveNames(ctx, t.rows, resolve))
+	})
+	if err != nil {
+		return fmt.Errorf("resolver: %w", err)
+	}
+	asked, repeated, others := server.counts()
+	total.asked, total.repeated, total.others = total.asked+asked, total.repeated+repeated, total.others+others
+	total.drops += datagramsLost() - dropped
+	return ctx.Err()
+}
+
+func (t *Trial) reportResolver(r *resolverCount, baseline clientCount) {
+	t.metric("resolver_domains_asked", float64(r.asked), "")
+	t.metric("resolver_asked_again", float64(r.repeated), "")
+	t.metric("resolver_datagrams_lost", float64(r.drops), "")
+	t.metric("resolver_asked_again_needlessly", float64(max(0, r.repeated-r.drops)), "")
+	t.metric("resolver_other_questions", float64(r.others), "")
+	t.metric("resolver_not_settled", float64(r.Lost), "")
+	t.metric("resolver_domains_per_second", r.rate(), "domains/s")
+	t.metric("resolver_cpu_per_domain", perItem(r.CPU, r.Recipients), "us")
+	t.metric("resolver_ratio_to_floor", ratio(r.rate(), baseline.rate()), "ratio")
+	t.metric("resolver_cpu_ratio_to_floor", ratio(perItem(r.CPU, r.Recipients), perItem(baseline.CPU, baseline.Recipients)), "ratio")
+	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "resolver and name server, all names", Parts: []Part{{"bench", r.CPU / dnsRounds}}})
+	t.atLeast("resolver_ratio_to_floor", 0.6)
+	t.atLeast("resolver_domains_asked", float64(dnsRounds*t.rows))
+	t.atMost("resolver_asked_again_needlessly", 0)
+	t.atMost("resolver_not_settled", 0)
+}
+
+// resolveNames has every name settled, maxInFlight at one time, and counts those of which the truth was heard.
+func resolveNames(ctx context.Context, names int, resolve func(context.Context, string) string) (count clientCount) {
+	start, before := time.Now(), ownCPU()
+	var next, resolved atomic.Int64
+	var workers sync.WaitGroup
+	for range maxInFlight {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < names && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if resolve(ctx, nameOf(i)) == expectedResult(i) {
+					resolved.Add(1)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	count.Recipients = int(resolved.Load())
+	count.Lost = names - count.Recipients
+	count.Elapsed, count.CPU = time.Since(start), ownCPU()-before
+	return count
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"probity/engine/lists"
+)
+
+// listsFlags are the flags of every command that looks addresses up in the lists.
+type listsFlags struct {
+	Lists string `help:"Changes to the lists of disposable, free and alias domains and of role names, TOML." type:"existingfile" placeholder:"FILE"`
+}
+
+// loadLists is the shipped lists with the operator's changes.
+func (f listsFlags) loadLists() (*lists.Set, error) {
+	set, err := lists.Default()
+	if err != nil || f.Lists == "" {
+		return set, err
+	}
+	data, err := os.ReadFile(f.Lists)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --lists: %w", errUsage, err)
+	}
+	if set, err = set.Override(data); err != nil {
+		return nil, fmt.Errorf("%w: --lists %s: %w", errUsage, f.Lists, err)
+	}
+	return set, nil
+}
+
+// reloadLists reads the file again, and refuses what loses a fifth of any list in force.
+func (f listsFlags) reloadLists(now *lists.Set) (*lists.Set, error) {
+	next, err := f.loadLists()
+	if err != nil {
+		return nil, err
+	}
+	if err := now.CheckReload(next); err != nil {
+		return nil, fmt.Errorf("--lists %s: %w", f.Lists, err)
+	}
+	return next, nil
+}
+
+// logLists logs which lists are in force now, so that the log shows that the file was read.
+func logLists(log *slog.Logger, was, now *lists.Set) {
+	if was.Fingerprint() == now.Fingerprint() {
+		log.Info("the lists are as they were")
+		return
+	}
+	disposable, free, alias, role := now.Counts()
+	log.Info("other lists are in force", "disposable", disposable, "free", free, "alias", alias, "role", role)
+}

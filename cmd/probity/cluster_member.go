@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"probity/coordinator/cluster"
+	"probity/prober/wire"
+)
+
+// memberFlags are those of the parts that make up a cluster.
+type memberFlags struct {
+	Name             string   `help:"This machine's name in the cluster, as in its certificate; default: the host's name." placeholder:"NAME"`
+	Join             []string `help:"Members to join, HOST:PORT,...; one that is up will do." placeholder:"HOST:PORT"`
+	ClusterListen    string   `help:"Where gossip is taken, over TCP and UDP." default:"0.0.0.0:7946"`
+	ClusterAdvertise string   `help:"Where others reach that, if it is another address." placeholder:"HOST:PORT"`
+	ClusterLabel     string   `help:"The cluster's name: members of another are not heard." default:"probity"`
+	Certs            string   `help:"Folder with NAME.crt, NAME.key, ca.crt and cluster.key, as probity certs makes them." default:"./probity-certs" type:"path"`
+	NodeCert         string   `help:"Our certificate towards other members; default: NAME.crt of --certs." type:"path" placeholder:"FILE"`
+	NodeKey          string   `help:"Its key; default: NAME.key of --certs." type:"path" placeholder:"FILE"`
+	NodeCA           string   `name:"node-ca" help:"The authority's certificate; default: ca.crt of --certs." type:"path" placeholder:"FILE"`
+	ClusterKey       string   `help:"The gossip keys; default: cluster.key of --certs." type:"path" placeholder:"FILE"`
+}
+
+// Validate is called by the parser.
+func (f *memberFlags) Validate() error {
+	errs := []error{checkListen("cluster-listen", f.ClusterListen)}
+	if f.ClusterAdvertise != "" {
+		errs = append(errs, checkHostPort("cluster-advertise", f.ClusterAdvertise))
+	}
+	for _, at := range f.Join {
+		errs = append(errs, checkHostPort("join", at))
+	}
+	return errors.Join(errs...)
+}
+
+// setDefaults fills in the defaults and refuses a name that no certificate can bear.
+func (f *memberFlags) setDefaults() error {
+	if f.Name == "" {
+		f.Name = strings.ToLower(hostName())
+	}
+	if err := validNodeName(f.Name); err != nil {
+		return fmt.Errorf("--name: %w", err)
+	}
+	for file, name := range map[*string]string{&f.NodeCert: f.Name + ".crt", &f.NodeKey: f.Name + ".key", &f.NodeCA: authorityCert, &f.ClusterKey: clusterKey} {
+		if *file == "" {
+			*file = filepath.Join(f.Certs, name)
+		}
+	}
+	return nil
+}
+
+// loadTLS is our certificate and who may sign others', for one part of a cluster.
+func (f *memberFlags) loadTLS(use x509.ExtKeyUsage, part string) (tls.Certificate, *x509.CertPool, error) {
+	own, authority, err := loadTLSFiles(f.NodeCert, f.NodeKey, f.NodeCA)
+	if err != nil {
+		return own, nil, err
+	}
+	if err := own.Leaf.VerifyHostname(f.Name); err != nil {
+		return own, nil, fmt.Errorf("certificate %s is not %s's: %w; name the machine with --name, or make its certificate with probity certs", f.NodeCert, f.Name, err)
+	}
+	for _, has := range own.Leaf.ExtKeyUsage {
+		if has == use {
+			return own, authority, nil
+		}
+	}
+	return own, nil, fmt.Errorf("certificate %s is a %s's, this is a %s: make one with probity certs", f.NodeCert, certPart(own.Leaf), part)
+}
+
+// newGossip is our place in the cluster. Its sockets are open when it returns, and are shut when it has run.
+func (f *memberFlags) newGossip(role cluster.Role, streams string, log *slog.Logger) (*cluster.Cluster, *memberlist.NetTransport, error) {
+	keys, err := readClusterKeys(f.ClusterKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	at, err := netip.ParseAddrPort(f.ClusterListen)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: --cluster-listen %q; write ADDRESS:PORT", errUsage, f.ClusterListen)
+	}
+	host, port, err := f.advertised()
+	if err != nil {
+		return nil, nil, err
+	}
+	transport, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{BindAddrs: []string{at.Addr().String()}, BindPort: int(at.Port()),
+		Logger: slog.NewLogLogger(log.Handler(), slog.LevelWarn)})
+	if err != nil {
+		return nil, nil, fmt.Errorf("--cluster-listen: %w", err)
+	}
+	if port == 0 {
+		port = transport.GetAutoBindPort()
+	}
+	c, err := cluster.New(cluster.Config{Name: f.Name, Role: role, Listen: streams, Version: version, Transport: transport, Advertise: host, Port: port,
+		Label: f.ClusterLabel, Keys: keys, Seeds: f.Join, Log: log})
+	if err != nil {
+		return nil, nil, errors.Join(err, transport.Shutdown())
+	}
+	return c, transport, nil
+}
+
+// advertised is the address of --cluster-advertise; gossip wants it as a number.
+func (f *memberFlags) advertised() (host string, port int, err error) {
+	if f.ClusterAdvertise == "" {
+		return "", 0, nil
+	}
+	at, err := net.ResolveTCPAddr("tcp", f.ClusterAdvertise)
+	if err != nil || at.IP == nil {
+		return "", 0, fmt.Errorf("%w: --cluster-advertise %q; write HOST:PORT", errUsage, f.ClusterAdvertise)
+	}
+	return at.IP.String(), at.Port, nil
+}
+
+// coordinatorFile holds who this coordinator is and how often it was started: what probers tell it from another by.
+const coordinatorFile = "coordinator.id"
+
+// nextTerm is the coordinator of a data folder at its next start. The term is durable before it is sent to any node.
+func nextTerm(dir, name string) (wire.Coordinator, error) {
+	path := filepath.Join(dir, coordinatorFile)
+	id, term, err := readTerm(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		random := make([]byte, 4)
+		if _, err := rand.Read(random); err != nil {
+			return wire.Coordinator{}, err
+		}
+		id, err = name+"-"+hex.EncodeToString(random), nil
+	} else if err != nil {
+		return wire.Coordinator{}, err
+	}
+	who := wire.Coordinator{ID: id, Term: term + 1}
+	tempFile := secretFile{path + ".new", fmt.Appendf(nil, "%s %d\n", who.ID, who.Term)}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return who, err
+	}
+	if err := writeSecretFile(tempFile, os.O_CREATE|os.O_TRUNC); err != nil {
+		return who, err
+	}
+	if err := os.Rename(tempFile.path, path); err != nil {
+		return who, err
+	}
+	return who, syncFolder(dir)
+}
+
+func readTerm(path string) (id string, term uint64, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", 0, err
+	}
+	fields := strings.Fields(string(data))
+	if len(fields) != 2 {
+		return "", 0, fmt.Errorf("%s is damaged; without it this is another coordinator, which probers refuse for a minute", path)
+	}
+	term, err = strconv.ParseUint(fields[1], 10, 64)
+	return fields[0], term, err
+}
+
+// onHangup gives what calls reload at each SIGHUP until ctx ends. From now on the signal ends the process no more: it may come as
+// soon as somebody sees that we listen. What cannot be reloaded stays as it was.
+func onHangup(ctx context.Context, log *slog.Logger, reload func() error) func() {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	return func() {
+		defer signal.Stop(hangups)
+		reloadOnHangup(ctx, hangups, log, reload)
+	}
+}
+
+func reloadOnHangup(ctx context.Context, hangups <-chan os.Signal, log *slog.Logger, reload func() error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+		}
+		if err := reload(); err != nil {
+			log.Error("reload: everything stays as it was", "error", err)
+			continue
+		}
+		log.Info("reloaded")
+	}
+}
+
+// reloadKeys reads the gossip keys again.
+func (f *memberFlags) reloadKeys(c *cluster.Cluster) error {
+	keys, err := readClusterKeys(f.ClusterKey)
+	if err != nil {
+		return err
+	}
+	return c.SetKeys(keys)
+}
+
+// dialStream reaches a node.
+func dialStream(ctx context.Context, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: 5 * time.Second}
+	return d.DialContext(ctx, "tcp", address)
+}

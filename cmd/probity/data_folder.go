@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// otherUsersBits are the rights of everyone but the owner.
+const otherUsersBits = 0o077
+
+// restrictFolder makes a data folder, or closes one that exists to all but its owner: 0700 for folders, 0600 for files. What this process
+// makes from now on has no rights for others either, so that a folder that belongs to someone else, as a volume may, shows names only.
+// An error that is fs.ErrPermission means that something in it stays open.
+func restrictFolder(dir string) error {
+	syscall.Umask(otherUsersBits)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	top, err := os.Stat(dir)
+	if err != nil || top.Mode().Perm()&otherUsersBits == 0 {
+		return err // it was made by us, or closed before, with all that is in it
+	}
+	var open []error
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && path != dir && e.Type()&fs.ModeSymlink == 0 {
+			err = restrictEntry(path, e)
+		}
+		if !errors.Is(err, fs.ErrPermission) {
+			return ignoreNotExist(err)
+		}
+		if len(open) < maxNamedPaths {
+			open = append(open, err)
+		}
+		return nil
+	})
+	// The folder itself comes last, so that an interrupted start begins again. One of another owner is no matter: what is in it is closed.
+	if top := os.Chmod(dir, top.Mode().Perm()&^otherUsersBits); !errors.Is(top, fs.ErrPermission) {
+		err = errors.Join(err, top)
+	}
+	return errors.Join(append(open, err)...)
+}
+
+// maxNamedPaths bounds the paths that an error of restrictFolder names.
+const maxNamedPaths = 10
+
+func restrictEntry(path string, e fs.DirEntry) error {
+	info, err := e.Info()
+	if err != nil || info.Mode().Perm()&otherUsersBits == 0 {
+		return err
+	}
+	return os.Chmod(path, info.Mode().Perm()&^otherUsersBits)
+}
+
+// ignoreNotExist is nil where a file was removed during the walk.
+func ignoreNotExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// restrictOwnFolder closes a data folder for as far as it is ours. The command that serves from it says what stays open.
+func restrictOwnFolder(dir string) error {
+	if err := restrictFolder(dir); !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
+}
+
+// restrictDataFolder closes the data folder of a service.
+func restrictDataFolder(dir string, log *slog.Logger) error {
+	err := restrictFolder(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		log.Warn("other users of this machine can read some of the data folder; change its owner to the user of this process", "data", dir, "error", err)
+		return nil
+	}
+	return err
+}

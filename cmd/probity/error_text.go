@@ -1,0 +1,34 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+)
+
+// errorText is an error as it is shown: what the system said of a file, "stat nofile: no such file or directory", gives way to
+// words that tell what to do. The rest stays as the failing code has put it.
+func errorText(err error) string {
+	text := err.Error()
+	var file *fs.PathError
+	if !errors.As(err, &file) {
+		return text
+	}
+	return strings.Replace(text, file.Error(), describeFileError(file), 1)
+}
+
+// describeFileError says what is wrong with a file, and what to do.
+func describeFileError(e *fs.PathError) string {
+	switch {
+	case errors.Is(e, fs.ErrNotExist):
+		return "there is no " + e.Path + ": check its name, and the folder that it should be in"
+	case errors.Is(e, fs.ErrPermission):
+		return e.Path + " is closed to this user: change its rights, or run as another user"
+	case errors.Is(e, syscall.EISDIR):
+		return e.Path + " is a folder: name a file"
+	case errors.Is(e, syscall.ENOTDIR):
+		return e.Path + " cannot be: a part of it is a file and no folder"
+	}
+	return e.Error()
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"crypto/tls"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"probity/api"
+	"probity/coordinator/fleet"
+	"probity/prober/wire"
+)
+
+// metricsRegistry takes the metrics of the components, and shows them.
+type metricsRegistry interface {
+	prometheus.Registerer
+	prometheus.Gatherer
+}
+
+// healthMetrics is what an operator is woken for and no component knows: it belongs to the process, its machine and its certificates. Fields
+// that are nil or empty have no line of their own.
+type healthMetrics struct {
+	disk         vfs.FS
+	dir          string // of data
+	diskFloor    int64  // bytes; 0: none
+	report       func() fleet.ClusterReport
+	tlsListener  *tlsListener
+	certExpiries map[string]time.Time      // expiry of certificates by name, read at the start
+	backup       func() (time.Time, error) // when the last one was made
+	// reloadFailed is whether the last reload was refused.
+	reloadFailed atomic.Bool
+}
+
+var (
+	buildDesc      = prometheus.NewDesc("probity_build_info", "1, with what runs as labels.", []string{"version", "revision", "go"}, nil)
+	diskFreeDesc   = prometheus.NewDesc("probity_disk_free_bytes", "Free bytes of the disk that the data folder is on.", nil, nil)
+	diskFloorDesc  = prometheus.NewDesc("probity_disk_floor_bytes", "Free bytes below which uploads are refused.", nil, nil)
+	certExpiryDesc = prometheus.NewDesc("probity_certificate_expiry_timestamp_seconds", "When a certificate in use ends, Unix time.", []string{"certificate"}, nil)
+	backupDesc     = prometheus.NewDesc("probity_backup_last_timestamp_seconds", "When the last backup was taken, Unix time; 0 for never.", nil, nil)
+	reloadDesc     = prometheus.NewDesc("probity_reload_failed", "1 when the last reload was refused and everything stayed as it was.", nil, nil)
+	identityDesc   = prometheus.NewDesc("probity_identities", "Egress identities by state: ok, resting (no receiver is asked), sick (cannot connect), unknown.", []string{"node", "state"}, nil)
+	problemDesc    = prometheus.NewDesc("probity_cluster_problems", "What is wrong with the cluster as a whole: rival coordinators, or gossip that is not to be trusted.", nil, nil)
+)
+
+// identityStates are all that an identity can be in, so that each has its line.
+var identityStates = [...]string{"ok", "resting", "sick", "unknown"}
+
+// Describe and Collect make it a prometheus.Collector.
+func (f *healthMetrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range [...]*prometheus.Desc{buildDesc, diskFreeDesc, diskFloorDesc, certExpiryDesc, backupDesc, reloadDesc, identityDesc, problemDesc} {
+		to <- d
+	}
+}
+
+// Collect asks the disk and the cluster once.
+func (f *healthMetrics) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(buildDesc, 1, version, api.Revision(), runtime.Version())
+	if use, err := f.disk.GetDiskUsage(f.dir); err == nil {
+		gauge(diskFreeDesc, float64(use.AvailBytes))
+	}
+	if f.diskFloor > 0 {
+		gauge(diskFloorDesc, float64(f.diskFloor))
+	}
+	for name, ends := range f.certExpiries {
+		gauge(certExpiryDesc, float64(ends.Unix()), name)
+	}
+	if ends := f.tlsListener.expiry(); !ends.IsZero() {
+		gauge(certExpiryDesc, float64(ends.Unix()), "public")
+	}
+	if f.backup != nil {
+		if at, err := f.backup(); err != nil {
+			to <- prometheus.NewInvalidMetric(backupDesc, err)
+		} else {
+			gauge(backupDesc, unixOrZero(at))
+		}
+	}
+	gauge(reloadDesc, boolToFloat(f.reloadFailed.Load()))
+	f.collectCluster(gauge)
+}
+
+// alertState is the state that an operator is woken for: a source on its trial connection counts as quarantined.
+func alertState(state string) string {
+	if state == wire.StateTrial {
+		return wire.StateQuarantined
+	}
+	return state
+}
+
+func (f *healthMetrics) collectCluster(gauge func(*prometheus.Desc, float64, ...string)) {
+	r := f.report()
+	gauge(problemDesc, float64(len(r.Rivals))+boolToFloat(r.Problem != ""))
+	for i := range r.Nodes {
+		states := map[string]int{}
+		for _, id := range r.Nodes[i].Identities {
+			states[alertState(id.State)]++
+		}
+		for _, state := range identityStates {
+			gauge(identityDesc, float64(states[state]), r.Nodes[i].Name, state)
+		}
+	}
+}
+
+func boolToFloat(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func unixOrZero(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.Unix())
+}
+
+// recordingFailure is a reload whose refusal shows in the metrics.
+func (f *healthMetrics) recordingFailure(reload func() error) func() error {
+	return func() error {
+		err := reload()
+		f.reloadFailed.Store(err != nil)
+		return err
+	}
+}
+
+// certExpiries are the expiry times of a member's certificates.
+func (f *memberFlags) certExpiries() map[string]time.Time {
+	expiries := map[string]time.Time{}
+	if own, err := tls.LoadX509KeyPair(f.NodeCert, f.NodeKey); err == nil {
+		expiries["node"] = own.Leaf.NotAfter
+	}
+	if authority, err := readCert(f.NodeCA); err == nil {
+		expiries["authority"] = authority.NotAfter
+	}
+	return expiries
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Of warnings and errors of one message logLimitLines are logged in logLimitPeriod. The others are counted, and the count is logged when the
+// span is over: what an unknown client, a peer or a disk makes us say again and again must not fill the log, nor hide what else is in it.
+const (
+	logLimitPeriod = time.Second
+	logLimitLines  = 5
+	// logLimitMessages is how many messages are counted apart; those beyond are counted together.
+	logLimitMessages = 256
+)
+
+// logLimiter bounds what goes to a handler. Messages are constants of ours, and what varies is in their attributes.
+type logLimiter struct {
+	slog.Handler
+	counters *messageCounters
+}
+
+type messageCounters struct {
+	mu        sync.Mutex // guards what follows
+	byMessage map[string]*messageCounter
+}
+
+type messageCounter struct {
+	periodStart     time.Time
+	logged, dropped int
+}
+
+func newLogLimiter(h slog.Handler) logLimiter {
+	return logLimiter{h, &messageCounters{byMessage: map[string]*messageCounter{}}}
+}
+
+func (f logLimiter) WithAttrs(a []slog.Attr) slog.Handler {
+	return logLimiter{f.Handler.WithAttrs(a), f.counters}
+}
+func (f logLimiter) WithGroup(name string) slog.Handler {
+	return logLimiter{f.Handler.WithGroup(name), f.counters}
+}
+
+// Handle logs a record, or counts it.
+func (f logLimiter) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level < slog.LevelWarn || f.allows(r) {
+		return f.Handler.Handle(ctx, r)
+	}
+	return nil
+}
+
+func (f logLimiter) allows(r slog.Record) bool {
+	f.counters.mu.Lock()
+	defer f.counters.mu.Unlock()
+	now, message := time.Now(), r.Message
+	k := f.counters.byMessage[message]
+	if k == nil && len(f.counters.byMessage) >= logLimitMessages {
+		message = "other messages"
+		k = f.counters.byMessage[message]
+	}
+	if k == nil {
+		k = new(messageCounter)
+		f.counters.byMessage[message] = k
+	}
+	if k.dropped == 0 && now.Sub(k.periodStart) >= logLimitPeriod {
+		k.periodStart, k.logged = now, 0
+	}
+	if k.logged < logLimitLines {
+		k.logged++
+		return true
+	}
+	if k.dropped++; k.dropped == 1 {
+		time.AfterFunc(k.periodStart.Add(logLimitPeriod).Sub(now), func() { f.logDropped(k, r.Level, message) })
+	}
+	return false
+}
+
+// logDropped logs how many lines of a kind were left out.
+func (f logLimiter) logDropped(k *messageCounter, level slog.Level, message string) {
+	f.counters.mu.Lock()
+	left := k.dropped
+	k.dropped = 0
+	f.counters.mu.Unlock()
+	r := slog.NewRecord(time.Now(), level, "more lines of the same message were left out", 0)
+	r.Add("message", message, "lines", left)
+	_ = f.Handler.Handle(context.Background(), r) // as with slog itself, there is no one to tell of a log that fails
+}

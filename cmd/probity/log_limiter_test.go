@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/prober/wire"
+)
+
+// What unknown clients can make us log is a few lines a second and a count, and hides nothing else.
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		con := &console{err: &out}
+		log := serverLog(con, "text", false)
+		handshakes := wire.ServerTLS(tls.Certificate{}, x509.NewCertPool(), log.With("node", "n1"))
+		const unknown = 300
+		for range unknown {
+			ours, theirs := net.Pipe()
+			require.NoError(t, theirs.Close())
+			_, _, err := handshakes.ServerHandshake(ours)
+			require.Error(t, err)
+			log.Info("an ordinary line")
+		}
+		log.Error("something else", "error", "disk")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		text := out.String()
+		require.Equal(t, logLimitLines, strings.Count(text, `msg="refused a connection to this node"`), text)
+		require.Equal(t, 1, strings.Count(text, fmt.Sprintf(`message="refused a connection to this node" lines=%d`, unknown-logLimitLines)), text)
+		require.Equal(t, unknown, strings.Count(text, "an ordinary line"))
+		require.Contains(t, text, "something else")
+
+		out.Reset()
+		for range 10 { // seconds of a flood
+			for range 50 {
+				log.Warn("refused a connection to this node")
+			}
+			time.Sleep(logLimitPeriod + time.Millisecond)
+		}
+		synctest.Wait()
+		require.Equal(t, 10*(logLimitLines+1), strings.Count(out.String(), "\n"))
+		require.Equal(t, 10, strings.Count(out.String(), "lines=45"))
+	})
+}
+
+// Messages without end, as a bug of ours would make them, are counted together.
+func TestKindsOfLinesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		f := newLogLimiter(slog.NewTextHandler(&out, nil))
+		log := slog.New(f)
+		for i := range 10 * logLimitMessages {
+			log.Warn(fmt.Sprint("message ", i))
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.LessOrEqual(t, len(f.counters.byMessage), logLimitMessages+1)
+		require.Equal(t, logLimitMessages+logLimitLines+1, strings.Count(out.String(), "\n"))
+	})
+}

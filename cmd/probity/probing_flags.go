@@ -1,0 +1,202 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"probity/engine"
+	"probity/engine/smtp"
+	"probity/prober"
+)
+
+// probingFlags are the flags of every command that asks the DNS or mail servers.
+type probingFlags struct {
+	DNS                 []resolverAddr  `name:"dns" help:"Recursive resolvers, HOST:PORT,...; default: the system's." placeholder:"HOST:PORT"`
+	SMTPPort            uint16          `name:"smtp-port" help:"The port of mail servers." default:"25"`
+	Egress              []egressFlag    `help:"An identity to ask from: LOCAL[/PUBLIC]=EHLO-NAME[,socks5=[USER:PASSWORD@]HOST:PORT]; repeatable. LOCAL may be empty. IPv6 targets need an IPv6 one." placeholder:"LOCAL[/PUBLIC]=NAME" sep:"none"`
+	Warm                bool            `help:"Skip the warm-up: without it, a source on the internet begins with a tenth of its budgets and doubles daily. verify remembers no source and always skips it."`
+	MailFrom            string          `help:"Our reverse-path in MAIL FROM: an address of a mailbox that exists." placeholder:"ADDRESS"`
+	RetrySchedule       []time.Duration `help:"Waits before deferred addresses are asked again; default: the provider table's 1m,5m,15m,60m." placeholder:"1m,5m,..."`
+	Providers           string          `help:"Overrides of the provider table, TOML." type:"existingfile" placeholder:"FILE"`
+	RespectTerms        bool            `env:"PROBITY_RESPECT_TERMS" help:"Leave receivers alone whose own terms forbid to verify addresses: UNKNOWN, smtp_not_checked. doctor lists them."`
+	Concurrency         int             `help:"SMTP sessions at one time; default: from the file limit." placeholder:"N"`
+	AllowPrivateTargets bool            `help:"Connect to mail servers on private, loopback or link-local addresses too."`
+	SOCKS5              proxyFlag       `name:"socks5" env:"PROBITY_SOCKS5" help:"Connect through this SOCKS5 proxy. Others on this machine can read a password on the command line: give it by the variable or the configuration file." placeholder:"[USER:PASSWORD@]HOST:PORT"`
+}
+
+// Validate is called by the parser.
+func (f *probingFlags) Validate() error {
+	if f.MailFrom != "" {
+		if _, err := engine.Parse(f.MailFrom); err != nil {
+			return fmt.Errorf("--mail-from %q: %w", f.MailFrom, err)
+		}
+	}
+	if f.Concurrency < 0 {
+		return fmt.Errorf("--concurrency %d: give the number of sessions, or leave it out", f.Concurrency)
+	}
+	for _, d := range f.RetrySchedule {
+		if d <= 0 {
+			return fmt.Errorf("--retry-schedule: a wait of %s is none", d)
+		}
+	}
+	if f.SMTPPort == 0 {
+		return errors.New("--smtp-port 0: give the port that mail servers listen at, 25 on the internet")
+	}
+	sources := map[string]bool{}
+	for _, e := range f.Egress {
+		spec, err := e.parse()
+		if err != nil {
+			return err
+		}
+		name := spec.identity().Name()
+		if sources[name] {
+			return fmt.Errorf("--egress: %s is given twice; give each source once", name)
+		}
+		sources[name] = true
+	}
+	_, err := f.proxy()
+	return err
+}
+
+// proxy is the one of --socks5; the zero value without.
+func (f *probingFlags) proxy() (smtp.Proxy, error) {
+	if f.SOCKS5 == "" {
+		return smtp.Proxy{}, nil
+	}
+	p, err := smtp.ParseProxy(string(f.SOCKS5))
+	if err != nil {
+		return p, fmt.Errorf("%w: --socks5: %w", errUsage, err)
+	}
+	return p, nil
+}
+
+// resolverAddr is one --dns.
+type resolverAddr struct{ netip.AddrPort }
+
+// UnmarshalText is called by the parser. The system finds the address of a name.
+func (r *resolverAddr) UnmarshalText(text []byte) error {
+	a, err := net.ResolveUDPAddr("udp", string(text))
+	if lookup := (*net.DNSError)(nil); errors.As(err, &lookup) {
+		return fmt.Errorf("%q: %w; write an address instead of the name", text, err)
+	}
+	if err != nil || a.IP == nil || a.Port == 0 {
+		return fmt.Errorf("%q is no resolver; write HOST:PORT, e.g. 192.0.2.53:53", text)
+	}
+	at := a.AddrPort()
+	r.AddrPort = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+	return nil
+}
+
+// table is the provider table that the flags ask for.
+func (f *probingFlags) table() (*engine.Table, error) {
+	table, err := f.shippedWithOverrides()
+	if err != nil || !f.RespectTerms {
+		return table, err
+	}
+	return table.RespectTerms()
+}
+
+// shippedWithOverrides is the shipped provider table with the operator's overrides.
+func (f *probingFlags) shippedWithOverrides() (*engine.Table, error) {
+	table := engine.DefaultTable()
+	if f.Providers != "" {
+		data, err := os.ReadFile(f.Providers)
+		if err != nil {
+			return nil, fmt.Errorf("%w: --providers: %v", errUsage, err)
+		}
+		if table, err = table.Override(data); err != nil {
+			return nil, fmt.Errorf("%w: --providers %s: %v; probity providers check says more", errUsage, f.Providers, err)
+		}
+	}
+	if len(f.RetrySchedule) == 0 {
+		return table, nil
+	}
+	words := make([]string, len(f.RetrySchedule))
+	for i, d := range f.RetrySchedule {
+		words[i] = strconv.Quote(d.String())
+	}
+	return table.Override([]byte("retry_schedule = [" + strings.Join(words, ", ") + "]"))
+}
+
+// servers are the recursive resolvers to ask: those given, else those of resolv.conf.
+func (f *probingFlags) servers() ([]netip.AddrPort, error) {
+	var servers []netip.AddrPort
+	for _, r := range f.DNS {
+		servers = append(servers, r.AddrPort)
+	}
+	if len(servers) > 0 {
+		return servers, nil
+	}
+	conf, err := dns.ClientConfigFromFile("/etc/resolv.conf")
+	if err != nil {
+		return nil, fmt.Errorf("no resolver: %w; name one with --dns HOST:PORT", err)
+	}
+	for _, s := range conf.Servers {
+		if a, err := netip.ParseAddr(s); err == nil {
+			servers = append(servers, netip.AddrPortFrom(a, 53))
+		}
+	}
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("%w: the system names no resolver; name one with --dns HOST:PORT", errUsage)
+	}
+	return servers, nil
+}
+
+// egressSpec is one --egress.
+type egressSpec struct {
+	local, public netip.Addr
+	ehlo          string
+	proxy         smtp.Proxy // of this source; the zero value: the one of --socks5
+}
+
+func (e egressSpec) identity() prober.Source {
+	return prober.Source{Local: e.local, Public: e.public, EHLO: e.ehlo, SOCKS5: e.proxy}
+}
+
+// addressLiteral reports a name to greet with that is an address in brackets (RFC 5321 section 4.1.3).
+func addressLiteral(s string) bool {
+	inside, ok := strings.CutPrefix(s, "[")
+	inside, closed := strings.CutSuffix(inside, "]")
+	v6, tagged := strings.CutPrefix(inside, "IPv6:")
+	addr, err := netip.ParseAddr(v6)
+	return ok && closed && err == nil && addr.Zone() == "" && addr.Is6() == tagged
+}
+
+func (e egressFlag) parse() (egressSpec, error) {
+	s, proxy, proxied := strings.Cut(string(e), egressProxyOption) // errors quote what is before it: there may be a password behind
+	addrs, ehlo, ok := strings.Cut(s, "=")
+	if !ok || ehlo == "" {
+		return egressSpec{}, fmt.Errorf("%w: --egress %q; write LOCAL[/PUBLIC]=EHLO-NAME, e.g. 192.0.2.10=mx.example.org", errUsage, s)
+	}
+	local, public, natted := strings.Cut(addrs, "/")
+	spec := egressSpec{ehlo: ehlo}
+	if proxied {
+		var err error
+		if spec.proxy, err = smtp.ParseProxy(proxy); err != nil {
+			return egressSpec{}, fmt.Errorf("%w: --egress %q, its socks5: %w", errUsage, s, err)
+		}
+	}
+	_, err := engine.ParseDomain(ehlo)
+	if err != nil && !addressLiteral(ehlo) {
+		return egressSpec{}, fmt.Errorf("%w: --egress %q: the EHLO name: %v; give this address's host name, e.g. mx.example.org", errUsage, s, err)
+	}
+	if local != "" {
+		if spec.local, err = netip.ParseAddr(local); err != nil {
+			return egressSpec{}, fmt.Errorf("%w: --egress %q: %v", errUsage, s, err)
+		}
+	}
+	if spec.public = spec.local; natted {
+		if spec.public, err = netip.ParseAddr(public); err != nil {
+			return egressSpec{}, fmt.Errorf("%w: --egress %q: %v", errUsage, s, err)
+		}
+	}
+	return spec, nil
+}

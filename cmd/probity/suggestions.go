@@ -1,0 +1,57 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"probity/engine"
+)
+
+// maxSuggestions is how many names a hint lists.
+const maxSuggestions = 5
+
+// suggestProviders are the ids of a table's providers that may have been meant: one of their names is within so many edits.
+func suggestProviders(t *engine.Table, word string, maxEdits int) (near []string) {
+	word = strings.ToLower(word)
+	for _, p := range t.Providers {
+		for _, name := range append([]string{p.ID, strings.ToLower(p.Name)}, p.Aliases...) {
+			if editDistance(word, name) <= maxEdits && !slices.Contains(near, p.ID) {
+				near = append(near, p.ID)
+			}
+		}
+	}
+	return near[:min(len(near), maxSuggestions)]
+}
+
+// didYouMean words a hint; "" where nothing is near.
+func didYouMean(near []string) string {
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(near, " or ") + "?"
+}
+
+// editDistance is how many letters must be added, dropped, changed or swapped with the next to make one word of another.
+func editDistance(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	var older, old []int
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		older, old, row = old, row, make([]int, len(y)+1)
+		row[0] = i + 1
+		for j := range y {
+			change := 1
+			if x[i] == y[j] {
+				change = 0
+			}
+			row[j+1] = min(old[j]+change, old[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && x[i] == y[j-1] && x[i-1] == y[j] {
+				row[j+1] = min(row[j+1], older[j-1]+1)
+			}
+		}
+	}
+	return row[len(y)]
+}

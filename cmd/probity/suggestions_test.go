@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+)
+
+func TestEditDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"google", "google", 0}, {"gogle", "google", 1}, {"googel", "google", 1}, {"yahoo", "yaho", 1}, {"orange", "oragne", 1}, {"", "abc", 3}, {"é", "e", 1}, {"mail", "yandex", 5}} {
+		require.Equal(t, c.want, editDistance(c.a, c.b), "%s %s", c.a, c.b)
+		require.Equal(t, c.want, editDistance(c.b, c.a), "%s %s", c.b, c.a)
+	}
+}
+
+// TestExplainRouteSaysWhyARouteIsNotProbed: that a provider may be asked does not mean that it is.
+func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
+	configured := explainRouteCmd{probingFlags: probingFlags{MailFrom: "probe@us.example", Egress: []egressFlag{"192.0.2.1=mx.us.example"}}}
+	unconfigured := explainRouteCmd{}
+	known := func(p engine.Provider) engine.Route { return engine.Route{Fact: engine.FactMX, Provider: &p} }
+	for _, c := range []struct {
+		cmd   explainRouteCmd
+		route engine.Route
+		want  string
+	}{
+		{configured, known(engine.Provider{Probe: true}), "yes"},
+		{configured, known(engine.Provider{}), "no: the provider table says probe = off"},
+		{configured, known(engine.Provider{Probe: true, AcceptAll: true}), "no: it accepts anything"},
+		{configured, engine.Route{Fact: engine.FactServFail, Provider: &engine.Provider{Probe: true}}, "no: DNS says servfail"},
+		{configured, engine.Route{Fact: engine.FactNullMX, Provider: &engine.Provider{Probe: true}}, "no: DNS says null_mx"},
+		{unconfigured, known(engine.Provider{Probe: true}), "no: public mail servers are asked with --egress and --mail-from only"},
+		{explainRouteCmd{Admin: "127.0.0.1:9090"}, known(engine.Provider{Probe: true}), "yes"},
+		{explainRouteCmd{probingFlags: probingFlags{AllowPrivateTargets: true}}, known(engine.Provider{Probe: true}), "yes"},
+	} {
+		why := c.cmd.whyNotAsked(&c.route)
+		facts := routeFacts{Asked: why == "", WhyNot: why, Owner: "n1/192.0.2.1"}
+		require.True(t, strings.HasPrefix(facts.askedText(), c.want), "%s, want %s", facts.askedText(), c.want)
+		var out bytes.Buffer
+		require.NoError(t, printRoute(&console{out: &out}, &facts))
+		require.Regexp(t, `(?m)^asked at all +`+c.want, out.String())
+		from := "would be asked from"
+		if facts.Asked {
+			from = "asked from"
+		}
+		require.Regexp(t, `(?m)^`+from+` +n1/192.0.2.1$`, out.String())
+	}
+}
+
+func TestProxyIsSetByItsEnvironmentVariable(t *testing.T) {
+	t.Setenv("PROBITY_SOCKS5", "proxy.example:1080")
+	var flags probingFlags
+	k, err := kong.New(&flags, kong.DefaultEnvars("PROBITY"))
+	require.NoError(t, err)
+	_, err = k.Parse(nil)
+	require.NoError(t, err)
+	require.EqualValues(t, "proxy.example:1080", flags.SOCKS5)
+}

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+	"probity/coordinator"
+	"probity/engine"
+	"probity/internal/memnet"
+	"probity/store"
+)
+
+// crashingJob is one job through several lives, each in a bubble of its own: between two lives the power is cut, and the clock jumps,
+// ahead or back, for every bubble begins on the same day.
+type crashingJob struct {
+	t       *testing.T
+	run     tortureRun
+	random  *rand.Rand
+	disk    *vfs.MemFS
+	table   *engine.Table
+	account string
+	job     string
+	faults  map[string]int
+}
+
+const (
+	crashSpeedup = 40 // hours of budgets pass in minutes, and the clock of a bubble costs nothing
+	crashLives   = 6  // with faults, at most; then one without
+	crashCredits = 1_000_000
+)
+
+// TestTortureOfTime cuts the power and moves the clock between the lives of a job.
+func TestTortureOfTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds; run without -short")
+	}
+	k := newTortureRun(t)
+	until := time.Now().Add(k.duration / 5)
+	total := map[string]int{}
+	for round := uint64(0); round == 0 || k.long && time.Now().Before(until); round++ {
+		o := &crashingJob{t: t, run: k, random: rand.New(rand.NewPCG(k.seed, 3<<32|round)), disk: vfs.NewCrashableMem(), faults: total}
+		o.runToEnd(round)
+	}
+	n := 0
+	for _, times := range total {
+		n += times
+	}
+	t.Logf("TestTortureOfTime: %d faults: %v", n, total)
+}
+
+// runToEnd takes one job to its end.
+func (o *crashingJob) runToEnd(round uint64) {
+	w := sim.NewWorld(sim.Config{Seed: 1})
+	var list, truth, toml bytes.Buffer
+	require.NoError(o.t, sim.WriteList(&list, w, o.run.rows, o.run.seed+round))
+	require.NoError(o.t, sim.WriteTruth(&truth, w, bytes.NewReader(list.Bytes())))
+	require.NoError(o.t, sim.WriteProviders(&toml, crashSpeedup))
+	var err error
+	o.table, err = engine.DefaultTable().Override(toml.Bytes())
+	require.NoError(o.t, err)
+	var job *store.Job
+	var result []byte
+	for n := 0; job == nil; n++ {
+		synctest.Test(o.t, func(t *testing.T) { job, result = o.runLife(t, n, list.Bytes()) })
+	}
+	require.Equal(o.t, store.JobCompleted, job.State, job.Error)
+	score, err := sim.Score(&truth, bytes.NewReader(result))
+	require.NoError(o.t, err)
+	o.t.Logf("ordeal %d: rows %d, unknown without need %d, wrong reason %d; %v", round, score.Rows, score.UnexpectedUnknown, score.WrongReason, job.Reasons)
+	require.Equal(o.t, o.run.rows, score.Rows)
+	require.Zero(o.t, score.MissingRows+score.ExtraRows+score.OrderErrors+score.ChangedCells, "lost, doubled, moved or changed: %+v", score)
+	require.Zero(o.t, score.FalseValid+score.FalseInvalid, "lies: %+v", score)
+	charge := billable(o.t, bytes.NewReader(result))
+	require.Equal(o.t, charge, job.Charged)
+	db, err := store.Open(o.disk, filepath.Join("node", "state"))
+	require.NoError(o.t, err)
+	require.NoError(o.t, db.CheckLedger(o.account))
+	now, err := db.Credits(o.account)
+	require.NoError(o.t, err)
+	require.Equal(o.t, store.Credits{Balance: crashCredits - charge}, now)
+	require.NoError(o.t, db.Close())
+}
+
+// runLife is one life. It gives the job when it has come to its end.
+func (o *crashingJob) runLife(t *testing.T, n int, list []byte) (job *store.Job, result []byte) {
+	jump := []time.Duration{0, time.Duration(o.random.Int64N(int64(2 * time.Hour))), time.Duration(o.random.Int64N(int64(20 * time.Hour)))}[o.random.IntN(3)]
+	time.Sleep(jump) // the machine was off, or its clock was wrong in the last life
+	o.faults["clock moved"]++
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	b := o.startLife(t, ctx)
+	defer b.close(t)
+	lasts := 100 * time.Hour
+	if n < crashLives {
+		lasts = time.Duration(o.random.Int64N(int64(time.Minute)))
+	}
+	err := withNode(ctx, b.node, func(ctx context.Context) error {
+		if o.job == "" {
+			if err := o.acceptJob(ctx, b, list); err != nil {
+				return err
+			}
+		}
+		var faults sync.WaitGroup
+		defer faults.Wait()
+		ctx, stop := context.WithTimeout(ctx, lasts)
+		defer stop()
+		if n < crashLives {
+			faults.Go(func() { o.injectFaults(ctx, b) })
+		}
+		j, err := b.node.coordinator.Wait(ctx, o.job)
+		if err != nil {
+			return err
+		}
+		var out bytes.Buffer
+		if err := b.node.coordinator.Results(ctx, o.job, coordinator.Filter{}, &out); err != nil {
+			return err
+		}
+		job, result = j, out.Bytes()
+		return nil
+	})
+	requireWithinLimits(t, b.internet.Referee.Report())
+	switch {
+	case err == nil:
+	case errors.Is(err, syscall.EIO):
+		o.faults["a step of the disk failed"]++
+	default:
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+	o.cutPower()
+	return job, result
+}
+
+// cutPower cuts the power: some of what was not synced is lost.
+func (o *crashingJob) cutPower() {
+	kept := []int{0, 50, 100}[o.random.IntN(3)]
+	o.disk = o.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: o.random})
+	o.faults[fmt.Sprintf("power cut, %d%% of the unsynced kept", kept)]++
+}
+
+// acceptJob hands the list in, as an account's.
+func (o *crashingJob) acceptJob(ctx context.Context, b *crashLife, list []byte) error {
+	u, _, err := b.node.store.AddUser(ctx, store.NewUser{Email: "ordeal@customer.example", Credits: crashCredits}, "test", time.Now())
+	if err != nil {
+		return err
+	}
+	j, err := b.node.coordinator.Accept(ctx, coordinator.Upload{Body: bytes.NewReader(list), Options: coordinator.Options{Account: u.ID, MaxHours: maxHours,
+		Parts: func(j *store.Job) []store.Part {
+			return []store.Part{store.ReserveJob(j.Account, j.ID, j.Unique, j.CreatedAt)}
+		}}})
+	if err != nil {
+		return err
+	}
+	o.account, o.job = u.ID, j.ID
+	return nil
+}
+
+// injectFaults draws faults of the network and of the disk while the life lasts.
+func (o *crashingJob) injectFaults(ctx context.Context, b *crashLife) {
+	random := rand.New(rand.NewPCG(o.random.Uint64(), 1))
+	for {
+		sleepCtx(ctx, time.Duration(random.Int64N(int64(2*time.Second))))
+		if ctx.Err() != nil {
+			b.dnsRelays[1].heal()
+			return
+		}
+		switch random.IntN(8) {
+		case 0, 1, 2:
+			o.faults["DNS "+b.dnsRelays[random.IntN(2)].setMode(random.Uint64())]++
+		case 3:
+			b.dnsRelays[0].heal()
+			b.dnsRelays[1].heal()
+		case 4, 5:
+			o.faults["SMTP half open"] += b.eachConn(random, (*halfOpenConn).goSilent)
+		case 6:
+			o.faults["SMTP reset"] += b.eachConn(random, func(c *halfOpenConn) { _ = c.Conn.Close() })
+		case 7:
+			b.disk.persist.Store(random.IntN(2) == 0)
+			b.disk.stepsLeft.Store(1 + random.Int64N(100))
+		}
+	}
+}
+
+// crashLife is what a life has around it.
+type crashLife struct {
+	node      *node
+	internet  *sim.Server
+	dnsRelays []*dnsRelay
+	disk      *faultyDisk
+
+	mu    sync.Mutex // guards conns
+	conns map[*halfOpenConn]bool
+}
+
+func (o *crashingJob) startLife(t *testing.T, ctx context.Context) *crashLife {
+	network := memnet.New()
+	b := &crashLife{conns: map[*halfOpenConn]bool{}, disk: &faultyDisk{FS: o.disk, pathPart: "jobs"}}
+	var err error
+	b.internet, err = sim.Start(ctx, sim.Config{Seed: 1, Speedup: crashSpeedup, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+	require.NoError(t, err)
+	var servers []netip.AddrPort
+	for i, at := range []string{"127.0.0.2:53", "127.0.0.3:53"} {
+		b.dnsRelays = append(b.dnsRelays, newDNSRelay(t, network, network.Dial, at, "127.0.0.1:53", i == 1))
+		servers = append(servers, netip.MustParseAddrPort(at))
+	}
+	b.node = memNodeParts{table: o.table, fs: b.disk, network: network, servers: servers, ids: bothIdentities(), dial: b.dial(network), jobEndParts: jobEndParts()}.node(t)
+	return b
+}
+
+func (b *crashLife) close(t *testing.T) {
+	require.NoError(t, b.node.Close())
+	for _, r := range b.dnsRelays {
+		r.close()
+	}
+	require.NoError(t, b.internet.Close())
+}
+
+// dial gives connections that can be hurt.
+func (b *crashLife) dial(network *memnet.Network) func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
+	return func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
+		conn, err := network.DialFrom(local)(ctx, kind, address)
+		if err != nil {
+			return nil, err
+		}
+		c := &halfOpenConn{Conn: conn, life: b}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.conns[c] = true
+		return c, nil
+	}
+}
+
+// eachConn does something to about a third of the connections.
+func (b *crashLife) eachConn(random *rand.Rand, do func(*halfOpenConn)) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.conns {
+		if random.IntN(3) == 0 {
+			do(c)
+			n++
+		}
+	}
+	return n
+}
+
+// halfOpenConn is a connection that can be half open: what is written is lost, what comes is not heard.
+type halfOpenConn struct {
+	net.Conn
+	life   *crashLife
+	silent atomic.Bool
+}
+
+func (c *halfOpenConn) goSilent() { c.silent.Store(true) }
+
+func (c *halfOpenConn) Read(b []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(b)
+		if err != nil || !c.silent.Load() {
+			return n, err
+		}
+	}
+}
+
+func (c *halfOpenConn) Write(b []byte) (int, error) {
+	if c.silent.Load() {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// CloseWrite lets the session tell the server that it leaves, if the link still carries that.
+func (c *halfOpenConn) CloseWrite() error {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || c.silent.Load() {
+		return errors.ErrUnsupported
+	}
+	return half.CloseWrite()
+}
+
+func (c *halfOpenConn) Close() error {
+	c.life.mu.Lock()
+	delete(c.life.conns, c)
+	c.life.mu.Unlock()
+	return c.Conn.Close()
+}

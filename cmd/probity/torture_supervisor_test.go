@@ -1,0 +1,299 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// supervisor keeps one process alive, as the init system of a machine does: however it ends, it begins again.
+type supervisor struct {
+	t          *testing.T
+	name       string
+	args       []string
+	admin      string // its admin listener
+	diskSocket string // of its disk
+	done       chan struct{}
+
+	mu            sync.Mutex // guards what follows
+	cmd           *exec.Cmd  // nil between two lives
+	stopped       bool       // by SIGSTOP
+	stopping      bool       // it must not start again
+	lowMemory     bool       // its next life gets little memory
+	beforeRestart []func()   // what happens before its next life
+	starts        int
+	failures      []string // lines of its log that nothing excuses, with what follows them
+	followLines   int      // lines that still belong to the last of them
+	recentLines   []string // lines of its log
+}
+
+const (
+	restartDelay    = 100 * time.Millisecond // between two lives
+	keptLogLines    = 60                     // of its log are kept
+	stackLines      = 40                     // behind a line that nothing excuses
+	lowMemoryEnv    = "GOMEMLIMIT=40MiB"
+	shutdownTimeout = 40 * time.Second // of a process that is told to end
+)
+
+// supervise starts a process and keeps it until end.
+func supervise(t *testing.T, dir, name, admin string, args []string) *supervisor {
+	k := &supervisor{t: t, name: name, args: args, admin: admin, diskSocket: filepath.Join(dir, name+".sock"), done: make(chan struct{})}
+	go k.run()
+	return k
+}
+
+func (k *supervisor) run() {
+	defer close(k.done)
+	for {
+		if !k.runOnce() {
+			return
+		}
+		<-time.After(restartDelay)
+	}
+}
+
+// runOnce is one life; false when there must be none.
+func (k *supervisor) runOnce() bool {
+	c := command(context.Background(), k.args...)
+	path, err := exec.LookPath(faultyDiskProgram)
+	if err != nil {
+		k.recordFailure(err.Error())
+		return false
+	}
+	c.Path, c.Args[0] = path, faultyDiskProgram
+	c.Env = append(c.Env, faultyDiskEnv+"="+k.diskSocket)
+	words, err := c.StderrPipe()
+	if err != nil {
+		k.recordFailure(err.Error())
+		return false
+	}
+	if !k.startProcess(c) {
+		return false
+	}
+	in := bufio.NewScanner(words)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		k.checkLine(in.Text())
+	}
+	_ = c.Wait() // how it ended is told by its words
+	k.mu.Lock()
+	down := k.beforeRestart
+	k.cmd, k.stopped, k.beforeRestart = nil, false, nil
+	k.mu.Unlock()
+	for _, do := range down {
+		do()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.stopping
+}
+
+func (k *supervisor) startProcess(c *exec.Cmd) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stopping {
+		return false
+	}
+	if k.lowMemory {
+		c.Env = append(c.Env, lowMemoryEnv)
+		k.lowMemory = false
+	}
+	if err := c.Start(); err != nil {
+		k.failures = append(k.failures, err.Error())
+		return false
+	}
+	k.cmd = c
+	k.starts++
+	return true
+}
+
+// allowedFailures is what stands in the words of a process that ends because a disk failed under it: ours, or the database's own, which
+// panics in a goroutine of its own when it cannot be opened (its table statistics outlive its file cache), and cannot end
+// otherwise when there is no room for another log.
+var allowedFailures = []string{"state store cannot go on", "cache cannot go on", "pebble/v2.(*DB).collectTableStats", "pebble/v2.Open(", "pebble/v2.(*DB).rotateWAL"}
+
+// checkLine keeps a line, and blames the process for what it must never say.
+func (k *supervisor) checkLine(line string) {
+	k.mu.Lock()
+	k.recentLines = append(k.recentLines, line)
+	if len(k.recentLines) > keptLogLines {
+		k.recentLines = k.recentLines[1:]
+	}
+	if k.followLines > 0 && len(k.failures) > 0 {
+		k.followLines--
+		k.failures[len(k.failures)-1] += "\n" + line
+		k.mu.Unlock()
+		return
+	}
+	k.mu.Unlock()
+	for _, word := range []string{"panic:", "fatal error:", "BUG:", "DATA RACE", "handler panicked"} {
+		if strings.Contains(line, word) {
+			k.recordFailure(line)
+			return
+		}
+	}
+}
+
+func (k *supervisor) recordFailure(line string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.failures, k.followLines = append(k.failures, k.name+": "+line), stackLines
+}
+
+// signal reaches the present life; false when there is none.
+func (k *supervisor) signal(s os.Signal) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cmd == nil || k.cmd.Process.Signal(s) != nil {
+		return false
+	}
+	switch s {
+	case syscall.SIGSTOP:
+		k.stopped = true
+	case syscall.SIGCONT:
+		k.stopped = false
+	}
+	return true
+}
+
+// killWithLowMemory kills the process and gives its next life little memory.
+func (k *supervisor) killWithLowMemory() bool {
+	k.mu.Lock()
+	k.lowMemory = true
+	k.mu.Unlock()
+	return k.signal(syscall.SIGKILL)
+}
+
+// killThen kills the process; do is called before its next life. It reports false when there is no process.
+func (k *supervisor) killThen(do func()) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cmd == nil || k.cmd.Process.Kill() != nil {
+		return false
+	}
+	k.beforeRestart = append(k.beforeRestart, do)
+	return true
+}
+
+// exhaustDescriptors leaves the process a few descriptors more than it has. The returned function gives it back what it had.
+func (k *supervisor) exhaustDescriptors(more int) (heal func(), ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cmd == nil {
+		return nil, false
+	}
+	pid := k.cmd.Process.Pid
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		return nil, false
+	}
+	var had syscall.Rlimit
+	if limitFiles(pid, nil, &had) != nil {
+		return nil, false
+	}
+	lowLimit := syscall.Rlimit{Cur: uint64(len(open) + more), Max: had.Max}
+	if limitFiles(pid, &lowLimit, nil) != nil {
+		return nil, false
+	}
+	startNumber := k.starts
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.cmd != nil && k.starts == startNumber {
+			_ = limitFiles(pid, &had, nil) // it may have ended just now
+		}
+	}, true
+}
+
+// limitFiles is prlimit(2) of RLIMIT_NOFILE.
+func limitFiles(pid int, set, get *syscall.Rlimit) error {
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), syscall.RLIMIT_NOFILE,
+		uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(get)), 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// socketCount counts the descriptors of the process that are neither files nor what the runtime needs.
+func (k *supervisor) socketCount() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cmd == nil {
+		return -1
+	}
+	dir, n := fmt.Sprintf("/proc/%d/fd", k.cmd.Process.Pid), 0
+	open, _ := os.ReadDir(dir)
+	for _, f := range open {
+		if to, err := os.Readlink(filepath.Join(dir, f.Name())); err == nil && strings.HasPrefix(to, "socket:") {
+			n++
+		}
+	}
+	return n
+}
+
+// goroutineCount asks the process how many it has; -1 when it does not answer.
+func (k *supervisor) goroutineCount() int {
+	text, err := fetchPage("http://" + k.admin + "/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		return -1
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	n, err := strconv.Atoi(strings.TrimPrefix(line, "goroutine profile: total "))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// stop ends the process as an operator does.
+func (k *supervisor) stop() {
+	k.mu.Lock()
+	k.stopping = true
+	c := k.cmd
+	k.mu.Unlock()
+	if c != nil {
+		k.signal(syscall.SIGCONT)
+		k.signal(syscall.SIGTERM)
+		late := time.AfterFunc(shutdownTimeout, func() { k.recordFailure("it did not end by itself"); k.signal(syscall.SIGKILL) })
+		defer late.Stop()
+	}
+	<-k.done
+}
+
+// requireNoFailures demands that no life has said what nothing excuses.
+func (k *supervisor) requireNoFailures(t *testing.T) {
+	t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, words := range k.failures {
+		if !slices.ContainsFunc(allowedFailures, func(known string) bool { return strings.Contains(words, known) }) {
+			t.Error(words)
+		}
+	}
+}
+
+// fetchPage reads a page of an admin listener.
+func fetchPage(url string) (string, error) {
+	web := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := web.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return string(text), err
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/coordinator"
+	"probity/coordinator/csvfile"
+	"probity/store"
+)
+
+// progressFolder is appended to the name of a result file: what is known so far lives there until the file is whole.
+const progressFolder = ".progress"
+
+// resultFormOf reads the form of a result file from its ending.
+func resultFormOf(path string) (coordinator.Form, error) {
+	for _, f := range []struct {
+		ending string
+		form   coordinator.Form
+	}{
+		{".csv", coordinator.Form{Format: coordinator.CSV, Compress: coordinator.None}},
+		{".csv.gz", coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Gzip}},
+		{".csv.zst", coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Zstd}},
+		{".jsonl", coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.None}},
+		{".jsonl.gz", coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.Gzip}},
+		{".jsonl.zst", coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.Zstd}},
+	} {
+		if strings.HasSuffix(strings.ToLower(path), f.ending) {
+			return f.form, nil
+		}
+	}
+	return coordinator.Form{}, fmt.Errorf("%w: --output %s; let its name end in .csv, .csv.gz, .csv.zst or .jsonl", errUsage, path)
+}
+
+// verifyList verifies a list into a file, or onto standard output.
+func (c *verifyCmd) verifyList(ctx context.Context, con *console, log *slog.Logger, file string) error {
+	if c.Output == "" {
+		return c.verifyToStdout(ctx, con, log, file)
+	}
+	form, err := resultFormOf(c.Output)
+	if err != nil {
+		return err
+	}
+	dir := c.Output + progressFolder
+	if err := restrictOwnFolder(dir); err != nil {
+		return fmt.Errorf("what is known so far is kept next to the result: %w; name another --output", err)
+	}
+	l := listJob{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
+	return l.verify(ctx, func(n *node, job string) error {
+		return writeFile(c.Output, func(w io.Writer) error {
+			return n.coordinator.Results(context.WithoutCancel(ctx), job, coordinator.Filter{Form: form}, w)
+		})
+	})
+}
+
+// sameFile reports that two names lead to one file.
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// verifyToStdout keeps its progress in a folder of its own, which does not outlive it.
+func (c *verifyCmd) verifyToStdout(ctx context.Context, con *console, log *slog.Logger, file string) error {
+	dir, err := os.MkdirTemp("", "probity-*")
+	if err != nil {
+		return err
+	}
+	form := coordinator.Form{Format: coordinator.CSV, Compress: coordinator.None}
+	l := listJob{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
+	err = l.verify(ctx, func(n *node, job string) error {
+		return n.coordinator.Results(ctx, job, coordinator.Filter{Form: form}, con.out)
+	})
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// listJob is one list being verified.
+type listJob struct {
+	*verifyCmd
+	con  *console
+	log  *slog.Logger
+	file string
+	dir  string // of its progress
+	form coordinator.Form
+}
+
+// verify verifies the list, and removes the folder of its progress once the result has been delivered.
+func (l *listJob) verify(ctx context.Context, writeResult func(*node, string) error) error {
+	n, err := openNode(&l.probingFlags, nodeConfig{fs: vfs.Default, dir: l.dir, log: l.log, warn: warnLog(l.con), lists: l.listsFlags, resultForm: l.form})
+	if err != nil {
+		return err
+	}
+	var ended *store.Job
+	err = withNode(ctx, n, func(ctx context.Context) error {
+		ended, err = l.runJob(ctx, l.con, n, l.file, writeResult)
+		return err
+	})
+	if err = errors.Join(err, n.Close()); err != nil {
+		var refused *badListError
+		if errors.As(err, &refused) {
+			return errors.Join(err, os.RemoveAll(l.dir))
+		}
+		if ctx.Err() != nil && l.Output != "" {
+			fmt.Fprintf(l.con.err, "interrupted; what is known is in %s, the same command goes on from there\n", l.dir)
+		}
+		return err
+	}
+	if err := os.RemoveAll(l.dir); err != nil {
+		return err
+	}
+	return printSummary(l.con, ended, l.Output)
+}
+
+// runJob verifies a list and delivers its result.
+func (c *verifyCmd) runJob(ctx context.Context, con *console, n *node, file string, writeResult func(*node, string) error) (*store.Job, error) {
+	job, err := c.findOrAcceptJob(ctx, con, n, file)
+	if err != nil {
+		return nil, err
+	}
+	bar := newProgress(con)
+	ended, err := bar.follow(ctx, n.coordinator, job.ID)
+	if err != nil {
+		return nil, err
+	}
+	if ended.State != store.JobCompleted {
+		return nil, fmt.Errorf("%s: %s %s", file, ended.State, ended.Error)
+	}
+	return ended, writeResult(n, job.ID)
+}
+
+// findOrAcceptJob is the job that an earlier run left in the folder, if it is of this very list; else a new one.
+func (c *verifyCmd) findOrAcceptJob(ctx context.Context, con *console, n *node, file string) (*store.Job, error) {
+	jobs, _, err := n.coordinator.Jobs("", "", 1, "")
+	if err != nil {
+		return nil, err
+	}
+	if len(jobs) == 0 {
+		return c.acceptList(ctx, con, n, file)
+	}
+	sum, err := fileSHA256(file)
+	if err != nil {
+		return nil, err
+	}
+	if jobs[0].Name != sum {
+		return nil, fmt.Errorf("%s%s holds the progress of another list or of other options; finish that one, name another -o, or delete that folder", c.Output, progressFolder)
+	}
+	fmt.Fprintf(con.err, "going on with %s where it stopped\n", file)
+	return jobs[0], nil
+}
+
+// acceptList reads the list whole, checks it, and makes it a job named after its content.
+func (c *verifyCmd) acceptList(ctx context.Context, con *console, n *node, file string) (*store.Job, error) {
+	in := con.in
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	hash := sha256.New()
+	job, err := n.coordinator.Accept(ctx, coordinator.Upload{Body: io.TeeReader(in, hash), Options: coordinator.Options{
+		Filename: filepath.Base(file), Column: c.Column, NoHeader: c.NoHead, MaxAge: c.MaxAge, NoSMTP: c.NoSMTP, MaxHours: maxHours,
+		Parts: func(j *store.Job) []store.Part {
+			j.Name = hex.EncodeToString(hash.Sum(nil))
+			return nil
+		}}})
+	var bad *csvfile.Error
+	if errors.As(err, &bad) {
+		return nil, &badListError{file: file, cause: bad}
+	}
+	return job, err
+}
+
+// badListError is a list that cannot be verified as it is; it leaves nothing behind.
+type badListError struct {
+	file  string
+	cause *csvfile.Error
+}
+
+// Error names options as the command line does: the API's email_column and has_header are flags here.
+func (r *badListError) Error() string {
+	words := strings.NewReplacer("email_column=", "--column ", "email_column", "--column", "has_header=false", "--no-header", "has_header", "--no-header")
+	return r.file + ": " + words.Replace(r.cause.Error())
+}
+
+// fileSHA256 is the SHA-256 of a file, in hexadecimal.
+func fileSHA256(file string) (string, error) {
+	if file == "-" {
+		return "", errors.New("a list on standard input cannot be gone on with: there is no telling whether it is the same; give it as a file")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// writeFile makes a file whole or not at all: written next to its place, synced, renamed, and its name synced, so that what it
+// was made from may be removed.
+func writeFile(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(write(f), f.Sync(), f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// progressInterval is how often progress is looked at.
+const progressInterval = 200 * time.Millisecond
+
+// maxHours is the longest that a job may take: a list on the command line is given all of it.
+const maxHours = coordinator.MaxHours

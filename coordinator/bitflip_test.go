@@ -1,0 +1,187 @@
+package coordinator
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/store"
+)
+
+// flips is how many bits a test flips: 100, or PROBITY_FLIPS.
+func flips(t *testing.T) int {
+	text := os.Getenv("PROBITY_FLIPS")
+	if text == "" {
+		return 100
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return n
+}
+
+// flip flips a bit of a file of the job, and names the file.
+func flip(t *testing.T, fs vfs.FS, j *store.Job, rng *rand.Rand) string {
+	dir := "data/jobs/" + j.ID
+	names, err := fs.List(dir)
+	require.NoError(t, err)
+	name := names[rng.IntN(len(names))]
+	b, err := readWhole(fs, dir+"/"+name)
+	require.NoError(t, err)
+	if len(b) == 0 {
+		return name
+	}
+	at := rng.IntN(len(b))
+	f, err := fs.OpenReadWrite(dir+"/"+name, writeCategory)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte{b[at] ^ 1<<rng.IntN(8)}, int64(at))
+	require.NoError(t, errors.Join(err, f.Sync(), f.Close()))
+	return name
+}
+
+// TestBitFlipNeverChangesResults of a finished job: they are the same, or the job says that it is damaged.
+func TestBitFlipNeverChangesResults(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	w := newTestEnv(t, fs)
+	w.run()
+	j := w.finish(t, w.accept(t, testCSV(3000, 5)).ID)
+	lines := Filter{Form: Form{Format: JSONL}}
+	csv, jsonl := w.results(t, j.ID, Filter{}), w.results(t, j.ID, lines)
+	var body bytes.Buffer
+	require.NoError(t, w.c.WriteResults(t.Context(), j.ID, &body))
+	require.NoError(t, w.close(t))
+
+	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	refused := map[string]int{}
+	for range flips(t) {
+		disk := fs.CrashClone(vfs.CrashCloneCfg{})
+		name := flip(t, disk, j, rng)
+		w := newTestEnv(t, disk)
+		for form, want := range map[*Filter]string{{}: csv, &lines: jsonl} {
+			var got bytes.Buffer
+			err := w.c.Results(t.Context(), j.ID, *form, &got)
+			if err == nil {
+				require.Equal(t, want, got.String(), name)
+				continue
+			}
+			require.ErrorIs(t, err, ErrDamaged, name)
+			now, err := w.c.Job(j.ID)
+			require.NoError(t, err)
+			require.NotEmpty(t, now.Damage, "%s: nothing is said", name)
+			refused[name]++
+		}
+		if name == fileCallback {
+			requireSameBody(t, w, j.ID, body.String())
+		}
+		require.NoError(t, w.close(t))
+	}
+	t.Logf("refused: %v", refused)
+}
+
+// requireSameBody wants the rows of a callback, at the latest in the second attempt.
+func requireSameBody(t *testing.T, w *testEnv, job, want string) {
+	for range 2 {
+		var got bytes.Buffer
+		err := w.c.WriteResults(t.Context(), job, &got)
+		if err == nil {
+			require.Equal(t, want, got.String())
+			return
+		}
+		require.ErrorIs(t, err, ErrDamaged)
+	}
+	require.Fail(t, "the body of the callback was not made again")
+}
+
+// TestBitFlipNeverChangesARunningJob: it ends with the same rows, or says what was damaged.
+func TestBitFlipNeverChangesARunningJob(t *testing.T) {
+	in := testCSV(4000, 6)
+	clean := newTestEnv(t, vfs.NewMem())
+	clean.run()
+	want := withoutTimes(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, Filter{}))
+	require.NoError(t, clean.close(t))
+
+	fs := vfs.NewCrashableMem()
+	w := newTestEnv(t, fs)
+	w.prober.outcome, w.prober.part = deferSome(10*time.Millisecond), 64
+	w.run()
+	j := w.accept(t, in)
+	require.Eventually(t, func() bool {
+		s, err := w.c.Snapshot(j.ID)
+		return err == nil && s.Answered > 2000
+	}, time.Minute, time.Millisecond)
+	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))
+	all := vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rng}
+	atWork := fs.CrashClone(all)
+	require.NoError(t, w.close(t))
+
+	failed := map[string]int{}
+	for range flips(t) {
+		disk := atWork.CrashClone(all)
+		name := flip(t, disk, j, rng)
+		if !requireWholeOrDamaged(t, disk, j.ID, want, name) {
+			failed[name]++
+		}
+	}
+	t.Logf("failed: %v", failed)
+	names, err := atWork.List("data/jobs/" + j.ID)
+	require.NoError(t, err)
+	for _, name := range names {
+		disk := atWork.CrashClone(all)
+		require.NoError(t, disk.Remove("data/jobs/"+j.ID+"/"+name))
+		requireWholeOrDamaged(t, disk, j.ID, want, name+" is missing")
+	}
+}
+
+// requireWholeOrDamaged has a job go on. It ends with the rows that are wanted, or says that a file of it is damaged.
+func requireWholeOrDamaged(t *testing.T, disk vfs.FS, id, want, damage string) bool {
+	w := newTestEnv(t, disk)
+	w.run()
+	done := w.finish(t, id)
+	if done.State == store.JobFailed {
+		require.Equal(t, msgDamaged, done.Error, damage)
+	} else {
+		require.Equal(t, store.JobCompleted, done.State, damage)
+		require.Equal(t, want, withoutTimes(w.results(t, id, Filter{})), damage)
+	}
+	require.NoError(t, w.close(t))
+	return done.State == store.JobCompleted
+}
+
+// TestMissingFileNeverChangesResults of a finished job: they are the same, or refused, and the job says that it is damaged.
+func TestMissingFileNeverChangesResults(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	w := newTestEnv(t, fs)
+	w.run()
+	j := w.finish(t, w.accept(t, testCSV(3000, 5)).ID)
+	lines := Filter{Form: Form{Format: JSONL}}
+	csv, jsonl := w.results(t, j.ID, Filter{}), w.results(t, j.ID, lines)
+	require.NoError(t, w.close(t))
+	dir := "data/jobs/" + j.ID
+	names, err := fs.List(dir)
+	require.NoError(t, err)
+	for _, name := range names {
+		disk := fs.CrashClone(vfs.CrashCloneCfg{})
+		require.NoError(t, disk.Remove(dir+"/"+name))
+		w := newTestEnv(t, disk)
+		w.run()
+		for form, want := range map[*Filter]string{{}: csv, &lines: jsonl} {
+			var got bytes.Buffer
+			err := w.c.Results(t.Context(), j.ID, *form, &got)
+			if err == nil {
+				require.Equal(t, want, got.String(), name)
+				continue
+			}
+			require.ErrorIs(t, err, ErrDamaged, name)
+			now, err := w.c.Job(j.ID)
+			require.NoError(t, err)
+			require.NotEmpty(t, now.Damage, "%s: nothing is said", name)
+		}
+		require.NoError(t, w.close(t))
+	}
+}

@@ -1,0 +1,295 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/internal/memnet"
+	"probity/store"
+)
+
+// callbackEnv is a store, a network in memory with receivers on it, and the deliverer between them.
+type callbackEnv struct {
+	t         *testing.T
+	fs        *vfs.MemFS
+	store     *store.Store
+	net       *memnet.Network
+	rows      *fakeRows
+	account   string
+	c         *Callbacks
+	stop      func()
+	configure func(*CallbackConfig)
+
+	mu      sync.Mutex
+	names   map[string][]netip.Addr
+	lookups map[string]int
+	dialled []string
+}
+
+const callbackAddr = "198.41.0.4" // public, and nobody's in this network but ours
+
+// runCallbackTest runs a test in a bubble.
+func runCallbackTest(t *testing.T, set func(*CallbackConfig), test func(t *testing.T, w *callbackEnv)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &callbackEnv{
+			t: t, fs: vfs.NewMem(), net: memnet.New(), rows: &fakeRows{}, configure: set, lookups: map[string]int{},
+			names: map[string][]netip.Addr{"hook.example": {netip.MustParseAddr(callbackAddr)}},
+		}
+		w.open()
+		u, _, err := w.store.AddUser(t.Context(), store.NewUser{Email: "ann@example.com", Password: "long enough"}, "test", time.Now())
+		require.NoError(t, err)
+		w.account = u.ID
+		w.start()
+		t.Cleanup(func() {
+			w.shutdown()
+			w.advance(10 * time.Minute) // for receivers that are asleep
+		})
+		test(t, w)
+	})
+}
+
+func (w *callbackEnv) open() {
+	var err error
+	w.store, err = store.Open(w.fs, "state")
+	require.NoError(w.t, err)
+	cfg := CallbackConfig{
+		Store: w.store, Results: w.rows, PublicURL: "https://verify.example.com/", Dial: w.dial, Lookup: w.lookup,
+		Record: func(j *store.Job, _ store.Callback) ([]byte, error) {
+			return json.Marshal(map[string]any{"job_id": j.ID, "status": j.State, "total_rows": j.Rows})
+		},
+	}
+	if w.configure != nil {
+		w.configure(&cfg)
+	}
+	w.c, err = NewCallbacks(cfg)
+	require.NoError(w.t, err)
+}
+
+func (w *callbackEnv) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.c.Run(ctx) }()
+	w.stop = func() {
+		cancel()
+		require.NoError(w.t, <-ended)
+	}
+}
+
+func (w *callbackEnv) shutdown() {
+	w.stop()
+	require.NoError(w.t, w.store.Close())
+}
+
+// restart ends the deliverer and its store, and begins them again on the same disk.
+func (w *callbackEnv) restart() {
+	w.shutdown()
+	w.open()
+	w.start()
+}
+
+func (w *callbackEnv) dial(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
+	w.mu.Lock()
+	w.dialled = append(w.dialled, address)
+	w.mu.Unlock()
+	return w.net.DialFrom(local)(ctx, network, address)
+}
+
+// name gives a name its addresses.
+func (w *callbackEnv) name(name string, addrs ...netip.Addr) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.names[name] = addrs
+}
+
+func (w *callbackEnv) lookup(_ context.Context, host string) ([]netip.Addr, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lookups[host]++
+	return w.names[host], nil
+}
+
+// finish makes a finished job with a callback, in one commit.
+func (w *callbackEnv) finish(id, url string, set ...func(*store.Job)) *store.Job {
+	j := &store.Job{
+		ID: id, Account: w.account, State: store.JobCompleted, Dialect: []byte("{}"), CreatedAt: time.Now(), FinishedAt: time.Now(),
+		Rows: 3, CallbackURL: url,
+	}
+	for _, s := range set {
+		s(j)
+	}
+	require.NoError(w.t, w.store.AcceptJob(j, CallbackPart(j)))
+	return j
+}
+
+func withContent(c string) func(*store.Job) { return func(j *store.Job) { j.CallbackContent = c } }
+func withRows(n int64) func(*store.Job)     { return func(j *store.Job) { j.Rows = n } }
+
+// waitForState waits until the callback has the state, and gives it with its log.
+func (w *callbackEnv) waitForState(job string, want store.CallbackState) (store.Callback, []store.Attempt) {
+	w.t.Helper()
+	deadline := time.Now().Add(7 * 24 * time.Hour)
+	for step := time.Second; ; step = min(2*step, time.Hour) {
+		cb, err := w.store.Callback(job)
+		require.NoError(w.t, err)
+		if cb.State == want {
+			synctest.Wait() // the attempt has more to do once it is recorded
+			log, err := w.store.CallbackLog(job)
+			require.NoError(w.t, err)
+			return cb, log
+		}
+		if !time.Now().Before(deadline) {
+			log, _ := w.store.CallbackLog(job)
+			require.FailNow(w.t, "never came about", "%s is %s: %+v", job, cb.State, log)
+		}
+		w.advance(step)
+	}
+}
+
+// advance lets the clock of the bubble run.
+func (w *callbackEnv) advance(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// receivedCallback is what a receiver got.
+type receivedCallback struct {
+	path   string
+	at     time.Time
+	header http.Header
+	length int64
+	body   []byte
+	err    error // of reading the body
+}
+
+// event is the body as JSON.
+func (h receivedCallback) event(t *testing.T) (e callbackEvent) {
+	t.Helper()
+	require.NoError(t, h.err)
+	require.NoError(t, json.Unmarshal(h.body, &e), "%.200s", h.body)
+	return e
+}
+
+type callbackEvent struct {
+	Event      string           `json:"event"`
+	JobID      string           `json:"job_id"`
+	Job        map[string]any   `json:"job"`
+	ResultsURL *string          `json:"results_url"`
+	Results    []map[string]any `json:"results"`
+}
+
+// inbox keeps what a receiver got.
+type inbox struct {
+	mu  sync.Mutex
+	got []receivedCallback
+}
+
+func (b *inbox) all() []receivedCallback {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.got
+}
+
+// receive serves HTTP at the address; answer sees the request's number, from 1.
+func (w *callbackEnv) receive(addr string, answer func(n int, rw http.ResponseWriter, h receivedCallback)) *inbox {
+	ln, err := w.net.Listen(netip.MustParseAddrPort(addr))
+	require.NoError(w.t, err)
+	return w.serve(ln, answer)
+}
+
+func (w *callbackEnv) serve(ln net.Listener, answer func(n int, rw http.ResponseWriter, h receivedCallback)) *inbox {
+	box := &inbox{}
+	srv := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		h := receivedCallback{path: r.RequestURI, at: time.Now(), header: r.Header, length: r.ContentLength, body: body, err: err}
+		box.mu.Lock()
+		box.got = append(box.got, h)
+		n := len(box.got)
+		box.mu.Unlock()
+		answer(n, rw, h)
+	})}
+	go srv.Serve(ln)
+	w.t.Cleanup(func() { srv.Close() })
+	return box
+}
+
+func status(codes ...int) func(int, http.ResponseWriter, receivedCallback) {
+	return func(n int, rw http.ResponseWriter, _ receivedCallback) { rw.WriteHeader(codes[min(n, len(codes))-1]) }
+}
+
+// raw serves bare connections; speak may end one in any way.
+func (w *callbackEnv) raw(addr string, handle func(n int, conn net.Conn)) {
+	ln, err := w.net.Listen(netip.MustParseAddrPort(addr))
+	require.NoError(w.t, err)
+	go func() {
+		for n := 1; ; n++ {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				handle(n, conn)
+			}()
+		}
+	}()
+	w.t.Cleanup(func() { ln.Close() })
+}
+
+// reset ends a connection the hard way.
+func reset(conn net.Conn) {
+	conn.(interface{ SetLinger(int) error }).SetLinger(0)
+	conn.Close()
+}
+
+// fakeRows are results that are made as they are written.
+type fakeRows struct {
+	n       atomic.Int64 // rows of every job, 0: three
+	wrote   atomic.Int64 // bytes
+	dropped atomic.Int64
+	passes  atomic.Int64
+	fail    atomic.Bool
+	other   atomic.Bool // the rows change from pass to pass
+}
+
+func (r *fakeRows) WriteResults(_ context.Context, job string, w io.Writer) error {
+	pass := r.passes.Add(1)
+	n := r.n.Load()
+	if n == 0 {
+		n = 3
+	}
+	var line []byte
+	for i := range n {
+		line = fmt.Appendf(line[:0], `{"row":%d,"email":"user%d@%s.example","status":"VALID","score":98,"reason":null}`+"\n", i+1, i, job)
+		if r.other.Load() {
+			line = bytes.Replace(line, []byte("VALID"), fmt.Appendf(nil, "%05d", pass), 1)
+		}
+		m, err := w.Write(line)
+		r.wrote.Add(int64(m))
+		if err != nil {
+			return err
+		}
+		if r.fail.Load() {
+			return io.ErrUnexpectedEOF
+		}
+	}
+	return nil
+}
+
+func (r *fakeRows) DropResults(string) error {
+	r.dropped.Add(1)
+	return nil
+}

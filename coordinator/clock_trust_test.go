@@ -1,0 +1,81 @@
+package coordinator
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/store"
+)
+
+// TestWrongClockAtStartDeletesNothing starts with a clock that is eight days ahead: a finished job keeps its results, a paused one
+// is not cancelled, one that runs is not ended, for a day. A clock that is right again in that time finds all of them.
+func TestWrongClockAtStartDeletesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewMem()
+		w := newTestEnv(t, disk)
+		w.run()
+		done := w.finish(t, w.accept(t, testCSV(50, 1)).ID)
+		w.prober.outcome = holdBusyRows
+		running, paused := w.accept(t, "email\na@x.example\nb@busy.example\n"), w.accept(t, "email\nb@busy.example\n")
+		synctest.Wait()
+		_, err := w.c.Pause(paused.ID)
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		require.NoError(t, w.close(t))
+
+		time.Sleep(8 * 24 * time.Hour) // as the clock has it
+		w = newTestEnv(t, disk)
+		w.prober.outcome = holdBusyRows
+		w.run()
+		time.Sleep(longDistrust - time.Minute)
+		require.Equal(t, store.JobCompleted, stateOf(t, w, done.ID).State)
+		w.results(t, done.ID, Filter{})
+		require.Equal(t, store.JobPaused, stateOf(t, w, paused.ID).State)
+		require.Equal(t, store.JobRunning, stateOf(t, w, running.ID).State)
+		time.Sleep(2 * time.Hour)
+		require.Equal(t, store.JobExpired, stateOf(t, w, done.ID).State)
+		require.Equal(t, store.JobCancelled, stateOf(t, w, paused.ID).State)
+		require.Equal(t, store.JobCompleted, stateOf(t, w, running.ID).State)
+		require.NoError(t, w.close(t))
+	})
+}
+
+func TestNothingExpiresAfterAClockStep(t *testing.T) {
+	now := time.Now()
+	for by, want := range map[time.Duration]time.Duration{
+		0: shortDistrust, 2 * time.Hour: shortDistrust, -3 * time.Hour: longDistrust, 8 * 24 * time.Hour: longDistrust,
+	} {
+		var k clockTrust
+		k.adjust(now, by)
+		require.Equal(t, now.Add(want), k.notBefore(now.Add(-time.Hour)), "%s", by)
+		require.Equal(t, now.Add(48*time.Hour), k.notBefore(now.Add(48*time.Hour)))
+	}
+	require.Equal(t, -3*time.Hour, clockStep(-3*time.Hour+time.Minute, time.Minute))
+	at := boundedDue(now.Add(time.Minute).Round(0), time.Hour, now)
+	require.NotEqual(t, at.Round(0), at, "what waits does so by the monotonic clock") // == compares the reading, too
+	require.Zero(t, clockStep(time.Minute, 61*time.Second))
+}
+
+// TestClockSetBackDelaysNoRows: chunks that were due in minutes when the clock was three hours ahead wait no longer than any row
+// may, and what waits is told from the monotonic clock.
+func TestClockSetBackDelaysNoRows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, job := newTestScheduler(1000, 0)
+		now := time.Now()
+		c.scheduler.add(job, []chunk{{class: "google", rows: 100, notBefore: now.Add(3*time.Hour + time.Minute).Round(0)}})
+		most := longestWait(c.table.Load())
+		require.LessOrEqual(t, most, time.Hour+time.Minute)
+		_, wait := c.scheduler.pick(now)
+		require.Equal(t, most, wait)
+		<-c.scheduler.wake
+		began := time.Now()
+		c.scheduler.sleep(t.Context(), wait)
+		require.Equal(t, clockEvery, time.Since(began), "it looks again each minute")
+		next, _ := c.scheduler.pick(now.Add(most))
+		require.NotNil(t, next.job)
+	})
+}

@@ -1,0 +1,226 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"probity/prober/wire/timing"
+)
+
+// The times of a node's absence.
+const (
+	KeepShare   = timing.KeepShare // a missing node keeps its share
+	forgetAfter = time.Hour        // a node that is gone is shown
+)
+
+// MaxNodes bounds the nodes that are known at one time.
+const MaxNodes = 1024
+
+// Stream is what a coordinator's stream to a node says.
+type Stream struct {
+	Live       bool
+	Usable     bool // live, or broken so shortly that its work goes on
+	Draining   bool
+	Version    string
+	Identities []Identity
+	Problem    string
+}
+
+// registry is what has been heard of the nodes, and derives views from it. It is pure: now comes from outside.
+type registry struct {
+	nodes   map[string]*entry
+	rivals  map[string]string // other coordinators: name -> address
+	owners  map[string]string // identity -> the node that has it
+	problem string
+}
+
+// entry is what was heard of one node.
+type entry struct {
+	name       string
+	meta       meta
+	gossip     string // address; "" when gossip does not have it
+	stream     Stream
+	streamLost time.Time // when the stream ended; zero where there never was one or it lives
+	gossipLost time.Time // when gossip lost it, or first heard of it without a stream
+	since      time.Time // of the present state
+	state      State
+}
+
+func newRegistry() *registry {
+	return &registry{nodes: map[string]*entry{}, rivals: map[string]string{}, owners: map[string]string{}}
+}
+
+// node finds or makes an entry; nil when there are too many.
+func (b *registry) node(name string, now time.Time) *entry {
+	e := b.nodes[name]
+	if e == nil && len(b.nodes) < MaxNodes {
+		e = &entry{name: name, since: now, gossipLost: now}
+		b.nodes[name] = e
+	}
+	return e
+}
+
+// restore notes a node that had a share a while ago and is missing now.
+func (b *registry) restore(name, listen string, identities []Identity, now time.Time) {
+	if e := b.node(name, now); e != nil && !e.stream.Live && len(e.stream.Identities) == 0 {
+		e.streamLost, e.stream.Identities = now, identities
+		if e.gossip == "" {
+			e.meta = meta{Protocol: Protocol, Role: RoleProber, Listen: listen}
+		}
+	}
+}
+
+// setGossip notes what gossip says of a node. False: there are too many.
+func (b *registry) setGossip(name, address string, m meta, now time.Time) bool {
+	if m.Role != RoleProber {
+		b.rivals[name] = address
+		return true
+	}
+	e := b.node(name, now)
+	if e == nil {
+		return false
+	}
+	e.gossip, e.meta = address, m
+	return true
+}
+
+// removeGossip notes that gossip has lost a node.
+func (b *registry) removeGossip(name string, now time.Time) {
+	delete(b.rivals, name)
+	if e := b.nodes[name]; e != nil {
+		e.gossip, e.gossipLost = "", now
+	}
+}
+
+// setStream notes what a stream says. A node that gossip never named has none.
+func (b *registry) setStream(name string, s Stream, now time.Time) {
+	e := b.nodes[name]
+	if e == nil {
+		return
+	}
+	switch {
+	case s.Live:
+		e.streamLost = time.Time{}
+	case e.stream.Live:
+		e.streamLost = now
+	}
+	if len(s.Identities) == 0 && !s.Live {
+		s.Identities = e.stream.Identities
+	}
+	e.stream = s
+}
+
+// view applies the passing of time and derives the View.
+func (b *registry) view(now time.Time) *View {
+	v := &View{Problem: b.problem}
+	b.removeExpired(now)
+	for _, e := range b.nodes {
+		if s := e.stateAt(now); s != e.state {
+			e.state, e.since = s, now
+		}
+	}
+	b.assignIdentities()
+	for _, e := range b.nodes {
+		n, keepsShare := b.nodeView(e)
+		v.Nodes = append(v.Nodes, n)
+		if keepsShare {
+			for _, id := range n.Identities {
+				v.Shares = append(v.Shares, Share{id, n.Name, n.Usable})
+			}
+		}
+	}
+	for name, address := range b.rivals {
+		v.Rivals = append(v.Rivals, name+" at "+address)
+	}
+	slices.SortFunc(v.Nodes, func(x, y Node) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(v.Shares, func(x, y Share) int { return strings.Compare(x.Name, y.Name) })
+	slices.Sort(v.Rivals)
+	return v
+}
+
+// stateAt is the state of a node now.
+func (e *entry) stateAt(now time.Time) State {
+	switch {
+	case e.stream.Draining && (e.stream.Live || now.Sub(e.streamLost) < KeepShare):
+		return Draining
+	case e.stream.Live:
+		return Alive
+	case !e.streamLost.IsZero() && now.Sub(e.streamLost) < KeepShare:
+		return Suspect
+	case e.streamLost.IsZero() && e.gossip != "":
+		return Suspect // known, not attached to yet
+	}
+	return Gone
+}
+
+// keepsShare reports that the node has a share: it is or was lately attached to.
+func (e *entry) keepsShare() bool {
+	return e.state == Alive || e.state == Suspect && !e.streamLost.IsZero()
+}
+
+// removeExpired drops nodes that are long gone.
+func (b *registry) removeExpired(now time.Time) {
+	for name, e := range b.nodes {
+		if e.gossip == "" && !e.stream.Live && now.Sub(e.streamLost) >= forgetAfter && now.Sub(e.gossipLost) >= forgetAfter {
+			delete(b.nodes, name)
+		}
+	}
+}
+
+// assignIdentities gives each identity to the node that had it, else to the first that asks, in the order of names.
+func (b *registry) assignIdentities() {
+	for id, owner := range b.owners {
+		e := b.nodes[owner]
+		if e == nil || !e.keepsShare() || !slices.ContainsFunc(e.stream.Identities, func(i Identity) bool { return i.Name == id }) {
+			delete(b.owners, id)
+		}
+	}
+	names := make([]string, 0, len(b.nodes))
+	for name := range b.nodes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		e := b.nodes[name]
+		if !e.keepsShare() || b.conflict(e) != "" {
+			continue
+		}
+		for _, id := range e.stream.Identities {
+			b.owners[id.Name] = name
+		}
+	}
+}
+
+// conflict says which identity of the node another has; empty where none.
+func (b *registry) conflict(e *entry) string {
+	seen := map[string]bool{}
+	for _, id := range e.stream.Identities {
+		if owner, ok := b.owners[id.Name]; ok && owner != e.name {
+			return fmt.Sprintf("identity %s is node %s's; give each address to one node", id.Name, owner)
+		}
+		if seen[id.Name] {
+			return fmt.Sprintf("two of its identities are named %s", id.Name)
+		}
+		seen[id.Name] = true
+	}
+	return ""
+}
+
+// nodeView is the node as a View shows it, and whether it keeps a share.
+func (b *registry) nodeView(e *entry) (Node, bool) {
+	n := Node{Name: e.name, Gossip: e.gossip, Listen: e.meta.Listen, Version: e.meta.Version, State: e.state, Since: e.since,
+		Usable: e.stream.Usable && !e.stream.Draining, Identities: slices.Clone(e.stream.Identities), Problem: e.stream.Problem}
+	if e.stream.Version != "" {
+		n.Version = e.stream.Version
+	}
+	keepsShare := e.keepsShare()
+	if reason := b.conflict(e); keepsShare && reason != "" {
+		n.Usable, n.Problem, keepsShare = false, reason, false
+	}
+	if n.Problem == "" && !e.stream.Live {
+		n.Problem = "no stream"
+	}
+	return n, keepsShare
+}

@@ -1,0 +1,124 @@
+package coordinator
+
+import (
+	"math/bits"
+	"time"
+)
+
+// commitReturned ends a dispatched chunk, and makes chunks of the rows that came back.
+func (f *dispatchedChunk) commitReturned() error {
+	job, now := f.job, time.Now()
+	if job.ctx.Err() != nil { // the chunks go with the work
+		return nil
+	}
+	var made []chunk
+	var err error
+	if f.canResend(now) {
+		made = []chunk{f.resentChunk(now)}
+	} else if batches := f.resplit(now); len(batches) > 0 {
+		buf := job.c.pools.buffers.get()
+		made, err = job.chunks.write(batches, buf)
+		job.c.pools.buffers.put(buf)
+	}
+	f.release()
+	if err != nil {
+		return err
+	}
+	job.chunkCount.Add(int64(len(made) - 1))
+	job.c.scheduler.add(job, made)
+	job.checkFinished()
+	return nil
+}
+
+// countUnanswered is how many rows still count as asked at the scheduler.
+func (f *dispatchedChunk) countUnanswered() int {
+	if f.rows == nil {
+		return int(f.chunk.rows)
+	}
+	return f.unanswered
+}
+
+// canResend reports that all unfinished rows may go out again together as they are: then the chunk itself lives on, and its
+// answered rows are passed over. Rows that wait for the budgets of one receiver do so together while they are most of their
+// chunk: so a class of which each minute takes a few is not written anew each minute.
+func (f *dispatchedChunk) canResend(now time.Time) bool {
+	if len(f.unfinished) == 0 {
+		return false
+	}
+	waitTogether := f.chunk.class != classTail && 2*f.answered < f.rows.len()
+	for _, r := range f.unfinished {
+		a := &f.rows.batch[r.index]
+		if r.due.After(now) && !waitTogether || r.attempt != a.Attempt || r.source != f.chunk.source {
+			return false
+		}
+	}
+	return true
+}
+
+// resentChunk is the chunk of a dispatched chunk that is unchanged: due when the first of its rows is.
+func (f *dispatchedChunk) resentChunk(now time.Time) chunk {
+	c, due := f.chunk, f.unfinished[0].due
+	for _, r := range f.unfinished {
+		if r.due.Before(due) {
+			due = r.due
+		}
+	}
+	if least := now.Add(resendPause); f.answered == 0 && due.Before(least) {
+		due = least
+	}
+	c.rows, c.notBefore = uint32(len(f.unfinished)), due
+	return c
+}
+
+// budgetPause is when the prober says that the class's budget allows more; zero if it did not say so of all that came home.
+func (f *dispatchedChunk) budgetPause() time.Time {
+	var at time.Time
+	for _, r := range f.unfinished {
+		if r.attempt != f.rows.batch[r.index].Attempt || r.due.IsZero() {
+			return time.Time{}
+		}
+		if at.IsZero() || r.due.Before(at) {
+			at = r.due
+		}
+	}
+	return at
+}
+
+// resplit makes chunks of the rows that came home, grouped by due time and identity.
+func (f *dispatchedChunk) resplit(now time.Time) []pendingChunk {
+	type group struct {
+		due    int64
+		source string
+	}
+	groups := map[group]int{}
+	var out []pendingChunk
+	for _, r := range f.unfinished {
+		a := f.rows.rowAt(r.index)
+		a.Attempt = r.attempt
+		g := group{roundDue(now, r.due), r.source}
+		i, ok := groups[g]
+		if !ok {
+			i = len(out)
+			groups[g] = i
+			b := pendingChunk{rows: &chunkBuilder{}, class: f.chunk.class, source: r.source}
+			if g.due > 0 {
+				b.due = time.UnixMilli(g.due).UTC()
+			}
+			out = append(out, b)
+		}
+		out[i].rows.add(&a)
+		out[i].attempt = max(out[i].attempt, a.Attempt)
+	}
+	return out
+}
+
+// roundDue rounds a due time up so that rows due at about one time share a chunk: by at most an eighth of the wait,
+// and never by more than ten seconds: who waits for an hour's budget loses no more of each hour. Zero: at once.
+func roundDue(now, due time.Time) int64 {
+	wait := due.Sub(now).Milliseconds()
+	if due.IsZero() || wait <= 0 {
+		return 0
+	}
+	slot := min(int64(1)<<max(0, bits.Len64(uint64(wait))-4), (10 * time.Second).Milliseconds())
+	return (due.UnixMilli() + slot - 1) / slot * slot
+}

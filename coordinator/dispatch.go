@@ -1,0 +1,210 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"probity/coordinator/jobfiles"
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// dispatchedChunk is one chunk under way at a prober.
+type dispatchedChunk struct {
+	job        *runningJob
+	queue      *classQueue
+	chunk      chunk
+	interval   int // of the scheduler's in-flight limit, in which it was sent
+	epoch      uint32
+	rows       *chunkRows
+	byRow      []uint64 // row number and place, ordered
+	lastIndex  int      // where the last row was found: results tend to come in the order of the batch
+	unanswered int      // rows without a result
+	done       []bool   // by place: it has its result
+
+	held       wire.Held // as the prober told last; guarded by the scheduler's mutex
+	unfinished []unfinishedRow
+	answered   int
+	released   bool           // the scheduler no longer counts it
+	progressed bool           // a part had rows that were asked
+	logRows    []jobfiles.Row // from the present part, on its way to the log
+}
+
+// unfinishedRow is a row that came home without an answer.
+type unfinishedRow struct {
+	index   int
+	due     time.Time
+	attempt uint8
+	source  string
+}
+
+const resendPause = time.Second // before rows that came back without a due time go out again
+
+// dispatch takes a chunk on its way, in a goroutine that runningJob.dispatches counts.
+func (job *runningJob) dispatch(p pickedChunk) {
+	f := &dispatchedChunk{job: job, queue: p.queue, chunk: p.chunk, interval: p.interval, epoch: job.record.Term}
+	go func() {
+		defer job.dispatches.Done()
+		err := contained(f.sendToProber)
+		if err == nil {
+			err = contained(f.commitReturned)
+		}
+		f.release()
+		if err != nil {
+			job.fail(err)
+		}
+	}()
+}
+
+// release stops counting the dispatched chunk, once.
+func (f *dispatchedChunk) release() {
+	if !f.released {
+		f.released = true
+		f.job.c.scheduler.chunkReturned(f)
+	}
+}
+
+// sendToProber reads the chunk and has its rows asked. Its error is ours; what a prober could not do comes home as Later.
+func (f *dispatchedChunk) sendToProber() error {
+	job := f.job
+	if err := f.readRows(); err != nil {
+		return err
+	}
+	f.indexRows()
+	job.c.scheduler.answered(f, int(f.chunk.rows)-f.unanswered)
+	if f.unanswered == 0 || job.ctx.Err() != nil {
+		f.markUnfinished()
+		return nil
+	}
+	batch := &wire.Batch{
+		Job: job.record.ID, Chunk: f.chunk.number, Epoch: f.epoch, Class: f.chunk.class, Egress: f.chunk.source,
+		MaxAge: job.record.MaxAge, NoSMTP: job.record.NoSMTP, Short: job.c.scheduler.isShort(job), LongBacklog: job.c.scheduler.longBacklog(job, f.chunk.class), Started: job.record.StartedAt, Rows: f.rows.batch,
+	}
+	err := job.c.cfg.Prober.Verify(job.ctx, batch, job.c.cfg.Hold, f.collect)
+	if err != nil && job.ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+		job.c.log.Warn("prober failed; its rows are asked again", "job", job.record.ID, "chunk", f.chunk.number, "error", err)
+	}
+	f.markUnfinished()
+	return nil
+}
+
+// readRows reads the rows of the chunk that have no answer.
+func (f *dispatchedChunk) readRows() error {
+	buf := f.job.c.pools.buffers.get()
+	defer f.job.c.pools.buffers.put(buf)
+	b, err := f.job.chunks.read(f.chunk, buf)
+	if err != nil {
+		return err
+	}
+	if f.rows, err = unpackChunk(b, f.job.c.table.Load(), f.job.answered.has); err != nil {
+		return fmt.Errorf("chunk %d: %w", f.chunk.number, err)
+	}
+	return nil
+}
+
+func (f *dispatchedChunk) indexRows() {
+	f.unanswered = f.rows.len()
+	f.done = make([]bool, f.unanswered)
+	f.byRow = make([]uint64, f.unanswered)
+	for i := range f.rows.batch {
+		f.byRow[i] = uint64(f.rows.batch[i].Number)<<32 | uint64(i)
+	}
+	slices.Sort(f.byRow)
+}
+
+// indexOf finds the place of a row in the batch, -1 for a row that is not in it.
+func (f *dispatchedChunk) indexOf(row uint32) int {
+	if next := f.lastIndex + 1; next < f.rows.len() && f.rows.batch[next].Number == row {
+		f.lastIndex = next
+		return next
+	}
+	i, ok := slices.BinarySearchFunc(f.byRow, row, func(k uint64, row uint32) int { return cmp.Compare(uint32(k>>32), row) })
+	if !ok {
+		return -1
+	}
+	f.lastIndex = int(uint32(f.byRow[i]))
+	return f.lastIndex
+}
+
+// collect takes a part of the answer. Results of an old epoch, of rows that were not asked, or that have one already, are dropped whole.
+func (f *dispatchedChunk) collect(r wire.Results) {
+	if r.Chunk != f.chunk.number || r.Epoch != f.epoch || r.Job != f.job.record.ID {
+		return
+	}
+	now := time.Now()
+	f.logRows = f.logRows[:0]
+	done := 0
+	for i := range r.Rows {
+		res := &r.Rows[i]
+		p := f.indexOf(res.Row)
+		if p < 0 || f.done[p] {
+			continue
+		}
+		f.done[p] = true
+		done++
+		f.recordResult(p, res, now)
+	}
+	f.unanswered -= done
+	f.job.c.scheduler.answered(f, done)
+	f.job.c.scheduler.setHeld(f, r.Held)
+	if f.progressed {
+		f.progressed = false
+		f.job.progress.noteActivity(now)
+	}
+	if len(f.logRows) == 0 {
+		return
+	}
+	if err := f.job.log.Add(f.logRows); err != nil {
+		f.job.fail(err)
+	}
+}
+
+// recordResult records one result.
+func (f *dispatchedChunk) recordResult(p int, res *wire.Result, now time.Time) {
+	a := f.rows.rowAt(p)
+	f.progressed = f.progressed || res.Outcome != wire.Returned
+	if res.Outcome != wire.Settled {
+		r := unfinishedRow{index: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), source: res.Egress}
+		if res.Outcome == wire.Deferred && f.chunk.source != "" && res.Egress != f.chunk.source {
+			r.attempt = res.Attempt // who asked before is gone: this was a first contact, and its waits begin anew
+		}
+		if r.source == "" && res.Outcome == wire.Returned {
+			r.source = f.chunk.source // who was pinned stays pinned
+		}
+		f.unfinished = append(f.unfinished, r)
+		if res.Outcome == wire.Deferred {
+			f.recordDeferral(&a, r, res, now)
+		}
+		return
+	}
+	if !f.job.answered.add(a.Number) {
+		return
+	}
+	f.answered++
+	f.job.progress.count(res.Verdict.Reason)
+	f.job.c.metrics.rows[res.Verdict.Status].Add(1)
+	f.logRows = append(f.logRows, a.answer(jobfiles.Final, &res.Verdict, now))
+}
+
+// recordDeferral records that a row is asked again, and what is known of it so far.
+func (f *dispatchedChunk) recordDeferral(a *chunkRow, r unfinishedRow, res *wire.Result, now time.Time) {
+	row := jobfiles.Row{Number: a.Number}
+	if res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
+		row = a.answer(jobfiles.Provisional, &res.Verdict, now)
+	}
+	row.Deferred, row.Deferral = true, jobfiles.Deferral{Due: r.due, Attempt: r.attempt, Source: r.source}
+	f.logRows = append(f.logRows, row)
+}
+
+// markUnfinished makes every row without a result one that came home.
+func (f *dispatchedChunk) markUnfinished() {
+	for p := range f.done {
+		if !f.done[p] {
+			f.unfinished = append(f.unfinished, unfinishedRow{index: p, attempt: f.rows.batch[p].Attempt, source: f.chunk.source})
+		}
+	}
+}

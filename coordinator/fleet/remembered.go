@@ -1,0 +1,134 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/coordinator/cluster"
+	"probity/coordinator/shard"
+	"probity/internal/wholefile"
+)
+
+// The nodes with a share are on disk: a coordinator that starts again waits for each as long as for any node that is missing. Else
+// it would give the narrow routes of a node that is slow to attach to another, while that node may still ask.
+
+const (
+	nodesFile    = "nodes"
+	nodesFormat  = 1
+	maxNodesFile = 1 << 20 // bytes: cluster.MaxNodes nodes of some identities each
+)
+
+// rememberedNodes is the nodes with a share, as it is on disk.
+type rememberedNodes struct {
+	Format int              `json:"format"`
+	Nodes  []rememberedNode `json:"nodes"` // by name
+}
+
+type rememberedNode struct {
+	Name       string             `json:"name"`
+	Listen     string             `json:"listen"`
+	Identities []cluster.Identity `json:"identities"`
+}
+
+func (n rememberedNode) equal(other rememberedNode) bool {
+	return n.Name == other.Name && n.Listen == other.Listen && slices.Equal(n.Identities, other.Identities)
+}
+
+// nodesWithShare are the nodes of a view that have a share.
+func nodesWithShare(view *cluster.View) (nodes []rememberedNode) {
+	for _, n := range view.Nodes {
+		if slices.ContainsFunc(view.Shares, func(s cluster.Share) bool { return s.Node == n.Name }) {
+			nodes = append(nodes, rememberedNode{n.Name, n.Listen, n.Identities})
+		}
+	}
+	return nodes
+}
+
+// readNodes reads which nodes had a share when the process ended. A list that cannot be read counts as empty, and recall logs it.
+func readNodes(disk vfs.FS, dir string) ([]rememberedNode, error) {
+	f, err := disk.Open(disk.PathJoin(dir, nodesFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxNodesFile))
+	if err != nil {
+		return nil, err
+	}
+	var k rememberedNodes
+	if err := json.Unmarshal(text, &k); err != nil {
+		return nil, err
+	}
+	if k.Format != nodesFormat {
+		return nil, fmt.Errorf("format %d, want %d", k.Format, nodesFormat)
+	}
+	return k.Nodes, nil
+}
+
+// writeNodes replaces the file.
+func writeNodes(disk vfs.FS, dir string, nodes []rememberedNode) error {
+	text, err := json.Marshal(rememberedNodes{nodesFormat, nodes})
+	if err != nil {
+		return err
+	}
+	path := disk.PathJoin(dir, nodesFile)
+	if err := wholefile.Write(disk, path+wholefile.New, append(bytes.TrimSpace(text), '\n')); err != nil {
+		return err
+	}
+	if err := disk.Rename(path+wholefile.New, path); err != nil {
+		return err
+	}
+	return wholefile.SyncDir(disk, dir)
+}
+
+// restoreNodes has the cluster wait for nodes that had a share when the process before this one ended. It reports that there may have
+// been some: else no node can be at work for that process.
+func (f *Fleet) restoreNodes(now time.Time) bool {
+	if f.cfg.Disk == nil {
+		return true
+	}
+	nodes, err := readNodes(f.cfg.Disk, f.cfg.Dir)
+	if err != nil {
+		f.cfg.Log.Error("the nodes of the cluster before this start cannot be read; no job waits for nodes that are slow to attach", "error", err)
+		return true
+	}
+	f.remembered = nodes
+	var ids []shard.Identity
+	for _, n := range nodes {
+		f.cfg.Cluster.Restore(n.Name, n.Listen, n.Identities, now)
+		for _, id := range n.Identities {
+			ids = append(ids, shard.Identity{Name: id.Name, Node: n.Name})
+		}
+	}
+	f.usage.restore(ids, now.Add(f.cfg.Table().Scaled(time.Hour)))
+	return len(nodes) > 0
+}
+
+// isRemembered reports a node that had a share when this process began, or has one.
+func (f *Fleet) isRemembered(node string) bool {
+	return slices.ContainsFunc(f.remembered, func(n rememberedNode) bool { return n.Name == node })
+}
+
+// saveNodes writes which nodes have a share, when that has changed.
+func (f *Fleet) saveNodes(view *cluster.View) {
+	nodes := nodesWithShare(view)
+	if f.cfg.Disk == nil || slices.EqualFunc(nodes, f.remembered, rememberedNode.equal) {
+		return
+	}
+	if err := writeNodes(f.cfg.Disk, f.cfg.Dir, nodes); err != nil {
+		f.cfg.Log.Error("who is in the cluster was not written; it is written at the next change", "error", err)
+		return
+	}
+	f.remembered = nodes
+}

@@ -1,0 +1,178 @@
+package fleet
+
+import (
+	"sync"
+	"time"
+
+	"probity/coordinator/shard"
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// What each source has used of the hour of each narrow route, as its node last said. It is told to the source that takes the route
+// over, so that the receiver's hour is one, whichever source asks. Of a lost node, what it was sent and did not answer counts as
+// used too. After a start, the hour of a source that had a share and has not reported yet counts as used up; in a simulated internet
+// for as much shorter as its speed-up is high, for there no source comes near an hour's budget.
+
+// maxUsageRoutes bounds the routes that are remembered. Where there are more, those that come last begin a fresh hour when they move.
+const maxUsageRoutes = 200_000
+
+// clusterUsage is the tally. Safe for concurrent use.
+type clusterUsage struct {
+	mu     sync.Mutex // guards what follows
+	routes map[uint64][]sourceUsage
+
+	previous   *shard.Set      // which identities had a share when the process before this one ended; nil for none
+	unreported map[string]bool // of these, those that have said nothing since
+	expiresAt  time.Time       // when what they used before is over an hour old
+}
+
+// sourceUsage is one source's part of a route's hour. Few sources ever have one.
+type sourceUsage struct {
+	identity string
+	used     int
+	at       time.Time // when it was last said
+}
+
+// update takes what a node says of its sources: all of it, when there are fewer than it may tell.
+func (s *clusterUsage) update(status wire.Status, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range status.Identities {
+		delete(s.unreported, status.Identities[i].Name)
+	}
+	for _, one := range status.BudgetUses {
+		s.set(one.Route, one.Egress, one.Used, now)
+	}
+}
+
+// set sets a source's part. The mutex is held.
+func (s *clusterUsage) set(route uint64, identity string, used int, now time.Time) {
+	if s.routes == nil {
+		s.routes = map[uint64][]sourceUsage{}
+	}
+	of := s.routes[route]
+	for i := range of {
+		if of[i].identity == identity {
+			of[i].used, of[i].at = used, now
+			return
+		}
+	}
+	if len(of) == 0 && len(s.routes) >= maxUsageRoutes {
+		return
+	}
+	s.routes[route] = append(of, sourceUsage{identity, used, now})
+}
+
+// addUnanswered counts a row that a source was sent and has not answered as a refusal, up to the limit that it keeps to.
+func (s *clusterUsage) addUnanswered(route *engine.Route, identity string, now time.Time) {
+	limit := route.Provider.Limits.RefusalsPerHour
+	if limit == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, used := wire.RouteID(route.Key), 0
+	for _, one := range s.routes[id] {
+		if one.identity == identity {
+			used = one.used
+		}
+	}
+	s.set(id, identity, min(used+1, limit), now)
+}
+
+// usedByOthers is what all but one source have used of a narrow route's hour. At other providers each source has an hour of its own.
+func (s *clusterUsage) usedByOthers(route *engine.Route, except string, now time.Time) (e wire.UsedByOthers) {
+	if route.Provider.Shared() {
+		return e
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.routes[wire.RouteID(route.Key)] {
+		if left := one.at.Add(time.Hour).Sub(now); one.identity != except && left > 0 {
+			e.Used += one.used
+			e.Left = max(e.Left, left)
+		}
+	}
+	if limit := route.Provider.Limits.RefusalsPerHour; limit > 0 && s.formerUnreported(route, except, now) {
+		e.Used, e.Left = e.Used+limit, max(e.Left, s.expiresAt.Sub(now))
+	}
+	return e
+}
+
+// formerUnreported reports a route whose owner before the start was another, which has not reported since. The mutex is held.
+func (s *clusterUsage) formerUnreported(route *engine.Route, except string, now time.Time) bool {
+	if s.previous == nil || len(s.unreported) == 0 || !now.Before(s.expiresAt) {
+		return false
+	}
+	id, ok := s.previous.Owner(shard.Route(route.Key))
+	return ok && id.Name != except && s.unreported[id.Name]
+}
+
+// restore notes which identities had a share when the process before this one ended, and until when that matters.
+func (s *clusterUsage) restore(ids []shard.Identity, until time.Time) {
+	set, err := shard.New(ids)
+	if err != nil {
+		return // no such set was ever in use
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.previous, s.expiresAt, s.unreported = set, until, map[string]bool{}
+	for _, id := range ids {
+		s.unreported[id.Name] = true
+	}
+}
+
+// expire drops what is over an hour old.
+func (s *clusterUsage) expire(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, of := range s.routes {
+		kept := of[:0]
+		for _, one := range of {
+			if now.Sub(one.at) < time.Hour {
+				kept = append(kept, one)
+			}
+		}
+		if s.routes[id] = kept; len(kept) == 0 {
+			delete(s.routes, id)
+		}
+	}
+}
+
+// updateUsage takes what live nodes say of their budgets.
+func (f *Fleet) updateUsage(now time.Time) {
+	for _, m := range f.allMembers() {
+		if m.client.State().Live {
+			f.usage.update(m.client.Status(), now)
+		}
+	}
+	f.usage.expire(now)
+}
+
+// countLostRows counts rows of narrow routes that a lost node has not answered as used of its budgets.
+func (f *Fleet) countLostRows(p *part, returned []wire.Result) {
+	lost := make(map[uint32]bool, len(returned))
+	for i := range returned {
+		lost[returned[i].Row] = true
+	}
+	now := time.Now()
+	for i := range p.batch.Rows {
+		row := &p.batch.Rows[i]
+		if lost[row.Number] && !row.Route.Provider.Shared() {
+			f.usage.addUnanswered(row.Route, p.owner.identity, now)
+		}
+	}
+}
+
+// addToBatch puts what others have used of a narrow route into the batch that brings its rows to a source.
+func (s *clusterUsage) addToBatch(b *wire.Batch, route *engine.Route, now time.Time) {
+	e := s.usedByOthers(route, b.Egress, now)
+	if e.Used == 0 {
+		return
+	}
+	if b.UsedByOthers == nil {
+		b.UsedByOthers = map[string]wire.UsedByOthers{}
+	}
+	b.UsedByOthers[route.Key] = e
+}

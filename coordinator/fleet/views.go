@@ -1,0 +1,157 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"probity/prober/wire"
+)
+
+// ReadyQueueReport is a ready queue of a node, with what it has used of its budgets and what holds it back.
+type ReadyQueueReport struct {
+	Node string `json:"node"`
+	wire.ReadyQueue
+}
+
+// TraceReport is a probe that a node made lately, from its verdict to the reply and the rule.
+type TraceReport struct {
+	Node string `json:"node"`
+	wire.Trace
+}
+
+// MaxTraces bounds the probes of one answer.
+const MaxTraces = wire.MaxViewItems
+
+// TraceQuery says which probes are wanted; see wire.Query.
+type TraceQuery = wire.Query
+
+// Views is what nodes let people see and do: a fleet's, or those of the one prober of this process.
+type Views interface {
+	// ReadyQueues are those that matter most of all nodes. Unreached are the nodes that could not be asked.
+	ReadyQueues(ctx context.Context) (queues []ReadyQueueReport, unreached []string)
+	// Traces are probes that were made lately, the newest first.
+	Traces(ctx context.Context, q TraceQuery) (traces []TraceReport, unreached []string, err error)
+	// EndQuarantine ends a quarantine. It reports whether there was one.
+	EndQuarantine(ctx context.Context, node, egress, route string) (bool, error)
+}
+
+// ErrNoSuchNode is returned for a node that is not known.
+var ErrNoSuchNode = errors.New("no such node")
+
+// viewTimeout is how long a node may take to show something.
+const viewTimeout = 3 * time.Second
+
+// ReadyQueues implements Sights.
+func (f *Fleet) ReadyQueues(ctx context.Context) (all []ReadyQueueReport, unreached []string) {
+	all = []ReadyQueueReport{}
+	unreached = f.forEachMember(ctx, func(ctx context.Context, m *member, locked func(func())) error {
+		queues, err := m.client.ReadyQueues(ctx)
+		locked(func() {
+			for _, l := range queues {
+				all = append(all, ReadyQueueReport{m.name, l})
+			}
+		})
+		return err
+	})
+	slices.SortStableFunc(all, func(a, b ReadyQueueReport) int { return wire.CompareReadyQueues(&a.ReadyQueue, &b.ReadyQueue) })
+	return all[:min(len(all), wire.MaxViewItems)], unreached
+}
+
+// Traces implements Sights.
+func (f *Fleet) Traces(ctx context.Context, q TraceQuery) (all []TraceReport, unreached []string, err error) {
+	all = []TraceReport{}
+	if err := q.Check(); err != nil {
+		return nil, nil, err // of the query: no node is to blame
+	}
+	unreached = f.forEachMember(ctx, func(ctx context.Context, m *member, locked func(func())) error {
+		traces, err := m.client.Traces(ctx, q)
+		locked(func() {
+			for _, t := range traces {
+				all = append(all, TraceReport{m.name, t})
+			}
+		})
+		return err
+	})
+	slices.SortStableFunc(all, func(a, b TraceReport) int { return b.At.Compare(a.At) })
+	if q.Limit <= 0 || q.Limit > wire.MaxViewItems {
+		q.Limit = wire.MaxViewItems
+	}
+	return all[:min(len(all), q.Limit)], unreached, nil
+}
+
+// forEachMember asks all nodes at one time. What they say is put together one by one; unreached are those that failed.
+func (f *Fleet) forEachMember(ctx context.Context, request func(ctx context.Context, m *member, locked func(func())) error) (unreached []string) {
+	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
+	defer cancel()
+	var one sync.Mutex // guards unreached, and what locked runs
+	locked := func(do func()) { one.Lock(); defer one.Unlock(); do() }
+	var asked sync.WaitGroup
+	for _, m := range f.allMembers() {
+		asked.Go(func() {
+			if err := request(ctx, m, locked); err != nil {
+				locked(func() { unreached = append(unreached, m.name) })
+			}
+		})
+	}
+	asked.Wait()
+	slices.Sort(unreached)
+	return unreached
+}
+
+func (f *Fleet) allMembers() []*member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]*member, 0, len(f.members))
+	for _, m := range f.members {
+		all = append(all, m)
+	}
+	return all
+}
+
+// EndQuarantine implements Sights.
+func (f *Fleet) EndQuarantine(ctx context.Context, node, egress, route string) (bool, error) {
+	m := f.member(node)
+	if m == nil {
+		return false, fmt.Errorf("node %s: %w", node, ErrNoSuchNode)
+	}
+	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
+	defer cancel()
+	return m.client.EndQuarantine(ctx, egress, route)
+}
+
+// LocalViews is the Sights of one prober in this process.
+type LocalViews struct {
+	Node  string
+	Views wire.Views
+}
+
+// ReadyQueues implements Sights.
+func (a LocalViews) ReadyQueues(context.Context) ([]ReadyQueueReport, []string) {
+	all := []ReadyQueueReport{}
+	for _, l := range a.Views.ReadyQueues() {
+		all = append(all, ReadyQueueReport{a.Node, l})
+	}
+	return all, nil
+}
+
+// Traces implements Sights.
+func (a LocalViews) Traces(_ context.Context, q TraceQuery) ([]TraceReport, []string, error) {
+	traces, err := a.Views.Traces(q)
+	all := []TraceReport{}
+	for _, t := range traces {
+		all = append(all, TraceReport{a.Node, t})
+	}
+	return all, nil, err
+}
+
+// EndQuarantine implements Sights.
+func (a LocalViews) EndQuarantine(_ context.Context, node, egress, route string) (bool, error) {
+	if node != a.Node {
+		return false, fmt.Errorf("node %s: %w", node, ErrNoSuchNode)
+	}
+	return a.Views.EndQuarantine(egress, route), nil
+}

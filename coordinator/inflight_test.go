@@ -1,0 +1,120 @@
+package coordinator
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+)
+
+func TestAnswersFreeTheInFlightLimit(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	r := inFlightLimit{recentMax: 1000}
+	full := func() bool { is, _ := r.full(now); return is }
+	interval := r.add(999, now)
+	require.False(t, full())
+	last := r.add(1, now)
+	is, wait := r.full(now)
+	require.True(t, is)
+	require.Equal(t, recentInterval, wait)
+	r.answered(last, 1)
+	require.False(t, full())
+	r.answered(interval, 999)
+	require.Zero(t, r.unanswered)
+	require.Equal(t, [2]int{}, r.recentRows)
+}
+
+// TestOldRowsLeaveTheRecentLimit: rows that are not answered soon leave their place to others, up to all that may be asked.
+func TestOldRowsLeaveTheRecentLimit(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	r := inFlightLimit{recentMax: maxUnanswered / 4}
+	var spans []int
+	for range 4 {
+		for is, wait := r.full(now); is; is, wait = r.full(now) {
+			require.Positive(t, wait)
+			now = now.Add(wait)
+		}
+		spans = append(spans, r.add(maxUnanswered/4, now))
+	}
+	is, wait := r.full(now)
+	require.True(t, is)
+	require.Negative(t, wait, "only an answer makes room")
+	now = now.Add(time.Hour)
+	is, _ = r.full(now)
+	require.True(t, is)
+	for _, interval := range spans {
+		r.answered(interval, maxUnanswered/4)
+	}
+	require.Zero(t, r.unanswered)
+	require.Equal(t, [2]int{}, r.recentRows)
+}
+
+// TestHeldRowsDoNotBlockQuickRows: rows that wait for budgets do not delay those that are answered at once.
+func TestHeldRowsDoNotBlockQuickRows(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	r := inFlightLimit{recentMax: 1000}
+	r.add(1500, now)
+	now = now.Add(2 * recentInterval)
+	for range 100 {
+		is, _ := r.full(now)
+		require.False(t, is)
+		r.answered(r.add(999, now), 999)
+		now = now.Add(recentInterval / 7)
+	}
+	require.Equal(t, 1500, r.unanswered)
+}
+
+// newTestScheduler is a scheduler with room for so many rows lately, at which a job has chunks of 100 rows.
+func newTestScheduler(recentMax, chunks int) (*Coordinator, *runningJob) {
+	c := New(Config{Prober: eightSources{}, Table: engine.DefaultTable(), MaxRecentRows: recentMax})
+	job := &runningJob{c: c, queues: map[string]*classQueue{}, rates: map[string]*classRate{}}
+	for range chunks {
+		c.scheduler.add(job, []chunk{{class: "google", rows: 100}})
+	}
+	c.scheduler.addJob(job)
+	<-c.scheduler.wake
+	return c, job
+}
+
+func TestAnswerBelowLimitWakesScheduler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, job := newTestScheduler(150, 3)
+		first, _ := c.scheduler.pick(time.Now())
+		second, _ := c.scheduler.pick(time.Now())
+		require.NotNil(t, second.job)
+		none, wait := c.scheduler.pick(time.Now())
+		require.Nil(t, none.job)
+		require.Equal(t, recentInterval, wait)
+
+		f := &dispatchedChunk{job: job, queue: first.queue, chunk: first.chunk, interval: first.interval}
+		c.scheduler.answered(f, 50)
+		require.Empty(t, c.scheduler.wake, "150 are not answered")
+		c.scheduler.answered(f, 1)
+		require.Len(t, c.scheduler.wake, 1)
+		third, _ := c.scheduler.pick(time.Now())
+		require.NotNil(t, third.job)
+	})
+}
+
+// TestSchedulerWakesWithoutAnswers: no answer wakes a scheduler whose rows all wait for budgets.
+func TestSchedulerWakesWithoutAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newTestScheduler(150, 3)
+		sent := 0
+		for began := time.Now(); time.Since(began) <= 2*recentInterval; {
+			next, wait := c.scheduler.pick(time.Now())
+			if next.job != nil {
+				sent++
+				continue
+			}
+			if wait < 0 {
+				break
+			}
+			c.scheduler.sleep(t.Context(), wait)
+		}
+		require.Equal(t, 3, sent)
+	})
+}

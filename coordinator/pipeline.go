@@ -1,0 +1,105 @@
+package coordinator
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+// inOrder runs a pipeline: fill makes items one after another until io.EOF, workers work on them side by side, take
+// gets them in the order they were made. Items are reused: their number is workers+2, and that bounds the memory.
+// The first error in item order, or panic, ends the pipeline; all its goroutines are gone when it returns.
+func inOrder[T any](items *bufferPool[T], workers int, fill, work, take func(*T) error) error {
+	p := newPipeline(items, workers+2)
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() { p.runWorker(work) })
+	}
+	var ended error
+	all.Go(func() { ended = p.fill(fill) })
+	failed := p.drain(take)
+	all.Wait()
+	p.releaseItems(items)
+	switch {
+	case failed != nil:
+		return failed
+	case errors.Is(ended, io.EOF):
+		return nil
+	}
+	return ended
+}
+
+// pipeline is the slots of inOrder on their way round: free, filled, worked on, taken in order, and free again.
+type pipeline[T any] struct {
+	items               []*T
+	free, work, results chan slot[T] // each has room for all slots: to put one there never waits
+	stop                chan struct{}
+}
+
+// slot is an item, and where its worker says how it went.
+type slot[T any] struct {
+	item *T
+	done chan error
+}
+
+func newPipeline[T any](items *bufferPool[T], slots int) *pipeline[T] {
+	p := &pipeline[T]{free: make(chan slot[T], slots), work: make(chan slot[T], slots), results: make(chan slot[T], slots), stop: make(chan struct{})}
+	for range slots {
+		item := items.get()
+		p.items = append(p.items, item)
+		p.free <- slot[T]{item, make(chan error, 1)}
+	}
+	return p
+}
+
+// releaseItems leaves the items to other pipelines, when no goroutine of this one has them any more.
+func (p *pipeline[T]) releaseItems(items *bufferPool[T]) {
+	for _, item := range p.items {
+		items.put(item)
+	}
+}
+
+// fill makes items until it fails, which is how it ends, or until no more are taken.
+func (p *pipeline[T]) fill(fill func(*T) error) error {
+	defer close(p.results)
+	defer close(p.work)
+	for {
+		var s slot[T]
+		select {
+		case s = <-p.free:
+		case <-p.stop:
+			return nil
+		}
+		if err := contained(func() error { return fill(s.item) }); err != nil {
+			return err
+		}
+		p.results <- s
+		p.work <- s
+	}
+}
+
+func (p *pipeline[T]) runWorker(work func(*T) error) {
+	for s := range p.work {
+		s.done <- contained(func() error { return work(s.item) })
+	}
+}
+
+// drain takes items in order until there are no more, or one has failed; then it only waits for those under way.
+func (p *pipeline[T]) drain(take func(*T) error) (failed error) {
+	for s := range p.results {
+		err := <-s.done
+		if failed != nil {
+			continue
+		}
+		if err == nil {
+			err = contained(func() error { return take(s.item) })
+		}
+		if err != nil {
+			failed = err
+			close(p.stop)
+			continue
+		}
+		p.free <- s
+	}
+	return failed
+}

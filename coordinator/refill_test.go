@@ -1,0 +1,91 @@
+package coordinator
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+)
+
+// openChunkOf is rows of so many hosts.
+func openChunkOf(rows, hosts int) *openChunk {
+	table := engine.DefaultTable()
+	g := &openChunk{since: time.Now()}
+	rowRoutes := make([]rowRoute, hosts)
+	for i := range rowRoutes {
+		rowRoutes[i].Route = table.NewRoute([]engine.MX{{Host: fmt.Sprintf("mx%d.tenant.example", i)}})
+	}
+	for i := range uint32(rows) {
+		g.add(&chunkRow{Number: i, Route: &rowRoutes[int(i)%hosts], Mailbox: "user"})
+	}
+	return g
+}
+
+// TestIdleSchedulerIsRefilled says which rows are sent though their chunk is not full: those of few hosts once little of their class is
+// under way, those of many a second later, both later while the scheduler has work of other jobs, and none while it has chunks of them.
+func TestIdleSchedulerIsRefilled(t *testing.T) {
+	few, many := openChunkOf(200, 2), openChunkOf(200, 100)
+	tests := []struct {
+		name string
+		rows *openChunk
+		has  backlogLevel
+		idle bool          // the scheduler
+		want time.Duration // never, for -1
+	}{
+		{"few hosts", few, backlogLow, true, 0},
+		{"few hosts, others have work", few, backlogLow, false, bufferWait},
+		{"few hosts, under way", few, backlogUnanswered, true, bufferWaitBusy},
+		{"few hosts, waiting", few, backlogReady, true, -1},
+		{"many hosts", many, backlogLow, true, bufferWait},
+		{"many hosts, others have work", many, backlogLow, false, bufferWaitBusy},
+		{"many hosts, under way", many, backlogUnanswered, true, bufferWaitBusy},
+		{"many hosts, waiting", many, backlogReady, true, -1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if test.want < 0 {
+				require.False(t, test.rows.isDue(test.has, test.idle, test.rows.since.Add(time.Hour)))
+				return
+			}
+			require.True(t, test.rows.isDue(test.has, test.idle, test.rows.since.Add(test.want)))
+			if test.want > 0 {
+				require.False(t, test.rows.isDue(test.has, test.idle, test.rows.since.Add(test.want-1)))
+			}
+		})
+	}
+}
+
+// TestBacklogLevels says what the scheduler has of each class while its chunks go out, are answered and land, and when it is idle.
+func TestBacklogLevels(t *testing.T) {
+	c := New(Config{Prober: eightSources{}, Table: engine.DefaultTable()})
+	job := &runningJob{c: c, queues: map[string]*classQueue{}, rates: map[string]*classRate{}}
+	has := func(want map[string]backlogLevel, idle bool) {
+		t.Helper()
+		got, is := c.scheduler.backlogLevels(job)
+		require.Equal(t, want, got)
+		require.Equal(t, idle, is)
+	}
+	none := map[string]backlogLevel{}
+	has(none, false)
+	c.scheduler.pick(time.Now())
+	has(none, true)
+	c.scheduler.add(job, []chunk{{class: "google", rows: 1000}})
+	c.scheduler.addJob(job)
+	has(map[string]backlogLevel{"google": backlogReady}, true)
+	next, _ := c.scheduler.pick(time.Now())
+	has(map[string]backlogLevel{"google": backlogUnanswered}, false)
+	f := &dispatchedChunk{job: job, queue: next.queue, chunk: next.chunk, interval: next.interval, rows: &chunkRows{}}
+	c.scheduler.answered(f, 500)
+	has(map[string]backlogLevel{"google": backlogUnanswered}, false)
+	c.scheduler.answered(f, 1)
+	has(none, false)
+	f.unanswered = 499
+	c.scheduler.chunkReturned(f)
+	require.Zero(t, c.scheduler.inFlight.unanswered)
+	require.Empty(t, job.queues)
+	c.scheduler.pick(time.Now())
+	has(none, true)
+}

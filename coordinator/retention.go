@@ -1,0 +1,148 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"probity/store"
+)
+
+// How long the results of a job may be kept after its end.
+const (
+	MinRetention     = 24 * time.Hour
+	DefaultRetention = 7 * 24 * time.Hour
+	MaxRetention     = 30 * 24 * time.Hour
+)
+
+const retentionEvery = time.Hour
+
+// runRetention looks at the clock each minute, and expires jobs and forgets records whose time is over each hour, until ctx ends. What cannot be removed is
+// tried again an hour later.
+func (c *Coordinator) runRetention(ctx context.Context) error {
+	t := time.NewTicker(clockEvery)
+	defer t.Stop()
+	for last, kept := time.Now(), time.Now(); ; {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return nil
+		}
+		now := time.Now()
+		if err := c.checkClock(last, now); err != nil {
+			return err
+		}
+		if last = now; now.Sub(kept) < retentionEvery {
+			continue
+		}
+		kept = now
+		if err := errors.Join(c.expireOld(now), c.deleteOldRecords(now), c.retryOrphanFolders()); err != nil {
+			return err
+		}
+	}
+}
+
+// logUnlessFatal logs and counts what failed, to be tried again in an hour. Only a state store that fails is an error.
+func (c *Coordinator) logUnlessFatal(err error, what string, args ...any) error {
+	if err == nil || errors.Is(err, store.ErrBroken) {
+		return err
+	}
+	c.metrics.retentionErrors.Add(1)
+	c.log.Error(what+": it is tried again in an hour", append(args, "error", err)...)
+	return nil
+}
+
+// retryOrphanFolders is removeOrphanFolders for one of many times.
+func (c *Coordinator) retryOrphanFolders() error {
+	return c.logUnlessFatal(c.removeOrphanFolders(), "folders that are no job's were not looked for")
+}
+
+// visitJobs visits the records of jobs up to the first that cannot be read.
+func (c *Coordinator) visitJobs(visit func(*store.Job) error) error {
+	return c.logUnlessFatal(c.cfg.Store.AllJobs(visit), "not all records of jobs were read")
+}
+
+func (c *Coordinator) expireOld(now time.Time) error {
+	var old []string
+	err := c.visitJobs(func(j *store.Job) error {
+		if j.State.Finished() && j.State != store.JobExpired && !now.Before(c.clockTrust.notBefore(j.FinishedAt.Add(c.cfg.RetainResults))) {
+			old = append(old, j.ID)
+		}
+		return nil
+	})
+	for _, id := range old {
+		if err := c.logUnlessFatal(ignoreNotFound(c.Expire(id)), "a job could not be expired", "job", id); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// deleteOldRecords deletes the records of expired jobs, and those of downloads, whose time as history is over.
+func (c *Coordinator) deleteOldRecords(now time.Time) error {
+	if c.cfg.RetainHistory == 0 {
+		return nil
+	}
+	var old []string
+	err := c.visitJobs(func(j *store.Job) error {
+		if j.State == store.JobExpired && !now.Before(c.clockTrust.notBefore(j.FinishedAt.Add(c.cfg.RetainHistory))) {
+			old = append(old, j.ID)
+		}
+		return nil
+	})
+	for _, id := range old {
+		if err := c.logUnlessFatal(ignoreNotFound(c.Delete(id)), "the record of a job could not be deleted", "job", id); err != nil {
+			return err
+		}
+	}
+	if err == nil && !now.Before(c.clockTrust.notBefore(time.Time{})) {
+		_, err = c.cfg.Store.SweepDownloads(now.Add(-c.cfg.RetainHistory))
+		err = c.logUnlessFatal(err, "not all old records of downloads were deleted")
+	}
+	return err
+}
+
+// Expire deletes the files of a finished job; its record stays. The record says so first: a crash in between leaves
+// files that the next start removes, never a job whose files are half gone.
+func (c *Coordinator) Expire(id string) error {
+	if j, err := c.Job(id); err != nil || !j.State.Finished() {
+		return cmp.Or(err, ErrState)
+	}
+	unlock, err := c.lockJob(context.Background(), id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	_, err = c.updateJob(id, func(j *store.Job) error {
+		if !j.State.Finished() {
+			return ErrState
+		}
+		j.State, j.ExpiredAt = store.JobExpired, cmp.Or(j.ExpiredAt, time.Now().UTC())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.cfg.FS.RemoveAll(c.dir(id))
+}
+
+// Delete forgets a finished job, files first expired and gone, then its record.
+func (c *Coordinator) Delete(id string) error {
+	if err := c.Expire(id); err != nil {
+		return err
+	}
+	return c.cfg.Store.DeleteJob(id)
+}
+
+// ResultRetention is how long the results of a job are kept after its end.
+func (c *Coordinator) ResultRetention() time.Duration { return c.cfg.RetainResults }
+
+// ExpiresAt is when the files of a job go; zero while that cannot be told.
+func (c *Coordinator) ExpiresAt(id string) time.Time {
+	j, err := c.Job(id)
+	if err != nil || !j.State.Finished() {
+		return time.Time{}
+	}
+	return j.FinishedAt.Add(c.cfg.RetainResults)
+}

@@ -1,0 +1,306 @@
+package coordinator
+
+import (
+	"container/heap"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// The bounds of what is under way at the prober, over all jobs.
+const (
+	maxDispatchedRows = 128 << 10 // rows of chunks under way, answered or not: their memory
+	maxUnanswered     = 64 << 10  // rows asked and not answered; of one class, no more than its budgets take meanwhile
+	maxDispatched     = 1024      // chunks under way
+	chunksPerRoute    = 2         // chunks under way of one route of a job: one is asked while the next is ready
+	chunksPerProvider = 16        // of one provider that many sources ask, or of the tail
+)
+
+const classTail = "tail"
+
+// scheduler decides which chunk goes out next: job by job, class by class, so that neither a long job nor a slow route
+// keeps others waiting. It holds chunk records only; rows are read when a chunk goes.
+type scheduler struct {
+	wake chan struct{}
+
+	mu               sync.Mutex // guards all below, and the queues of every running job
+	jobs             []*runningJob
+	nextJob          int
+	dispatchedRows   int           // rows of chunks under way
+	inFlight         inFlightLimit // for those of them that are not answered
+	limitReached     bool          // nothing was sent for want of it
+	idle             bool          // no job had anything to send, though there was room
+	dispatchedChunks int
+}
+
+// newScheduler makes a scheduler that has at most so many rows asked that it sent lately.
+func newScheduler(recentMax int) *scheduler {
+	return &scheduler{wake: make(chan struct{}, 1), inFlight: inFlightLimit{recentMax: recentMax}}
+}
+
+// classQueue is the chunks of one class of one job.
+type classQueue struct {
+	class          string
+	ready          []chunk
+	rows           int       // of these
+	dispatched     int       // chunks under way
+	dispatchedRows int       // their rows
+	unanswered     int       // those that are not answered
+	held           wire.Held // of these, as probers told last: rows that no budget lets them ask
+	maxChunks      int
+	pausedUntil    time.Time // a prober said that the class's budget allows nothing before
+	eligible       bool      // stands in the list of eligible classes
+}
+
+// delayedItem is a chunk, or a whole class, that waits for its time.
+type delayedItem struct {
+	at    time.Time
+	chunk chunk
+	queue *classQueue // set when the class waits
+}
+
+type delayHeap []delayedItem
+
+func (h delayHeap) Len() int           { return len(h) }
+func (h delayHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h delayHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *delayHeap) Push(x any)        { *h = append(*h, x.(delayedItem)) }
+func (h *delayHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// run sends chunks until ctx ends.
+func (d *scheduler) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		next, wait := d.pick(time.Now())
+		if next.job != nil {
+			next.job.dispatch(next)
+			continue
+		}
+		d.sleep(ctx, wait)
+	}
+}
+
+func (d *scheduler) sleep(ctx context.Context, wait time.Duration) {
+	if wait < 0 || wait > clockEvery { // whatever the clock does, or a lost word
+		wait = clockEvery
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-d.wake:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func (d *scheduler) notify() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pickedChunk is a chunk that may go, of a class of a job.
+type pickedChunk struct {
+	job   *runningJob // nil for none
+	queue *classQueue
+	chunk chunk
+
+	interval int // of the in-flight limit, in which it goes
+}
+
+// pick takes the next chunk that may go, from the job whose turn it is; else how long until one may, -1 if unknown.
+func (d *scheduler) pick(now time.Time) (pickedChunk, time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.idle = false
+	full, wait := d.inFlight.full(now)
+	if d.limitReached = full; full || d.dispatchedRows >= maxDispatchedRows || d.dispatchedChunks >= maxDispatched {
+		return pickedChunk{}, wait
+	}
+	for range d.jobs {
+		job := d.jobs[d.nextJob%len(d.jobs)]
+		d.nextJob++
+		job.moveDue(now)
+		if q := job.nextEligible(); q != nil {
+			c := q.ready[0]
+			q.ready = q.ready[1:]
+			q.rows -= int(c.rows)
+			q.dispatchedRows += int(c.rows)
+			q.unanswered += int(c.rows)
+			q.dispatched++
+			job.markEligible(q, now)
+			job.rateOf(q.class, now)
+			d.dispatchedRows += int(c.rows)
+			d.dispatchedChunks++
+			job.dispatches.Add(1)
+			return pickedChunk{job, q, c, d.inFlight.add(int(c.rows), now)}, 0
+		}
+		job.wantsMore.Store(true)
+		if len(job.delayed) > 0 {
+			if w := max(job.delayed[0].at.Sub(now), time.Millisecond); wait < 0 || w < wait {
+				wait = w
+			}
+		}
+	}
+	d.idle = true
+	return pickedChunk{}, wait
+}
+
+// answered stops counting rows of a chunk that a prober is done with.
+func (d *scheduler) answered(f *dispatchedChunk, n int) {
+	job, q := f.job, f.queue
+	d.mu.Lock()
+	now := time.Now()
+	d.inFlight.answered(f.interval, n)
+	q.unanswered -= n
+	full, _ := d.inFlight.full(now)
+	wasEligible := q.eligible
+	job.markEligible(q, now)
+	wakeNeeded := d.limitReached && !full || !wasEligible && q.eligible
+	d.mu.Unlock()
+	if wakeNeeded {
+		d.notify()
+	}
+}
+
+// setHeld takes the prober's word on rows of a chunk that wait for a budget.
+func (d *scheduler) setHeld(f *dispatchedChunk, held wire.Held) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f.queue.held.Rows += held.Rows - f.held.Rows
+	if held.Rows > 0 {
+		f.queue.held.Until = held.Until
+	}
+	f.held = held
+	f.job.markEligible(f.queue, time.Now())
+	d.notify()
+}
+
+// chunkReturned stops counting a chunk. Its class pauses for as long as the prober says.
+func (d *scheduler) chunkReturned(f *dispatchedChunk) {
+	job, q, left, until := f.job, f.queue, f.countUnanswered(), f.budgetPause()
+	d.mu.Lock()
+	job.rateOf(q.class, time.Now()).answered += f.answered
+	d.dispatchedRows -= int(f.chunk.rows)
+	d.inFlight.answered(f.interval, left)
+	d.dispatchedChunks--
+	q.dispatchedRows -= int(f.chunk.rows)
+	q.unanswered -= left
+	q.held.Rows -= f.held.Rows
+	f.held = wire.Held{}
+	q.dispatched--
+	now := time.Now()
+	until = boundedDue(until, longestWait(job.c.table.Load()), now)
+	if q.maxChunks == chunksPerRoute && until.After(now) && until.After(q.pausedUntil) {
+		q.pausedUntil = until
+		heap.Push(&job.delayed, delayedItem{at: until, queue: q})
+	}
+	job.markEligible(q, now)
+	d.mu.Unlock()
+	d.notify()
+}
+
+// add puts chunks of a job where they wait.
+func (d *scheduler) add(job *runningJob, chunks []chunk) {
+	d.mu.Lock()
+	now := time.Now()
+	most := longestWait(job.c.table.Load())
+	for _, c := range chunks {
+		if c.notBefore = boundedDue(c.notBefore, most, now); c.notBefore.After(now) {
+			heap.Push(&job.delayed, delayedItem{at: c.notBefore, chunk: c})
+		} else {
+			job.enqueue(c, now)
+		}
+	}
+	job.wantsMore.Store(false)
+	d.mu.Unlock()
+	d.notify()
+}
+
+// longestWait is the longest that a row may have to wait: for a try after it was deferred, or for an hour's budget.
+func longestWait(t *engine.Table) time.Duration {
+	return max(time.Hour, slices.Max(append([]time.Duration{0}, t.Schedule...))) + time.Minute
+}
+
+// boundedDue is a time with a monotonic reading: where the wall clock is set, what waits does not wait longer. A clock that was set
+// while nothing ran shows as a wait longer than any.
+func boundedDue(at time.Time, most time.Duration, now time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return now.Add(min(at.Sub(now), most))
+}
+
+// addJob and leave say which jobs are scheduled.
+func (d *scheduler) addJob(job *runningJob) {
+	d.mu.Lock()
+	d.jobs = append(d.jobs, job)
+	d.mu.Unlock()
+	d.notify()
+}
+
+func (d *scheduler) removeJob(job *runningJob) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.jobs {
+		if d.jobs[i] == job {
+			d.jobs = append(d.jobs[:i], d.jobs[i+1:]...)
+			return
+		}
+	}
+}
+
+// moveDue moves what is due to its queue. The scheduler is locked.
+func (job *runningJob) moveDue(now time.Time) {
+	for len(job.delayed) > 0 && !job.delayed[0].at.After(now) {
+		x := heap.Pop(&job.delayed).(delayedItem)
+		if x.queue != nil {
+			job.markEligible(x.queue, now)
+		} else {
+			job.enqueue(x.chunk, now)
+		}
+	}
+}
+
+// enqueue appends a chunk to its class. The scheduler is locked.
+func (job *runningJob) enqueue(c chunk, now time.Time) {
+	q := job.queues[c.class]
+	if q == nil {
+		q = &classQueue{class: c.class, maxChunks: chunksPerRoute}
+		if c.class == classTail || job.isShared(c.class) {
+			q.maxChunks = chunksPerProvider
+		}
+		job.queues[c.class] = q
+	}
+	q.ready = append(q.ready, c)
+	q.rows += int(c.rows)
+	job.markEligible(q, now)
+}
+
+// markEligible puts a class among the eligible ones if one of its chunks may go. The scheduler is locked.
+func (job *runningJob) markEligible(q *classQueue, now time.Time) {
+	if len(q.ready) == 0 && q.dispatched == 0 && !q.eligible && !q.pausedUntil.After(now) {
+		delete(job.queues, q.class)
+	}
+	if len(q.ready) == 0 || q.eligible || q.dispatched >= q.maxChunks || q.pausedUntil.After(now) {
+		return
+	}
+	asked := q.unanswered
+	if q.class == classTail {
+		asked -= q.held.Rows // others of its routes have budgets of their own
+	}
+	if q.dispatched > 0 && asked >= windowsInFlight*job.c.window(q.class) {
+		return // more would only wait at the prober
+	}
+	q.eligible = true
+	job.eligible = append(job.eligible, q)
+}

@@ -1,0 +1,119 @@
+package dns
+
+import (
+	"net"
+	"runtime"
+
+	"golang.org/x/net/ipv4"
+)
+
+// sendQueue holds queries that are to be sent, one behind the other: as many as are in flight at most.
+type sendQueue struct {
+	text  []byte
+	ready []queuedQuery
+}
+
+// queuedQuery is one query of a send queue.
+type queuedQuery struct {
+	end int // of its text
+	id  uint16
+	p   *pending // which may have been answered, and be another query by now
+	to  *server
+}
+
+func (o *sendQueue) add(p *pending) {
+	o.text = append(o.text, packQuery(o.text[len(o.text):cap(o.text)], p.id, p.question, p.edns)...)
+	o.ready = append(o.ready, queuedQuery{len(o.text), p.id, p, p.server})
+}
+
+func (o *sendQueue) reset() {
+	clear(o.ready)
+	o.text, o.ready = o.text[:0], o.ready[:0]
+}
+
+// batchSize is how many datagrams a system call sends or receives at most.
+const batchSize = 32
+
+// packets sends and receives datagrams, many in one system call where the system can (Linux: sendmmsg, recvmmsg). Elsewhere it
+// takes one at a time from the socket itself: of the batches of x/net a BSD's are of one, and Windows' always fail.
+// (BenchmarkRoute, with one timer a socket in place of one a query: 9.3 us of CPU a domain before, 7.6 us since.)
+type packets struct {
+	conn  net.PacketConn
+	batch *ipv4.PacketConn // conn where it is a socket of Linux; of either family, whatever the name says
+	out   [batchSize]ipv4.Message
+	in    [batchSize]ipv4.Message
+}
+
+func newPackets(conn net.PacketConn) *packets {
+	p := &packets{conn: conn}
+	if u, ok := conn.(*net.UDPConn); ok && runtime.GOOS == "linux" {
+		p.batch = ipv4.NewPacketConn(u)
+	}
+	for i := range p.out {
+		p.out[i].Buffers = make([][]byte, 1)
+	}
+	return p
+}
+
+// send sends what is in a send queue, and calls failed with what could not leave.
+func (p *packets) send(o *sendQueue, failed func(*queuedQuery)) {
+	if p.batch == nil {
+		p.sendEach(o, failed)
+		return
+	}
+	for from, k := 0, 0; k < len(o.ready); {
+		n := 0
+		for ; n < batchSize && k+n < len(o.ready); n++ {
+			g := &o.ready[k+n]
+			p.out[n].Buffers[0], p.out[n].Addr = o.text[from:g.end], g.to.udp
+			from = g.end
+		}
+		for msgs := p.out[:n]; len(msgs) > 0; {
+			sent, err := p.batch.WriteBatch(msgs, 0)
+			if err != nil { // it is that of the first that was not sent
+				sent = max(sent, 0)
+				failed(&o.ready[k+n-len(msgs)+sent])
+				sent++
+			}
+			msgs = msgs[min(sent, len(msgs)):]
+		}
+		k += n
+	}
+}
+
+func (p *packets) sendEach(o *sendQueue, failed func(*queuedQuery)) {
+	from := 0
+	for i := range o.ready {
+		g := &o.ready[i]
+		msg := append([]byte(nil), o.text[from:g.end]...) // it may outlive an in-memory write
+		from = g.end
+		if _, err := p.conn.WriteTo(msg, g.to.udp); err != nil {
+			failed(g)
+		}
+	}
+}
+
+// receive waits for datagrams and calls got with each. Its bytes are valid until the next call.
+func (p *packets) receive(got func(msg []byte, from net.Addr)) error {
+	const size = 4096
+	if p.batch == nil {
+		if p.in[0].Buffers == nil {
+			p.in[0].Buffers = [][]byte{make([]byte, size)}
+		}
+		n, from, err := p.conn.ReadFrom(p.in[0].Buffers[0])
+		if err == nil {
+			got(p.in[0].Buffers[0][:n], from)
+		}
+		return err
+	}
+	if p.in[0].Buffers == nil {
+		for i := range p.in {
+			p.in[i].Buffers = [][]byte{make([]byte, size)}
+		}
+	}
+	n, err := p.batch.ReadBatch(p.in[:], 0)
+	for i := range max(n, 0) {
+		got(p.in[i].Buffers[0][:p.in[i].N], p.in[i].Addr)
+	}
+	return err
+}

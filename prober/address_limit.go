@@ -1,0 +1,204 @@
+package prober
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"probity/engine"
+)
+
+// addressLimit is the budget of one source towards one address, shared by all routes of no known provider that lead
+// there: fifty thousand vanity MX names may be one hoster.
+type addressLimit struct {
+	persistedBudget
+	key     addressLimitKey
+	waiting [numPriorities]map[*readyQueue]*hostQueue // queues that found no room, each for one priority; guarded by the budget's mutex
+	share   fairShare                                 // of those that wait for short and long jobs; so guarded, too
+	refs    int                                       // guarded by the registry's mutex
+}
+
+type addressLimitKey struct {
+	source string
+	addr   netip.Addr
+}
+
+type addressLimits struct {
+	mu  sync.Mutex // guards all
+	all map[addressLimitKey]*addressLimit
+}
+
+// limitsOfAddress are those of an unknown route that count for an address as well.
+func limitsOfAddress(l engine.Limits) engine.Limits {
+	l.RecipientsPerTransaction, l.RecipientsPerConnection, l.TransactionsPerConnection, l.RefusalsPerConnection = 0, 0, 0, 0
+	return l
+}
+
+// acquire finds or makes the address limit; nil when an address has no limits of its own.
+func (ds *addressLimits) acquire(p *Prober, src *source, addr netip.Addr, now time.Time) *addressLimit {
+	limits := limitsOfAddress(src.warmUpLimits(p.table.Load().Unknown.Limits, now))
+	if limits == (engine.Limits{}) {
+		return nil
+	}
+	k := addressLimitKey{src.name, addr}
+	if d := ds.find(k, nil); d != nil {
+		return d
+	}
+	d := &addressLimit{key: k}
+	d.persistedBudget = persistedBudget{name: "destination " + src.name + " " + addr.String(), budget: newBudget(limits, now), onLease: d.onRoom}
+	d.budget.singleCalls = &p.singleCalls
+	if err := d.load(p.cfg.Cache, now); err != nil {
+		p.logUnreadable(err)
+	}
+	return ds.find(k, d)
+}
+
+// find returns the address limit, or fresh where there is none, with one user more.
+func (ds *addressLimits) find(k addressLimitKey, fresh *addressLimit) *addressLimit {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	d := ds.all[k]
+	if d == nil && fresh != nil {
+		d = fresh
+		ds.all[k] = d
+	}
+	if d != nil {
+		d.refs++
+	}
+	return d
+}
+
+func (ds *addressLimits) release(d *addressLimit) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	d.refs--
+}
+
+// reserveAddress takes a connection from the budget of an address. When there is none, the group waits for it.
+func (s *session) reserveAddress(addr netip.Addr) bool {
+	q, p, now := s.queue, s.queue.prober, time.Now()
+	d := p.addressLimits.acquire(p, s.source, addr, now)
+	if d == nil {
+		return true
+	}
+	q.mu.Lock()
+	longBacklog := q.budget.pacing.until
+	q.mu.Unlock()
+	d.mu.Lock()
+	d.noteDemand(s.priority, longBacklog, now)
+	noRoom := d.mayConnect(s.priority, now)
+	if !noRoom.denied {
+		d.budget.reserveConnect(s.priority, now)
+	}
+	d.mu.Unlock()
+	if !noRoom.denied {
+		s.addressLimit = d
+		return true
+	}
+	s.awaitAddress(d, noRoom, now)
+	p.addressLimits.release(d)
+	q.prober.metrics.addressWaits.Inc()
+	return false
+}
+
+// noteDemand takes the word of one of its routes: until when that has a long backlog, and who asks. The mutex is held.
+func (d *addressLimit) noteDemand(class priority, longBacklog, now time.Time) {
+	e := &d.budget.pacing
+	if longBacklog.After(e.until) {
+		e.until = longBacklog
+	}
+	if class == short {
+		e.recordShortJob(now)
+	}
+}
+
+// mayConnect says whether a connection is worth beginning: there is room for it and for a recipient on it. The mutex is held.
+func (d *addressLimit) mayConnect(class priority, now time.Time) denial {
+	if n, noRoom := d.budget.room(&connUsage{}, class, now); n == 0 {
+		return noRoom
+	}
+	return d.budget.mayConnect(class, now)
+}
+
+// awaitAddress blocks the group until the address limit has room. It is blocked before it is known to wait, and asks once
+// more after, so that no word of the address limit is missed. Room that is not for its priority is offered to those above: the word
+// of it may have been spent on this group.
+func (s *session) awaitAddress(d *addressLimit, noRoom denial, now time.Time) {
+	q, least := s.queue, s.priority
+	q.mu.Lock()
+	q.block(s.hostQueue, s.priority, noRoom.until, now)
+	q.mu.Unlock()
+	d.mu.Lock()
+	d.addWaiter(q, s.hostQueue, s.priority)
+	for noRoom = d.mayConnect(least, now); noRoom.denied && !noRoom.lease && least < single; noRoom = d.mayConnect(least, now) {
+		least++
+	}
+	if noRoom.lease {
+		q.prober.budgetLog.requestLease(&d.persistedBudget)
+	}
+	d.mu.Unlock()
+	if !noRoom.denied {
+		d.offerRoom(least, now)
+	}
+}
+
+// addWaiter notes that a group of a ready queue waits for room. The mutex is held.
+func (d *addressLimit) addWaiter(q *readyQueue, hq *hostQueue, class priority) {
+	for _, queues := range d.waiting {
+		delete(queues, q)
+	}
+	if d.waiting[class] == nil {
+		d.waiting[class] = map[*readyQueue]*hostQueue{}
+	}
+	d.waiting[class][q] = hq
+}
+
+// maxAddressWait bounds the wait for a word of the address limit.
+const maxAddressWait = 30 * time.Second
+
+func (d *addressLimit) settleConnect(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.budget.settleConnect(now)
+}
+
+// connectionClosed gives a connection back and lets one who waits have it.
+func (d *addressLimit) connectionClosed(now time.Time) {
+	d.mu.Lock()
+	d.budget.connectionClosed()
+	d.mu.Unlock()
+	d.onRoom(now)
+}
+
+// onRoom wakes one ready queue that waits and has use for room.
+func (d *addressLimit) onRoom(now time.Time) { d.offerRoom(bulk, now) }
+
+// offerRoom wakes one ready queue that waits for a priority, or a higher one, and has use for room. Who finds none for what work it has waits
+// for less than before and offers it to those above, so that each word of room is passed on a few times only.
+func (d *addressLimit) offerRoom(least priority, now time.Time) {
+	for q, hq := d.nextWaiter(least); q != nil; q, hq = d.nextWaiter(least) {
+		if q.unblock(hq, now) {
+			return
+		}
+	}
+}
+
+// nextWaiter is whose turn it is: singles come first.
+func (d *addressLimit) nextWaiter(least priority) (*readyQueue, *hostQueue) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	class, shorts := single, len(d.waiting[short]) > 0
+	if len(d.waiting[single]) == 0 {
+		both := shorts && len(d.waiting[bulk]) > 0 && least == bulk
+		if class = d.share.next(both, shorts); both {
+			d.share.record(class, 1)
+		}
+	}
+	if class >= least {
+		for q, hq := range d.waiting[class] {
+			delete(d.waiting[class], q)
+			return q, hq
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,181 @@
+package prober
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/prober/wire/press"
+)
+
+// busyAdmission is an admission gate of two processors on which so many goroutines wait.
+func busyAdmission(ready *int, most int) *admissionGate {
+	gate := newAdmissionGate(most, &singleCalls{})
+	gate.procs, gate.limit = 2, min(2*initialLimit, most)
+	gate.runnable = func() int { return *ready }
+	return gate
+}
+
+func TestAdmissionFollowsTheProcessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ready := 0
+		gate := busyAdmission(&ready, 1000)
+		waiting := func() int {
+			gate.mu.Lock() // its timer looks too
+			defer gate.mu.Unlock()
+			return gate.waiting.Len()
+		}
+		limit := func() int {
+			gate.mu.Lock()
+			defer gate.mu.Unlock()
+			return gate.limit
+		}
+		let := func() (n int) {
+			for ; waiting() == 0; n++ {
+				gate.enter()
+			}
+			return n
+		}
+		require.Equal(t, 2*initialLimit+1, let(), "so many at first, and the next one waits")
+		time.Sleep(10 * adjustEvery)
+		require.Zero(t, waiting(), "the processor is idle: who waits is let in though nobody leaves")
+		ready = 1000
+		for range 2*initialLimit + 1 - 2*minLimit {
+			time.Sleep(adjustEvery)
+			gate.leave()
+		}
+		require.Equal(t, 2*minLimit, limit(), "never less, whatever else is going on")
+		ready = 0
+		for range 100 {
+			let()
+			time.Sleep(10 * adjustEvery)
+		}
+		require.Equal(t, 1000, limit(), "never more than there are sessions")
+		for waiting() > 0 {
+			gate.leave()
+		}
+	})
+}
+
+// TestAdmissionYieldsToSingles: while many come, one goroutine that waits is too many; a moment after the last it is not.
+func TestAdmissionYieldsToSingles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ready := 2
+		gate := busyAdmission(&ready, 1000)
+		sessions := func(n int) (limit int) {
+			for range n {
+				time.Sleep(adjustEvery)
+				gate.enter()
+				gate.mu.Lock()
+				limit = gate.limit
+				gate.mu.Unlock()
+				gate.leave()
+			}
+			return limit
+		}
+		require.Equal(t, 2*initialLimit, sessions(40), "two wait: few, but not none")
+		call := func(n int) {
+			for range n {
+				gate.singleCalls.record(time.Now())
+			}
+		}
+		call(press.Least - 1)
+		require.Equal(t, 2*initialLimit, sessions(40), "a few singles")
+		call(100 * press.Least)
+		require.Equal(t, 1, sessions(int(press.Hold/adjustEvery)-1))
+		gate.mu.Lock() // its timer looks too
+		ready = 0
+		gate.mu.Unlock()
+		require.Greater(t, sessions(40), 1, "and back")
+	})
+}
+
+// TestAdmissionLimitFallsAtOnce: many are inside when singles begin to come. Where the processor is idle all the same, they may stay many.
+func TestAdmissionLimitFallsAtOnce(t *testing.T) {
+	for ready, want := range map[int]int{0: 2 * initialLimit, 2: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			gate := busyAdmission(&ready, 1000)
+			for range 2 * initialLimit {
+				require.Nil(t, gate.enter())
+			}
+			for range 100 * press.Least {
+				gate.singleCalls.record(time.Now())
+			}
+			time.Sleep(adjustEvery)
+			gate.leave()
+			gate.mu.Lock() // its timer looks too
+			defer gate.mu.Unlock()
+			require.GreaterOrEqual(t, gate.limit, want)
+			require.LessOrEqual(t, gate.limit, 2*want)
+		})
+	}
+}
+
+// TestAdmissionLetsATrickleIn: after a timer that was late, while many singles come, and everybody again after one in time.
+func TestAdmissionLetsATrickleIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ready := 0
+		gate := busyAdmission(&ready, 1000)
+		late := func() {
+			gate.mu.Lock()
+			if gate.timer != nil {
+				gate.timer.Stop()
+			}
+			gate.timerDue = time.Now().Add(-timerTolerance - 1)
+			gate.mu.Unlock()
+			gate.onTimer()
+		}
+		limit := func() int {
+			gate.mu.Lock()
+			defer gate.mu.Unlock()
+			return gate.limit
+		}
+		time.Sleep(trickleEvery)
+		late()
+		require.Equal(t, 2*initialLimit, limit(), "nobody asks for singles")
+		time.Sleep(adjustEvery)
+		for range press.Least {
+			gate.singleCalls.record(time.Now())
+		}
+		late()
+		require.Zero(t, limit())
+		require.Nil(t, gate.enter(), "one, if there was none for a while")
+		second := gate.enter()
+		require.NotNil(t, second)
+		gate.leave()
+		select {
+		case <-second.admitted:
+			t.Fatal("not the next at once")
+		default:
+		}
+		began := time.Now()
+		require.True(t, gate.wait(t.Context(), second))
+		require.LessOrEqual(t, time.Since(began), 2*adjustEvery, "a timer was in time")
+		gate.leave()
+	})
+}
+
+func TestExpeditedTicketIsAdmitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ready := 1000 // so that nobody is let in by time
+		gate := busyAdmission(&ready, 1)
+		require.Nil(t, gate.enter())
+		first, second, third := gate.enter(), gate.enter(), gate.enter()
+		require.True(t, gate.expedite(third))
+		require.False(t, gate.expedite(third), "is in already")
+		require.True(t, gate.wait(t.Context(), third))
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.False(t, gate.wait(ctx, first), "has gone")
+		require.False(t, gate.expedite(first))
+		gate.leave()
+		require.Equal(t, 1, gate.waiting.Len(), "third is still inside")
+		gate.leave()
+		require.True(t, gate.wait(t.Context(), second))
+		require.Equal(t, 1, gate.admitted)
+	})
+}

@@ -1,0 +1,352 @@
+package prober
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire"
+	"probity/prober/wire/press"
+	"probity/store/cache"
+)
+
+// ErrStopped is the answer of a prober whose Run has ended.
+var ErrStopped = errors.New("prober: stopped")
+
+var _ wire.Prober = (*Prober)(nil)
+
+// defaultHold is how long a batch is held where its sender names no time.
+const defaultHold = 60 * time.Second
+
+// lookupBatch is how many rows are looked up in the cache at a time.
+const lookupBatch = 128
+
+// Verify implements wire.Prober.
+func (p *Prober) Verify(ctx context.Context, req *wire.Batch, hold time.Duration, emit func(wire.Results)) error {
+	if len(req.Rows) > wire.MaxRows {
+		return fmt.Errorf("prober: a batch of %d rows, at most %d are taken", len(req.Rows), wire.MaxRows)
+	}
+	if err := p.awaitRun(ctx); err != nil {
+		return err
+	}
+	b := p.newBatch(req, emit)
+	b.admit()
+	b.collectResults(ctx, orElse(hold, defaultHold)-time.Since(b.now))
+	return nil
+}
+
+// batch is one batch on its way.
+type batch struct {
+	p      *Prober
+	b      *wire.Batch
+	caller *caller
+	now    time.Time // when it came
+	emit   func(wire.Results)
+	part   []wire.Result // from the prober's spare ones; nil between two parts
+	// Rows in the order of their keys: what is asked together lies together in the cache, and a domain's rows are shuffled.
+	order []keyedRow // until all are admitted
+	// What the cache has of rows in that order for which it is too old; nil where there is none.
+	earlier  []engine.Earlier
+	probes   []*probe // by row; nil where none was needed or it is over
+	priority priority
+	left     int // rows without a result
+	deferred int // rows that are to be tried again
+
+	held          wire.Held
+	heldCountedAt time.Time                 // when held was
+	queueWaits    map[*readyQueue]time.Time // of countHeld, until when
+
+	same    sameRoute
+	pending []*probe // for same.queue, not yet added
+}
+
+type keyedRow struct {
+	key cache.Key
+	row int
+}
+
+// sameRoute is what need not be found out again while rows of one domain follow each other.
+type sameRoute struct {
+	route      *engine.Route
+	domain     string
+	facts      []domainFact
+	source     *source
+	queue      *readyQueue
+	resumesAt  time.Time // until when the queue asks nothing
+	suppressed bool
+}
+
+func (p *Prober) newBatch(req *wire.Batch, emit func(wire.Results)) *batch {
+	now := time.Now()
+	b := &batch{p: p, b: req, caller: newCaller(p.buffers), now: now, heldCountedAt: now, emit: emit, left: len(req.Rows),
+		order: p.buffers.getOrder(len(req.Rows)), probes: make([]*probe, len(req.Rows))}
+	if req.Short {
+		b.priority = short
+	}
+	k := p.cfg.Cache.Keyer()
+	for i := range req.Rows {
+		press.Yield(i)
+		b.order[i] = keyedRow{k.Key(req.Rows[i].Address), i}
+	}
+	slices.SortFunc(b.order, func(a, b keyedRow) int { return slices.Compare(a.key[:], b.key[:]) })
+	return b
+}
+
+// admit answers what is known and queues the rest.
+func (b *batch) admit() {
+	known := b.answerFromCache()
+	for i := range b.order {
+		press.Yield(i)
+		o := &b.order[i]
+		row := &b.b.Rows[o.row]
+		if known[i] {
+			continue
+		}
+		if due, wait := b.p.retries.pending(o.key); wait != nil && row.Attempt == 0 {
+			b.addResult(o.row, &outcome{verdict: *wait, deferred: true, due: due, attempt: 1})
+			continue
+		}
+		b.queueRow(i, row)
+	}
+	b.flushQueue()
+	b.p.buffers.putOrder(b.order)
+	b.order, b.earlier, b.pending = nil, nil, nil
+}
+
+// answerFromCache answers what the cache can, and says which rows of the order those were.
+func (b *batch) answerFromCache() []bool {
+	known, maxAge := make([]bool, len(b.order)), b.b.MaxAge
+	if !b.b.Started.IsZero() { // what was asked for the list itself, while a row was not here, is as fresh as any list can want
+		maxAge = max(maxAge, b.now.Sub(b.b.Started))
+	}
+	if maxAge <= 0 {
+		return known
+	}
+	var room [lookupBatch]cache.Key
+	for from := 0; from < len(b.order); from += lookupBatch {
+		runtime.Gosched() // as press.Yield does
+		keys := room[:0]
+		for _, o := range b.order[from:min(from+lookupBatch, len(b.order))] {
+			keys = append(keys, o.key)
+		}
+		err := b.p.cfg.Cache.GetBatch(keys, b.now, func(i int, w engine.Verdict) {
+			row := &b.b.Rows[b.order[from+i].row]
+			if known[from+i] = verdictFits(&w, row.Flags, row.Route, maxAge, b.now); !known[from+i] {
+				b.noteEarlier(from+i, &w)
+				return
+			}
+			b.addResult(b.order[from+i].row, &outcome{verdict: w})
+			b.p.metrics.hits.Inc()
+		})
+		if err != nil {
+			b.p.cfg.Log.Error("the cache cannot be read: what it has not answered is probed", "rows", len(b.order)-from, "error", err)
+			break
+		}
+	}
+	return known
+}
+
+// noteEarlier notes what an answer that will not do contributes to the probe of the row.
+func (b *batch) noteEarlier(i int, kept *engine.Verdict) {
+	if b.earlier == nil {
+		b.earlier = make([]engine.Earlier, len(b.order))
+	}
+	b.earlier[i] = engine.EarlierOf(kept, b.now)
+}
+
+// queueRow makes the probe of a row, the i-th of the order, unless it is over before anything is asked.
+func (b *batch) queueRow(i int, row *wire.Row) {
+	o := &b.order[i]
+	b.routeRow(row)
+	pr := &probe{key: o.key, priority: b.priority, facts: b.same.facts, policy: engine.Policy{NoSMTP: b.b.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Schedule: b.p.table.Load().Schedule}}
+	pr.ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: row.Route, Attempts: int(row.Attempt)}
+	if b.earlier != nil {
+		pr.ev.Earlier = b.earlier[i]
+	}
+	if b.same.source == nil {
+		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: b.now})
+	}
+	if engine.Next(&pr.ev, pr.policy, b.now).Kind != engine.StepAsk {
+		done := pr.judge(b.now)
+		b.addResult(o.row, &done)
+		return
+	}
+	if !b.same.resumesAt.IsZero() {
+		b.addResult(o.row, &outcome{returned: true, due: b.same.resumesAt})
+		return
+	}
+	if b.p.rows.Add(1) > int64(b.p.cfg.MaxRows) || b.same.queue == nil {
+		b.p.rows.Add(-1)
+		b.addResult(o.row, &outcome{returned: true, due: time.Now().Add(fullWait)})
+		return
+	}
+	got := b.p.inFlight.join(pr, waiter{b.caller, uint32(o.row), row.Flags})
+	b.probes[o.row] = got
+	if got != pr {
+		b.p.rows.Add(-1)
+		if q := got.queue.Load(); q != nil && b.priority > bulk {
+			q.promote(got, b.priority, b.now)
+		}
+		return
+	}
+	b.pending = append(b.pending, pr)
+}
+
+// fullWait is when rows may come again that found no room in memory.
+const fullWait = 5 * time.Second
+
+// routeRow finds source and queue of a row; rows of one domain share them, but where a wide provider is spread by address.
+func (b *batch) routeRow(row *wire.Row) {
+	prov := row.Route.Provider
+	byAddress := len(b.p.sources.list) > 1 && prov.Kind == engine.KindWide && slices.Contains(prov.ByAddress, row.Address.Domain())
+	if b.same.route == row.Route && b.same.domain == row.Address.Domain() && !byAddress {
+		return
+	}
+	s := sameRoute{route: row.Route, domain: row.Address.Domain(), facts: b.same.facts, source: b.p.sources.choose(row.Route, row.Address, b.b.Egress, b.now)}
+	if s.domain != b.same.domain {
+		s.facts = b.p.factsOf(s.domain, row.Route.Hosts, b.now)
+	}
+	s.suppressed = b.p.cfg.Suppressed(row.Address.Domain(), row.Route.Hosts)
+	if s.source != nil {
+		s.queue = b.p.queueOf(row.Route, s.source, b.now)
+	}
+	if s.queue != nil {
+		if e, ok := b.b.UsedByOthers[row.Route.Key]; ok {
+			s.queue.setUsedByOthers(e, b.now)
+		}
+		if b.b.LongBacklog {
+			s.queue.noteLongBacklog(b.now)
+		}
+		s.resumesAt = s.queue.resumesAt(b.now)
+	}
+	if s.queue != b.same.queue {
+		b.flushQueue()
+	}
+	b.same = s
+}
+
+func (b *batch) flushQueue() {
+	if len(b.pending) == 0 {
+		return
+	}
+	b.p.add(b.same.queue, b.pending, time.Now())
+	clear(b.pending) // it lives until all are admitted: no probe shall for its sake
+	b.pending = b.pending[:0]
+}
+
+// collectResults hands on what is done, in parts, until all is or time is up.
+func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
+	holding := time.NewTimer(hold)
+	defer holding.Stop()
+	flush := time.NewTimer(b.p.cfg.Flush)
+	defer flush.Stop()
+	for b.left-len(b.part) > 0 {
+		select {
+		case <-b.caller.wake:
+			if b.caller.waiting()+len(b.part) >= min(b.p.cfg.Part, b.left) {
+				b.takeFinished()
+			}
+		case <-flush.C:
+			b.takeFinished()
+			b.countHeld(time.Now())
+			b.emitPart(false)
+			if b.fewLeft(time.Now()) {
+				b.returnUnfinished()
+			}
+			flush.Reset(b.p.cfg.Flush)
+		case <-holding.C:
+			b.returnUnfinished()
+		case <-ctx.Done():
+			b.returnCancelled()
+		case <-b.p.stop:
+			b.returnUnfinished()
+		}
+	}
+	b.caller.close()
+	b.emitPart(true)
+}
+
+// fewLeft reports that few rows keep many: those that were deferred are planned only when the batch is home, so a few at slow
+// hosts shall not hold them. What were returned so comes again as a batch of its own, of which it is not a small part: a row
+// is returned early three times at the most.
+func (b *batch) fewLeft(now time.Time) bool {
+	const few = 20 // less than a twentieth
+	return b.deferred > 0 && now.Sub(b.now) >= maxHeldWait && few*b.left < len(b.b.Rows)
+}
+
+// takeFinished takes what sessions have handed over.
+func (b *batch) takeFinished() {
+	b.addFinished(b.caller.takeDone())
+}
+
+// addFinished keeps what may be kept and puts all into parts. It takes the blocks over.
+func (b *batch) addFinished(blocks [][]doneRow) {
+	for _, got := range blocks {
+		b.p.storeResults(got)
+		for i := range got {
+			b.probes[got[i].row] = nil
+			b.addResult(got[i].row, &got[i].outcome)
+		}
+		b.p.buffers.putBlock(got)
+	}
+}
+
+// addResult adds a result to the part, which goes out when it is full.
+func (b *batch) addResult(row int, o *outcome) {
+	if len(b.part) == b.p.cfg.Part {
+		b.emitPart(false)
+	}
+	if b.part == nil {
+		b.part = b.p.buffers.getPart()
+	}
+	b.part = append(b.part, wire.Result{})
+	r := &b.part[len(b.part)-1]
+	*r = wire.Result{Row: b.b.Rows[row].Number, Attempt: b.b.Rows[row].Attempt, Verdict: o.verdict}
+	switch {
+	case o.returned:
+		r.Outcome, r.Due, r.Egress = wire.Returned, o.due, b.b.Egress
+	case o.deferred:
+		b.deferred++
+		r.Outcome, r.Due, r.Egress, r.Attempt = wire.Deferred, o.due, o.source, uint8(min(o.attempt, 255))
+	}
+	if r.Outcome == wire.Settled {
+		b.p.metrics.answered.Add(1)
+	}
+	r.Verdict.FromCache = o.verdict.VerifiedAt.Before(b.b.Started)
+}
+
+func (b *batch) emitPart(last bool) {
+	if len(b.part) == 0 && !last {
+		return
+	}
+	b.left -= len(b.part)
+	b.held.Rows = min(b.held.Rows, b.left)
+	b.emit(wire.Results{Job: b.b.Job, Chunk: b.b.Chunk, Epoch: b.b.Epoch, Rows: b.part, Held: b.held, Done: last})
+	b.p.buffers.putPart(b.part)
+	b.part = nil
+}
+
+// returnUnfinished returns what is not done. Who is being asked is asked to the end, for the cache.
+func (b *batch) returnUnfinished() {
+	b.addFinished(b.caller.close())
+	now := time.Now()
+	due := map[*readyQueue]time.Time{}
+	for row, pr := range b.probes {
+		if pr == nil {
+			continue
+		}
+		q := pr.queue.Load()
+		if _, ok := due[q]; !ok && q != nil {
+			due[q] = q.budgetAllowsAt(b.priority, now)
+		}
+		if b.p.inFlight.removeWaiter(pr, b.caller) {
+			b.p.rows.Add(-1)
+		}
+		b.probes[row] = nil
+		b.addResult(row, &outcome{returned: true, due: due[q]})
+	}
+}

@@ -1,0 +1,345 @@
+package prober
+
+import (
+	"encoding/binary"
+	"time"
+
+	"probity/engine"
+)
+
+// priority says whose turn a probe takes. Singles may use what bulk must leave; short jobs have the larger part of that.
+type priority uint8
+
+const (
+	bulk priority = iota
+	short
+	single
+	numPriorities
+)
+
+// isJob reports a row of a job, be it short or long.
+func (p priority) isJob() bool { return p != single }
+
+// maxTransaction caps the recipients of one transaction where the receiver names no limit: RFC 5321 section 4.5.3.1.8
+// promises room for 100.
+const maxTransaction = 100
+
+// reservedForSingles is the part of a budget that bulk leaves to singles while they come: 20 %, rounded down.
+func reservedForSingles(limit int) int { return limit / 5 }
+
+// reservedForFirst is what bulk leaves of a rate while none comes, for the first.
+func reservedForFirst(limit int) int { return limit / 100 }
+
+// budget is the patience of one egress source towards one receiver: pure, not safe for concurrent use. A zero limit
+// is no limit.
+//
+// Laws, at every instant: open connections <= Connections; in any minute, connections begun and recipients sent stay
+// within their limits; in any hour, refused recipients stay within theirs, whatever the receiver answers: each recipient
+// is reserved as a refusal before it is sent and given back when it is accepted.
+type budget struct {
+	limits           engine.Limits
+	openConns        int
+	connWindow       window
+	rcptWindow       window
+	refusalWindow    window
+	lease            lease
+	singleCalls      *singleCalls // of singles; nil where they always come
+	usedByOthers     othersUsage  // what other sources have used of the hour of the cluster
+	pacing           pacing
+	halvedUntil      time.Time // until then, half of every budget
+	quarantinedUntil time.Time // until then, nothing: the receiver has quarantined this source
+}
+
+// lease is what of the refusal budget may be used before the state must be on disk again. A restart counts what was
+// leased as used at the lease's end.
+type lease struct {
+	needed bool // false: nothing is persisted
+	left   int
+	until  time.Time
+}
+
+const (
+	leaseLife  = 2 * time.Minute
+	leaseParts = 20              // a lease is a twentieth of the hour's budget, 4 at least: a crash costs what is leased and under way
+	leaseTail  = 5 * time.Minute // what was reserved under a lease is settled at the latest so long after its end
+)
+
+func newBudget(l engine.Limits, now time.Time) budget {
+	return budget{limits: l, connWindow: newWindow(time.Minute, now), rcptWindow: newWindow(time.Minute, now), refusalWindow: newWindow(time.Hour, now)}
+}
+
+// denial says until when a budget forbids; a zero time means that nothing but an event of the queue can lift it.
+type denial struct {
+	denied bool
+	until  time.Time
+	lease  bool // what is missing is a lease
+}
+
+// effectiveLimit is what may be used of a limit now.
+func (p *budget) effectiveLimit(limit int, now time.Time) int {
+	if now.Before(p.halvedUntil) {
+		return max(1, limit/2)
+	}
+	return limit
+}
+
+// maxOpen is how many who may have open now.
+func (p *budget) maxOpen(class priority, now time.Time) int {
+	limit := p.effectiveLimit(p.limits.Connections, now)
+	if class.isJob() {
+		limit -= reservedForSingles(limit)
+	}
+	return limit
+}
+
+// allowed is what who may use now of a limit by the minute or the hour.
+func (p *budget) allowed(class priority, limit int, now time.Time) int {
+	limit = p.effectiveLimit(limit, now)
+	switch {
+	case !class.isJob():
+		return limit
+	case p.singleCalls.expected(now):
+		return limit - reservedForSingles(limit)
+	}
+	return limit - reservedForFirst(limit)
+}
+
+// mayConnect says whether a connection may be begun.
+func (p *budget) mayConnect(class priority, now time.Time) denial {
+	l := &p.limits
+	if l.Connections > 0 && p.openConns >= p.maxOpen(class, now) {
+		return denial{denied: true}
+	}
+	if limit := p.allowed(class, l.ConnectionsPerMinute, now); l.ConnectionsPerMinute > 0 && p.connWindow.room(limit, now) == 0 {
+		return denial{denied: true, until: p.connWindow.nextRoom(limit, now)}
+	}
+	return denial{}
+}
+
+// reserveConnect reserves a connection.
+func (p *budget) reserveConnect(class priority, now time.Time) denial {
+	d := p.mayConnect(class, now)
+	if d.denied {
+		return d
+	}
+	p.openConns++
+	if p.limits.ConnectionsPerMinute > 0 {
+		p.connWindow.reserve(1)
+	}
+	return d
+}
+
+// settleConnect settles the connection's place in the rate, once the peer has seen it or cannot see it any more.
+func (p *budget) settleConnect(now time.Time) {
+	if p.limits.ConnectionsPerMinute > 0 {
+		p.connWindow.settle(1, now)
+	}
+}
+
+// cancelConnect takes back a connect that came to nothing before a packet was sent.
+func (p *budget) cancelConnect() {
+	p.openConns--
+	p.connWindow.release(1)
+}
+
+// connectionClosed frees the connection's place, once the peer has counted it out.
+func (p *budget) connectionClosed() { p.openConns-- }
+
+// room is how many recipients who may send now over connection c.
+func (p *budget) room(c *connUsage, class priority, now time.Time) (int, denial) {
+	n, d := p.refusalRoom(class, now)
+	if l := p.limits.RecipientsPerMinute; l > 0 && n > 0 {
+		limit := p.allowed(class, l, now)
+		if n = min(n, p.rcptWindow.room(limit, now)); n == 0 {
+			d = denial{denied: true, until: p.rcptWindow.nextRoom(limit, now)}
+		}
+	}
+	return min(n, c.room(&p.limits, class)), d
+}
+
+// refusalsAllowed is what who may use now of the hour's refusals. Short jobs leave singles half of what long ones leave them: so they find
+// something even where a long one has used all that it may. Where no singles come, a long backlog leaves short jobs as much.
+func (p *budget) refusalsAllowed(class priority, now time.Time) int {
+	l := p.limits.RefusalsPerHour
+	limit := p.allowed(class, l, now)
+	switch expectSingles := p.singleCalls.expected(now); {
+	case expectSingles && class == short:
+		limit += reservedForSingles(p.effectiveLimit(l, now)) / 2
+	case !expectSingles && class == bulk && p.pacing.shortJobSeen(now):
+		limit -= reservedForSingles(p.effectiveLimit(l, now)) / 2
+	}
+	return limit - p.usedByOthers.at(now)
+}
+
+// jobClassesDiffer reports that short jobs may have more than long ones.
+func (p *budget) jobClassesDiffer(now time.Time) bool {
+	return p.pacing.active(now) || p.singleCalls.expected(now)
+}
+
+// settleLong settles n recipients of long jobs, of which `refused` count in the hour.
+func (p *budget) settleLong(n, refused int, now time.Time) {
+	if p.limits.RefusalsPerHour > 0 {
+		p.pacing.settle(n, refused, p.refusalsAllowed(bulk, now), now)
+	}
+}
+
+// refusalRoom is room in the refusal budget.
+func (p *budget) refusalRoom(class priority, now time.Time) (int, denial) {
+	l := p.limits.RefusalsPerHour
+	if l == 0 {
+		return maxTransaction, denial{}
+	}
+	limit := p.refusalsAllowed(class, now)
+	n := p.refusalWindow.room(limit, now)
+	if n == 0 && limit <= 0 {
+		return 0, denial{denied: true, until: p.usedByOthers.until}
+	}
+	if n == 0 {
+		return 0, denial{denied: true, until: p.refusalWindow.nextRoom(limit, now)}
+	}
+	if class == bulk && p.pacing.active(now) {
+		m, d := p.pacing.room(limit, now)
+		if n = min(n, m); d.denied {
+			return 0, d
+		}
+	}
+	if p.lease.needed {
+		if p.lease.left <= 0 || !now.Before(p.lease.until) {
+			return 0, denial{denied: true, lease: true}
+		}
+		n = min(n, p.lease.left)
+	}
+	return min(n, maxTransaction), denial{}
+}
+
+// reserve takes n recipients, at most room, from all budgets.
+func (p *budget) reserve(c *connUsage, n int) {
+	c.sent += n
+	c.pending += n
+	if p.limits.RecipientsPerMinute > 0 {
+		p.rcptWindow.reserve(n)
+	}
+	if p.limits.RefusalsPerHour > 0 {
+		p.refusalWindow.reserve(n)
+		p.lease.left -= n
+	}
+}
+
+// release returns n reserved recipients that were not sent.
+func (p *budget) release(c *connUsage, n int) {
+	c.sent -= n
+	c.pending -= n
+	p.rcptWindow.release(n)
+	if p.limits.RefusalsPerHour > 0 {
+		p.refusalWindow.release(n)
+		p.lease.left += n
+	}
+}
+
+// settle records that n reserved recipients were sent. Of those not accepted, `mild` were deferred without a word about the
+// mailbox: they count on the connection, not in the hour.
+func (p *budget) settle(c *connUsage, n, accepted, deferred int, now time.Time) {
+	notCharged := accepted + deferred
+	c.pending -= n
+	c.refused += n - accepted
+	if p.limits.RecipientsPerMinute > 0 {
+		p.rcptWindow.settle(n, now)
+	}
+	if p.limits.RefusalsPerHour > 0 {
+		p.refusalWindow.settle(n-notCharged, now)
+		p.refusalWindow.release(notCharged)
+		p.lease.left += notCharged
+	}
+}
+
+// idle reports full budgets: forgetting this budget forgets nothing.
+func (p *budget) idle(now time.Time) bool {
+	return p.openConns == 0 && !now.Before(p.quarantinedUntil) && p.connWindow.empty(now) && p.rcptWindow.empty(now) && p.refusalWindow.empty(now)
+}
+
+// leaseSize is how many refusals one lease allows.
+func (p *budget) leaseSize() int { return max(4, p.limits.RefusalsPerHour/leaseParts) }
+
+// connUsage counts what one connection has carried.
+type connUsage struct {
+	sent, pending, refused, transactions int
+}
+
+// room is what the connection's own limits leave. While another transaction may follow, bulk leaves the last to a single.
+func (c *connUsage) room(l *engine.Limits, class priority) int {
+	n := maxTransaction
+	bound := func(limit, used int) {
+		if limit > 0 {
+			n = min(n, limit-used)
+		}
+	}
+	bound(l.RecipientsPerTransaction, 0)
+	bound(l.RecipientsPerConnection, c.sent)
+	bound(l.RefusalsPerConnection, c.refused+c.pending)
+	if t := l.TransactionsPerConnection; t > 0 {
+		if class.isJob() && t > 1 {
+			t--
+		}
+		if c.transactions >= t {
+			return 0
+		}
+	}
+	return max(0, n)
+}
+
+const budgetVersion = 1
+
+// append encodes the quarantine, the hour's refusals and what may yet be used under a fresh lease of `lend`, reservations included: what
+// a restart must believe. The minute budgets are not kept: a restart waits a minute instead.
+func (p *budget) append(dst []byte, leased int, now time.Time) []byte {
+	dst = binary.BigEndian.AppendUint64(append(dst, budgetVersion), uint64(now.UnixMilli()))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(max(0, p.quarantinedUntil.UnixMilli())))
+	dst = binary.AppendUvarint(dst, uint64(leased+p.refusalWindow.reserved))
+	return p.refusalWindow.append(dst, now)
+}
+
+// snapshot encodes the state for the disk and ends the present lease; granted begins the next one once that is written.
+func (p *budget) snapshot(dst []byte, now time.Time) (state []byte, leased int) {
+	leased = min(p.leaseSize(), max(0, p.limits.RefusalsPerHour-p.refusalWindow.used-p.refusalWindow.reserved))
+	p.lease.left = 0
+	return p.append(dst, leased, now), leased
+}
+
+func (p *budget) grantLease(leased int, snapshotAt time.Time) {
+	p.lease.left += leased
+	p.lease.until = snapshotAt.Add(leaseLife)
+}
+
+// read restores what append wrote; false when it is unreadable. The lease counts as used at the last moment at which it
+// can have been.
+func (p *budget) read(src []byte, now time.Time) bool {
+	if len(src) < 17 || src[0] != budgetVersion {
+		return false
+	}
+	written, rest := time.UnixMilli(int64(binary.BigEndian.Uint64(src[1:]))), int64(binary.BigEndian.Uint64(src[9:]))
+	leased, k := binary.Uvarint(src[17:])
+	if k <= 0 || leased > 1<<31-1 {
+		return false
+	}
+	w := newWindow(time.Hour, now)
+	elapsed := now.Sub(written)
+	if left, ok := w.read(src[17+k:], elapsed); !ok || len(left) > 0 {
+		return false
+	}
+	if age := floorDiv(max(0, elapsed-leaseLife-leaseTail), w.slot); age <= windowSlots {
+		*w.slotAt(-age) += uint32(leased)
+		w.used += int(leased)
+	}
+	p.refusalWindow = w
+	if rest > 0 {
+		left := time.UnixMilli(rest)
+		p.quarantinedUntil = now.Add(min(left.Sub(now), left.Sub(written))) // never longer than it was to last, whatever the clock shows
+	}
+	return true
+}
+
+// exhaust empties the hour's budget: what an unreadable state means.
+func (p *budget) exhaust(now time.Time) {
+	p.refusalWindow = newWindow(time.Hour, now)
+	p.refusalWindow.add(p.limits.RefusalsPerHour, now)
+}

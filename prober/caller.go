@@ -1,0 +1,101 @@
+package prober
+
+import (
+	"slices"
+	"sync"
+
+	"probity/store/cache"
+)
+
+// caller is one caller with its rows. Sessions hand it what is done; its own goroutine takes it away.
+type caller struct {
+	buffers *bufferPool   // nil for a single
+	wake    chan struct{} // has room for one
+
+	mu     sync.Mutex  // guards what follows
+	blocks [][]doneRow // in blocks: what has come lately may be one row or a whole batch
+	count  int
+	closed bool
+}
+
+// doneRow is one row with its outcome.
+type doneRow struct {
+	row     int
+	key     cache.Key
+	outcome outcome
+	store   bool // this run keeps it in the cache
+}
+
+func newCaller(s *bufferPool) *caller { return &caller{buffers: s, wake: make(chan struct{}, 1)} }
+
+// isSingle reports a run of one row that somebody waits for.
+func (c *caller) isSingle() bool { return c.buffers == nil }
+
+// send hands over an outcome; false when the run has gone.
+func (c *caller) send(d *doneRow) bool {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return false
+	}
+	if n := len(c.blocks); n == 0 || len(c.blocks[n-1]) == cap(c.blocks[n-1]) {
+		c.blocks = append(c.blocks, c.newBlock())
+	}
+	last := &c.blocks[len(c.blocks)-1]
+	*last = append(*last, *d)
+	c.count++
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (c *caller) newBlock() []doneRow {
+	if c.isSingle() {
+		return make([]doneRow, 0, 1)
+	}
+	return c.buffers.getBlock()
+}
+
+// takeDone takes all that is done.
+func (c *caller) takeDone() [][]doneRow {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.taken()
+}
+
+func (c *caller) taken() [][]doneRow {
+	got := c.blocks
+	c.blocks, c.count = nil, 0
+	return got
+}
+
+func (c *caller) waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count
+}
+
+// close ends the caller and takes what came last.
+func (c *caller) close() [][]doneRow {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	return c.taken()
+}
+
+// storeResults writes what may be kept, in key order.
+func (p *Prober) storeResults(rows []doneRow) {
+	entries := make([]cache.Entry, 0, blockRows)
+	for i := range rows {
+		if d := &rows[i]; d.store && d.outcome.cacheable {
+			entries = append(entries, cache.Entry{Key: d.key, Verdict: &d.outcome.verdict})
+		}
+	}
+	slices.SortFunc(entries, func(a, b cache.Entry) int { return slices.Compare(a.Key[:], b.Key[:]) })
+	if err := p.cfg.Cache.Put(entries); err != nil {
+		p.cfg.Log.Error("results were not cached", "error", err)
+	}
+}

@@ -1,0 +1,95 @@
+package prober
+
+import (
+	"sync"
+	"time"
+)
+
+// connSlots are the connections that this node may have open over all queues. A tenth of them bulk leaves to singles.
+type connSlots struct {
+	mu          sync.Mutex // guards what follows
+	size        int
+	used        int
+	closedSince time.Time                        // since when no queue may take one (see Prober.SetIsolated); zero: they may
+	waiting     [numPriorities]ring[*readyQueue] // each queue at most once a priority
+}
+
+// acquire takes a slot, or remembers the queue to be woken when there is one.
+func (s *connSlots) acquire(q *readyQueue, class priority) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used < s.room(class) {
+		s.used++
+		return true
+	}
+	if !q.waitsForSlot[class] {
+		q.waitsForSlot[class] = true
+		s.waiting[class].push(q)
+	}
+	return false
+}
+
+// release gives a slot back.
+func (s *connSlots) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used--
+}
+
+// nextWaiting is the queue whose turn it is to find a slot, singles first; nil when none waits or nothing is free.
+func (s *connSlots) nextWaiting() *readyQueue {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, class := range [...]priority{single, short, bulk} {
+		if s.waiting[class].n > 0 && s.used < s.room(class) {
+			q := s.waiting[class].pop()
+			q.waitsForSlot[class] = false
+			return q
+		}
+	}
+	return nil
+}
+
+// room is how many slots a priority may fill.
+func (s *connSlots) room(class priority) int {
+	if !s.closedSince.IsZero() {
+		return 0
+	}
+	if class.isJob() {
+		return s.size - s.size/10
+	}
+	return s.size
+}
+
+// scarce reports that idle sessions had better leave.
+func (s *connSlots) scarce() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return 2*s.used > s.size
+}
+
+func (s *connSlots) inUse() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
+// close closes the slots, or opens them with the zero time.
+func (s *connSlots) close(since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closedSince = since
+}
+
+func (s *connSlots) closed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.closedSince.IsZero()
+}
+
+// closedFor reports that they have been closed for at least so long.
+func (s *connSlots) closedFor(least time.Duration, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.closedSince.IsZero() && now.Sub(s.closedSince) >= least
+}

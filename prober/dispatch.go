@@ -1,0 +1,364 @@
+package prober
+
+import (
+	"slices"
+	"time"
+)
+
+// onWake wakes the queue from outside.
+func (q *readyQueue) onWake(now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.dispatch(now)
+}
+
+// dispatch gives work to idle sessions and starts new ones, as far as budgets and work go. The mutex is held.
+func (q *readyQueue) dispatch(now time.Time) {
+	if q.removed {
+		return
+	}
+	for n := q.ready[single].n; n > 0; n-- {
+		ok, more := q.assignConnection(single, now)
+		if !ok {
+			break
+		}
+		n += more
+	}
+	q.noteShortJob(now)
+	closedToLong := false // to long jobs
+	for n := q.ready[short].n + q.ready[bulk].n; n > 0; n-- {
+		both := q.ready[short].n > 0 && q.ready[bulk].n > 0 && !closedToLong
+		class, sessions := q.connectionTurns.next(both, q.ready[short].n > 0), q.sessions
+		ok, more := q.assignConnection(class, now)
+		if !ok && class == bulk && q.ready[short].n > 0 && !closedToLong {
+			closedToLong = true // their pacing need not be that of short ones
+			continue
+		}
+		if !ok {
+			break
+		}
+		if both {
+			q.connectionTurns.record(class, q.sessions-sessions)
+		}
+		n += more
+	}
+}
+
+// assignConnection gives the next host queue of a priority a session, if it is worth one: an idle one, or a new one; or it leaves it to those at its
+// address, or has that looked up. Not ok when none is to be had: the others would fare no better. One more when the group has use for
+// another and stands in the ring again.
+func (q *readyQueue) assignConnection(class priority, now time.Time) (ok bool, more int) {
+	hq := q.ready[class].pop()
+	hq.ready[class] = false
+	if class == single && hq.queued[single] > 0 {
+		q.expedite(hq)
+	}
+	switch {
+	case !hq.needsSession(class, q):
+		q.removeHostIfEmpty(hq)
+		return true, 0
+	case q.wakeIdle(hq):
+		if hq.needsSession(class, q) {
+			q.scheduleHost(hq, class)
+		}
+		return true, 0
+	case q.awaitLookup(hq, class, now), q.waitForShared(hq, class, now):
+		return true, 0
+	case !q.openConnection(hq, class, now):
+		if hq.sessions == 0 && q.willBeServed(hq) {
+			q.addSharedWaiter(hq, class, now)
+			return true, 0
+		}
+		if q.scheduleHost(hq, class); hq.sessions == 0 {
+			q.ready[class].moveLastToFront() // it is the next to get a connection
+		}
+		return false, 0
+	case !hq.needsSession(class, q):
+		return true, 0
+	}
+	q.scheduleHost(hq, class)
+	return true, 1
+}
+
+// needsSession reports work of a priority for which one session more is worth its connection. The first session is worth it always;
+// another one when those there are have more than one transaction each before them.
+func (hq *hostQueue) needsSession(class priority, q *readyQueue) bool {
+	work := hq.waitingCount()
+	switch class {
+	case short:
+		if hq.queued[short]+hq.pendingDecoysFor(short) == 0 {
+			return false // the others have their own ring
+		}
+	case single:
+		work = hq.queued[single] + hq.pendingDecoysFor(single)
+	}
+	if work == 0 || hq.blocked && class <= hq.deniedPriority {
+		return false
+	}
+	return len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection(q)
+}
+
+// pendingDecoysFor counts the decoys that are wanted for a waiter of a priority.
+func (hq *hostQueue) pendingDecoysFor(class priority) int {
+	return hq.retryDecoys[class].n + hq.pendingDecoys[class].n
+}
+
+// worthConnection is how many waiting probes are worth a connection of their own: as many as one bore, where a far host closes early.
+func (hq *hostQueue) worthConnection(q *readyQueue) int {
+	if hq.answeredBeforeClose > 0 && q.latency.highLatency() {
+		return min(hq.answeredBeforeClose, q.worthConnection())
+	}
+	return q.worthConnection()
+}
+
+// worthConnection is how many waiting probes are worth a connection of their own. A far host that takes few a transaction is asked in groups
+// of them; what that takes of time, the distance knows.
+func (q *readyQueue) worthConnection() int {
+	lim := &q.budget.limits
+	n := boundedBy(maxTransaction, lim.RefusalsPerConnection, lim.RecipientsPerConnection)
+	switch few := boundedBy(n, lim.RecipientsPerTransaction); {
+	case lim.Connections > 0:
+		return few
+	case q.latency.highLatency():
+		return q.latency.worthConnection(4 * n)
+	default:
+		return 4 * few
+	}
+}
+
+// boundedBy is n, or the least limit that there is; 0 is none.
+func boundedBy(n int, limits ...int) int {
+	for _, limit := range limits {
+		if limit > 0 {
+			n = min(n, limit)
+		}
+	}
+	return n
+}
+
+// wakeIdle hands the host queue's work to a session that waits for it.
+func (q *readyQueue) wakeIdle(hq *hostQueue) bool {
+	if len(hq.idle) == 0 {
+		return false
+	}
+	s := hq.idle[len(hq.idle)-1]
+	q.takeIdle(s)
+	s.wake <- struct{}{} // has room: a session is idle once
+	return true
+}
+
+// expedite lets a session of the group through the admission gate: a single waits for it.
+func (q *readyQueue) expedite(hq *hostQueue) {
+	for _, t := range hq.waitingAdmission {
+		if q.prober.gate.expedite(t) {
+			return
+		}
+	}
+}
+
+// takeIdle takes a session from those that wait; false when somebody else has.
+func (q *readyQueue) takeIdle(s *session) bool {
+	i := slices.Index(s.hostQueue.idle, s)
+	if i < 0 {
+		return false
+	}
+	s.hostQueue.idle = slices.Delete(s.hostQueue.idle, i, i+1)
+	if pool := s.pool; pool != nil {
+		pool.idle = slices.DeleteFunc(pool.idle, func(other *session) bool { return other == s })
+	}
+	q.idleCount--
+	return true
+}
+
+// openConnection reserves a connection for a host queue and starts its session. When it may not, it sees to it that the queue is woken
+// when it may.
+func (q *readyQueue) openConnection(hq *hostQueue, class priority, now time.Time) bool {
+	if q.connectDisabled(now) {
+		if q.quarantined(now) {
+			q.armTimer(q.budget.quarantinedUntil, now)
+		}
+		return false
+	}
+	if wait := q.connectAllowedAt(); now.Before(wait) {
+		q.armTimer(wait, now)
+		return false
+	}
+	if q.budget.limits.Connections == 0 && q.sessions >= q.latency.connectionCap(q.prober.cfg.MaxQueueSessions, q.prober.cfg.MaxSessions, hq.sessions) {
+		if !q.willBeServed(hq) {
+			q.makeRoom(hq)
+		}
+		return false
+	}
+	if n, d := q.budget.room(&connUsage{}, class, now); n == 0 {
+		q.awaitBudget(d, now)
+		return false
+	}
+	if d := q.budget.reserveConnect(class, now); d.denied {
+		if d.until.IsZero() && !q.willBeServed(hq) {
+			q.makeRoom(hq)
+		}
+		q.awaitBudget(d, now)
+		return false
+	}
+	if !q.prober.slots.acquire(q, class) {
+		q.budget.cancelConnect()
+		return false
+	}
+	if !q.launchSession(hq, class, now) {
+		q.budget.cancelConnect()
+		q.prober.slots.release()
+		return false
+	}
+	hq.sessions++
+	hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
+	q.sessions++
+	return true
+}
+
+// launchSession begins a session for which queue and node have room, if the source lets it.
+func (q *readyQueue) launchSession(hq *hostQueue, class priority, now time.Time) bool {
+	s := newSession(q, hq, class)
+	wait, nextTrial := q.source.tryAt(q.key.route, hq.reachTrial, q.scaled(delistingTrialInterval), now)
+	if now.Before(wait) {
+		q.armTimer(wait, now)
+		return false
+	}
+	s.nextTrial = nextTrial
+	q.attach(s, hq.addr)
+	if !q.prober.spawn(s.run) {
+		q.detach(s)
+		return false
+	}
+	return true
+}
+
+// makeRoom makes room for a host queue that finds all connections taken: an idle session of another one leaves at once, a busy one soon,
+// and one that expects calls at its address when its linger is over.
+func (q *readyQueue) makeRoom(hq *hostQueue) {
+	q.waitingForConnection, q.singleWaiting = true, q.singleWaiting || hq.singleWaits()
+	if q.idleCount == 0 {
+		return
+	}
+	for _, other := range q.hostQueues {
+		if other == hq {
+			continue
+		}
+		for _, s := range other.idle {
+			if !s.expectsRequests() {
+				q.closeIdle(s)
+				return
+			}
+		}
+	}
+}
+
+// closeIdle ends an idle session at once.
+func (q *readyQueue) closeIdle(s *session) {
+	q.takeIdle(s)
+	s.closing = true
+	s.wake <- struct{}{}
+}
+
+// awaitBudget sees to it that the queue is woken when a denial may have ended.
+func (q *readyQueue) awaitBudget(d denial, now time.Time) {
+	switch {
+	case d.lease:
+		q.prober.budgetLog.requestLease(&q.persistedBudget)
+	case !d.until.IsZero():
+		q.armTimer(d.until, now)
+	}
+}
+
+// armTimer has the queue woken at a time, or before.
+func (q *readyQueue) armTimer(at, now time.Time) {
+	if q.timer != nil && !q.timerAt.After(at) {
+		return
+	}
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+	q.timerAt = at
+	q.timer = time.AfterFunc(max(at.Sub(now), time.Millisecond), q.onTimer)
+}
+
+// onTimer is the timer's call.
+func (q *readyQueue) onTimer() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.timer, q.timerAt = nil, time.Time{}
+	now := time.Now()
+	for _, hq := range slices.Clone(q.blocked) {
+		if now.Before(hq.blockedUntil) {
+			q.armTimer(hq.blockedUntil, now)
+		} else {
+			q.endBlock(hq)
+		}
+	}
+	q.endSharedWaits(now)
+	q.dispatch(now)
+}
+
+// connectAllowedAt is when the queue may open connections.
+func (q *readyQueue) connectAllowedAt() time.Time {
+	if q.connectNotBefore.After(q.notBefore) {
+		return q.connectNotBefore
+	}
+	return q.notBefore
+}
+
+// backOff keeps new connections back after one that brought nothing: from least to most, longer each time.
+func (q *readyQueue) backOff(least, most time.Duration, now time.Time) {
+	q.backoff = min(max(2*q.backoff, least), most)
+	q.connectNotBefore = now.Add(q.backoff)
+}
+
+func (q *readyQueue) pause(until time.Time) {
+	q.tarpitPause = false
+	if until.After(q.notBefore) {
+		q.notBefore = until
+	}
+}
+
+// block keeps a host queue from starting sessions for a priority, and for those below, until its address limit has room, or until a
+// time; the zero time where only the address limit's word can say when.
+func (q *readyQueue) block(hq *hostQueue, class priority, until, now time.Time) {
+	if hq.untilKnown = !until.IsZero(); !hq.untilKnown {
+		until = now.Add(maxAddressWait)
+	}
+	hq.blockedUntil, hq.deniedPriority = until, class
+	if !hq.blocked {
+		hq.blocked = true
+		q.blocked = append(q.blocked, hq)
+	}
+	q.armTimer(until, now)
+}
+
+// endBlock ends a host queue's wait for its address limit.
+func (q *readyQueue) endBlock(hq *hostQueue) {
+	if !hq.blocked {
+		return
+	}
+	hq.blocked = false
+	q.blocked = slices.DeleteFunc(q.blocked, func(b *hostQueue) bool { return b == hq })
+	q.scheduleNeeded(hq)
+}
+
+// scheduleNeeded puts a host queue where dispatch looks for work.
+func (q *readyQueue) scheduleNeeded(hq *hostQueue) {
+	for _, class := range [...]priority{single, short, bulk} {
+		if hq.needsSession(class, q) {
+			q.scheduleHost(hq, class)
+		}
+	}
+	q.removeHostIfEmpty(hq)
+}
+
+// unblock is an address limit's call: it has room again. It reports that a session of the group goes to use it.
+func (q *readyQueue) unblock(hq *hostQueue, now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.endBlock(hq)
+	busy := hq.sessions - len(hq.idle)
+	q.dispatch(now)
+	return hq.sessions-len(hq.idle) > busy
+}

@@ -1,0 +1,62 @@
+package prober
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"probity/prober/wire"
+)
+
+// TestFairShareHolds lets short and long jobs come and go, with transactions of any size. While both want turns, each has its
+// share, but for what one transaction may be too much.
+func TestFairShareHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s fairShare
+		had := map[priority]int{}
+		for range rapid.IntRange(1, 300).Draw(t, "turns") {
+			if rapid.IntRange(0, 50).Draw(t, "pause") == 0 {
+				shorts := rapid.Bool().Draw(t, "shorts")
+				require.Equal(t, shorts, s.next(false, shorts) == short, "who is alone has the turn")
+				clear(had)
+				continue
+			}
+			class := s.next(true, true)
+			n := rapid.IntRange(1, maxTransaction).Draw(t, "recipients")
+			s.record(class, n)
+			had[class] += n
+			require.LessOrEqual(t, had[short], shortWeight*had[bulk]+maxTransaction)
+			require.LessOrEqual(t, shortWeight*had[bulk], had[short]+shortWeight*maxTransaction)
+		}
+	})
+}
+
+// TestShortJobsGetTheLargerShare asks one host for two jobs, each with more rows than its budget of a minute: where one is short, three
+// of four recipients are its.
+func TestShortJobsGetTheLargerShare(t *testing.T) {
+	h := &fakeServer{}
+	withTestNode(t, tableWith("recipients_per_minute = 0", "recipients_per_minute = 50", "recipients_per_transaction = 0", "recipients_per_transaction = 5"), nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		var jobs sync.WaitGroup
+		for job, domain := range map[string]string{"long": "l.example", "short": "s.example"} {
+			batch := &wire.Batch{Job: job, Short: job == "short", Started: time.Now(), Rows: b.rows(mxA, numberedAddresses(120, domain)...)}
+			jobs.Go(func() {
+				require.NoError(t, b.prober.Verify(context.Background(), batch, 3*time.Minute, func(wire.Results) {}))
+			})
+		}
+		jobs.Wait()
+		rcpts := h.snapshot().rcptTimes
+		first := map[string]int{}
+		for i, line := range slices.DeleteFunc(h.snapshot().log, func(line string) bool { return line == "MAIL" }) {
+			if at := rcpts[i].Sub(rcpts[0]); at > time.Minute && at < 3*time.Minute { // the first is who comes first's
+				first[line[strings.IndexByte(line, '@')+1:]]++
+			}
+		}
+		require.InDelta(t, 3, float64(first["s.example"])/float64(first["l.example"]), 0.7, "%v", first)
+	})
+}

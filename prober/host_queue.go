@@ -1,0 +1,268 @@
+package prober
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+
+	"probity/engine"
+)
+
+// ring is a first-in-first-out queue that reuses its memory.
+type ring[T any] struct {
+	items []T
+	head  int
+	n     int
+}
+
+func (r *ring[T]) push(v T) {
+	r.grow()
+	r.items[(r.head+r.n)%len(r.items)] = v
+	r.n++
+}
+
+// pushFront puts v before the oldest.
+func (r *ring[T]) pushFront(v T) {
+	r.grow()
+	r.head = (r.head + len(r.items) - 1) % len(r.items)
+	r.items[r.head] = v
+	r.n++
+}
+
+// grow makes room for one more.
+func (r *ring[T]) grow() {
+	if r.n < len(r.items) {
+		return
+	}
+	grown := make([]T, max(4, 2*r.n))
+	for i := range r.n {
+		grown[i] = r.items[(r.head+i)%len(r.items)]
+	}
+	r.items, r.head = grown, 0
+}
+
+// pop removes the oldest; the ring must not be empty.
+func (r *ring[T]) pop() T {
+	var zero T
+	v := r.items[r.head]
+	r.items[r.head] = zero
+	r.head = (r.head + 1) % len(r.items)
+	if r.n--; r.n == 0 {
+		*r = ring[T]{}
+	}
+	return v
+}
+
+func (r *ring[T]) peek() T { return r.items[r.head] }
+
+// moveLastToFront puts the newest before the oldest; the ring must not be empty.
+func (r *ring[T]) moveLastToFront() {
+	last := (r.head + r.n - 1) % len(r.items)
+	v := r.items[last]
+	var zero T
+	r.items[last] = zero
+	r.n--
+	r.pushFront(v)
+}
+
+// removeFrom takes v out of a ring; the others keep their order.
+func removeFrom[T comparable](r *ring[T], v T) {
+	for n := r.n; n > 0; n-- {
+		if other := r.pop(); other != v {
+			r.push(other)
+		}
+	}
+}
+
+// domainQueue is one domain at one host: the addresses that wait to be asked there, and what its decoy has shown.
+// Guarded by the queue's mutex.
+type domainQueue struct {
+	domain          string
+	host            string
+	hostQueue       *hostQueue
+	queues          [numPriorities]probeList
+	scheduled       [numPriorities]bool // in the host queue's ring of that priority
+	inFlight        int                 // recipients being asked, the decoy counted
+	retryFirstCount int                 // probes in the host queue's list of that name
+	decoy           decoy
+}
+
+// hostQueue is the places at one host of one MX set: what one connection may serve at one time. Guarded by the queue's mutex.
+type hostQueue struct {
+	key           string
+	host          string
+	domain        string // of some place, the last that was made
+	domains       [numPriorities]ring[*domainQueue]
+	pendingDecoys [numPriorities]ring[*domainQueue] // domain queues whose decoy is wanted, by decoy.ringPriority
+	queued        [numPriorities]int                // probes in the queues and in again
+	retryFirst    probeList                         // probes whose connection was closed upon them: first on the next one
+	retryDecoys   [numPriorities]ring[*domainQueue] // domain queues whose decoy met the same
+	domainCount   int
+	ready         [numPriorities]bool // in the queue's ring of that priority
+
+	sessions            int
+	healthy             int                 // sessions that have had a recipient answered
+	idle                []*session          // those that wait for more
+	waitingAdmission    []*admission        // those that wait at the admission gate
+	addr                netip.Addr          // where its host was found; the zero Addr when it was not
+	lookedUp            time.Time           // when it was looked up last
+	lookingUp           bool                // it is being looked up
+	requested           [numPriorities]bool // it calls at its address
+	waitingSince        time.Time           // since when it leaves it to others to come
+	gaveUpWaiting       bool                // it has done so for long enough
+	maxRecipients       int                 // most recipients of a transaction, learnt from closes; 0 for no bound
+	answeredBeforeClose int                 // recipients that the host answered before it closed a connection in the midst of others; 0 for no such host
+	oneDomain           bool                // learnt: recipients of one transaction share their domain
+	oneAtATime          bool                // learnt: a transaction is not taken before the one before it was answered
+	overLimit           bool                // its acceptances are left unconfirmed: see replyHandler.updateSuspicion
+	overWithOthers      bool                // they are left unconfirmed too, for what is under way over other routes
+	overWithInFlight    bool                // they may be, when those who are under way have been heard
+	inFlightGroups      []inFlightGroup     // who is under way
+	// By the queue's count of answers: acceptances up to confirmedUpTo were heard before somebody was asked who was then refused; of
+	// those after base, which are of the transaction heard last, the ones before lastRefused stand before a refusal there.
+	confirmedUpTo, lastStart, lastRefused uint64
+	unconfirmed                           []*domainQueue // whose accepted probes wait for a refusal of anybody's
+	suspectDecoys                         ring[suspectDecoy]
+	tlsFailed                             bool     // TLS failed here: speak in clear
+	reachTrial                            bool     // no probe waits in it: see health.tryAt
+	blocked                               bool     // its address limit has no room: in the queue's list until then
+	deniedPriority                        priority // the highest that is blocked
+	blockedUntil                          time.Time
+	untilKnown                            bool // until is a budget's word, not only the bound of the wait for one
+}
+
+// hostQueueKey tells apart the groups of a ready queue: a connection serves one host of one MX set at one time.
+func hostQueueKey(host string, hosts []string) string {
+	if len(hosts) == 1 {
+		return host
+	}
+	n := len(host)
+	for _, h := range hosts {
+		n += 1 + len(h)
+	}
+	key := append(make([]byte, 0, n), host...)
+	for _, h := range hosts {
+		key = append(append(key, ' '), h...)
+	}
+	return string(key)
+}
+
+// mxSetOf is the MX set of a host queue, by its key.
+func mxSetOf(key string) []string {
+	hosts := strings.Fields(key)
+	if len(hosts) > 1 {
+		return hosts[1:]
+	}
+	return hosts
+}
+
+// domainQueueKey finds a domain queue in its queue.
+type domainQueueKey struct{ domain, host string }
+
+// domainQueueOf finds or makes the queue of a domain at a host.
+func (q *readyQueue) domainQueueOf(ev *engine.Evidence, host string) *domainQueue {
+	k := domainQueueKey{ev.Address.Domain(), host}
+	if dq := q.domainQueues[k]; dq != nil {
+		return dq
+	}
+	key := hostQueueKey(host, ev.Route.Hosts)
+	hq := q.hostQueues[key]
+	if hq == nil {
+		hq = &hostQueue{key: key, host: host}
+		set(&q.hostQueues, key, hq)
+	}
+	k.domain = strings.Clone(k.domain) // it outlives the row, whose text others share
+	dq := &domainQueue{domain: k.domain, host: host, hostQueue: hq}
+	hq.domainCount++
+	hq.domain = k.domain
+	set(&q.domainQueues, k, dq)
+	return dq
+}
+
+// enqueue puts a probe where it waits for its turn.
+func (q *readyQueue) enqueue(p *probe, dq *domainQueue, front bool) {
+	p.domainQueue = dq
+	dq.hostQueue.queued[p.priority]++
+	q.queued[p.priority]++
+	list := &dq.queues[p.priority]
+	if p.connectionLosses > 0 {
+		list = &dq.hostQueue.retryFirst
+		dq.retryFirstCount++
+	}
+	if front {
+		list.pushFront(p)
+	} else {
+		list.push(p)
+	}
+	if p.connectionLosses > 0 {
+		q.scheduleHost(dq.hostQueue, p.priority)
+		return
+	}
+	q.scheduleDomain(dq, p.priority)
+}
+
+func (q *readyQueue) scheduleDomain(dq *domainQueue, class priority) {
+	if !dq.scheduled[class] {
+		dq.scheduled[class] = true
+		dq.hostQueue.domains[class].push(dq)
+	}
+	q.scheduleHost(dq.hostQueue, class)
+}
+
+func (q *readyQueue) scheduleHost(hq *hostQueue, class priority) {
+	if class != single && hq.lookedUp.IsZero() && !hq.lookingUp && q.sharesByAddress(hq) {
+		q.queueLookup(hq)
+	}
+	if !hq.ready[class] {
+		hq.ready[class] = true
+		q.ready[class].push(hq)
+	}
+	q.request(hq, class)
+}
+
+// dequeue takes a probe out of its queue. Its place stays in the ring until the ring comes to it.
+func (q *readyQueue) dequeue(p *probe) {
+	dq := p.domainQueue
+	switch p.inList {
+	case &dq.hostQueue.retryFirst:
+		dq.retryFirstCount--
+		fallthrough
+	case &dq.queues[p.priority]:
+		dq.hostQueue.queued[p.priority]--
+		q.queued[p.priority]--
+	}
+	p.inList.remove(p)
+}
+
+// waitingCount is how many probes and decoys of a host queue wait.
+func (hq *hostQueue) waitingCount() int {
+	return hq.queued[bulk] + hq.queued[short] + hq.queued[single] + hq.pendingDecoyCount()
+}
+
+// singleWaits reports a single that waits, for its own turn or for its decoy.
+func (hq *hostQueue) singleWaits() bool { return hq.queued[single]+hq.pendingDecoysFor(single) > 0 }
+
+// removeIfEmpty forgets a domain queue that nothing needs, and its group with its last place.
+func (q *readyQueue) removeIfEmpty(dq *domainQueue) {
+	if dq.queues[bulk].n+dq.queues[short].n+dq.queues[single].n+dq.decoy.waiting.n+dq.inFlight+dq.retryFirstCount > 0 || dq.scheduled != [numPriorities]bool{} || dq.decoy.state.busy() {
+		return
+	}
+	k := domainQueueKey{dq.domain, dq.host}
+	if q.domainQueues[k] != dq {
+		return
+	}
+	if delete(q.domainQueues, k); len(q.domainQueues) == 0 {
+		q.domainQueues = nil // of 50,000 queues, few have more than one
+	}
+	dq.hostQueue.domainCount--
+	q.removeHostIfEmpty(dq.hostQueue)
+}
+
+func (q *readyQueue) removeHostIfEmpty(hq *hostQueue) {
+	if hq.domainCount == 0 && hq.sessions == 0 && hq.ready == [numPriorities]bool{} && !hq.blocked && q.hostQueues[hq.key] == hq {
+		if delete(q.hostQueues, hq.key); len(q.hostQueues) == 0 {
+			q.hostQueues = nil
+		}
+		q.withdrawRequest(hq)
+	}
+}

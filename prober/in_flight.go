@@ -1,0 +1,86 @@
+package prober
+
+import (
+	"sync"
+
+	"probity/store/cache"
+)
+
+// inFlight holds the addresses that are being verified, so that each is probed once at a time.
+type inFlight struct{ shards [64]inFlightShard }
+
+type inFlightShard struct {
+	mu sync.Mutex // guards all and the waiters of the probes in it
+	m  map[cache.Key]*probe
+}
+
+func newInFlight() *inFlight {
+	f := &inFlight{}
+	for i := range f.shards {
+		f.shards[i].m = map[cache.Key]*probe{}
+	}
+	return f
+}
+
+// shard spreads by the address, not by the domain.
+func (f *inFlight) shard(k *cache.Key) *inFlightShard { return &f.shards[k[len(k)-1]%64] }
+
+// join lets a waiter wait for the probe of its address: the one in flight, else fresh. It returns the one it waits for.
+// A waiter without a caller is a retry: the probe goes on when all other waiters leave.
+func (f *inFlight) join(fresh *probe, a waiter) *probe {
+	s := f.shard(&fresh.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.m[fresh.key]
+	if p == nil {
+		p = fresh
+		p.waiters = p.oneWaiter[:0]
+		s.m[p.key] = p
+	}
+	if a.caller != nil {
+		p.waiters = append(p.waiters, a)
+	} else {
+		p.retry = true
+	}
+	return p
+}
+
+// remove takes a probe that is over out, and returns who waited for it.
+func (f *inFlight) remove(p *probe) []waiter {
+	s := f.shard(&p.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.m[p.key] == p {
+		delete(s.m, p.key)
+	}
+	waiters := p.waiters
+	p.waiters = nil
+	return waiters
+}
+
+// removeWaiter lets a caller wait no longer. A queued probe that no caller waits for is dropped; true then.
+func (f *inFlight) removeWaiter(p *probe, c *caller) bool { return f.drop(p, c, false) }
+
+// dropUnwanted drops a queued probe if no caller waits for it, even one whose target has answered. True then.
+func (f *inFlight) dropUnwanted(p *probe) bool { return f.drop(p, nil, true) }
+
+func (f *inFlight) drop(p *probe, c *caller, evenAnswered bool) bool {
+	s := f.shard(&p.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := p.waiters[:0]
+	for _, a := range p.waiters {
+		if a.caller != c {
+			rest = append(rest, a)
+		}
+	}
+	p.waiters = rest
+	if len(rest) > 0 || p.retry || s.m[p.key] != p {
+		return false
+	}
+	if q := p.queue.Load(); q == nil || !q.withdraw(p, evenAnswered) {
+		return false
+	}
+	delete(s.m, p.key)
+	return true
+}

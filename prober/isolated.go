@@ -1,0 +1,127 @@
+package prober
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// SetIsolated stops this node's work, or lets it go on: a node that has lost its coordinator opens no connection and begins no
+// transaction, not even for a retry of its own. What was sent is heard: at narrow routes, which another source may have next, for
+// timing.HangUp, and elsewhere to its end. What somebody waits for goes on waiting.
+func (p *Prober) SetIsolated(isolated bool) {
+	now := time.Now()
+	if isolated {
+		p.slots.close(now)
+		p.afterHangUpTime(p.hangUpIsolated)
+		return
+	}
+	// Another source may have had a narrow route meanwhile, and what it has used of the hour is unknown until new rows come. The
+	// domains of a provider with tenants may have another source now.
+	for _, q := range p.allQueues() {
+		if q.provider.Kind != engine.KindWide {
+			p.dropUnwanted(q)
+		}
+	}
+	p.slots.close(time.Time{})
+	for q := p.slots.nextWaiting(); q != nil; q = p.slots.nextWaiting() {
+		q.onWake(now)
+	}
+}
+
+// ActiveSources lists the sources that work is sent to: those that take queues.
+func (p *Prober) ActiveSources() []Source {
+	ids := make([]Source, len(p.sources.list))
+	for i, src := range p.sources.list {
+		ids[i] = src.Source
+	}
+	return ids
+}
+
+// The bounds of a window: less would starve sessions, more would only wait here.
+const (
+	minWindow = wire.MaxRows / 64
+	maxWindow = 8 * wire.MaxRows
+)
+
+// Window is how many rows of a class are worth having here: about what its budgets allow in a minute, were half of them
+// refused. A class is a provider, a route, or many routes with few rows each, and after an @ the source that asks and the job.
+func (p *Prober) Window(class string) int {
+	table := p.table.Load()
+	class, _, one := strings.Cut(class, "@")
+	prov, sources := table.Provider(class), 1
+	if prov != nil && !one {
+		sources = prov.Sources(len(p.sources.list))
+	}
+	if prov == nil {
+		prov = table.Unknown
+		if class == "tail" {
+			return maxWindow
+		}
+	}
+	rows := maxWindow
+	if n := prov.Limits.RecipientsPerMinute; n > 0 {
+		rows = min(rows, n*sources)
+	}
+	if n := prov.Limits.RefusalsPerHour; n > 0 {
+		rows = min(rows, 2*n*sources) // an hour's budget may be spent in a burst
+	}
+	return max(rows, minWindow)
+}
+
+// Status is how this node fares.
+func (p *Prober) Status() wire.Status {
+	now := time.Now()
+	s := wire.Status{Sessions: p.slots.inUse(), Rows: int(p.rows.Load()), Recipients: p.metrics.sent.Load(), Answered: p.metrics.answered.Load(),
+		Identities: make([]wire.IdentityStatus, len(p.sources.list)), Counters: p.metrics.publishedCounters()}
+	for i, src := range p.sources.list {
+		s.Identities[i] = wire.IdentityStatus{Name: src.name, State: src.state(now)}
+	}
+	queues := p.allQueues()
+	s.BudgetUses = p.narrowUsage(queues, now)
+	for _, q := range queues {
+		s.ReadyQueues++
+		i := slices.Index(p.sources.list, q.source)
+		if i < 0 {
+			continue
+		}
+		q.addToStatus(&s.Identities[i], now)
+	}
+	return s
+}
+
+// state is a source's in one word.
+func (src *source) state(now time.Time) string {
+	switch {
+	case src.awaitingTrial(now):
+		return wire.StateQuarantined
+	case src.quarantined(now):
+		return wire.StateTrial
+	case src.health.isDown():
+		return "sick"
+	}
+	return "ok"
+}
+
+// addToStatus counts the queue in its source's status.
+func (q *readyQueue) addToStatus(s *wire.IdentityStatus, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s.ReadyQueues++
+	if now.Before(q.budget.quarantinedUntil) {
+		s.Quarantined++
+		if q.provider.Kind == engine.KindWide && !q.mayBeTrial(now) {
+			s.QuarantinedAt = append(s.QuarantinedAt, q.provider.ID)
+		}
+		return
+	}
+	if _, d := q.budget.room(&connUsage{}, short, now); d.denied && !d.lease {
+		s.Exhausted++
+	}
+}
+
+// Sources is how many sources work is sent to.
+func (p *Prober) Sources() int { return len(p.sources.list) }

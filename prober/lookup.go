@@ -1,0 +1,147 @@
+package prober
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"probity/engine"
+	"probity/engine/smtp"
+)
+
+// awaitLookup has a host queue's host looked up, and the group rung then, where that is not known and a connection might be opened. A single
+// waits for no look-up that others have asked for, nor for its turn: its session does it then. False when the group may go on.
+func (q *readyQueue) awaitLookup(hq *hostQueue, class priority, now time.Time) bool {
+	switch {
+	case hq.lookingUp:
+		return class != single
+	case !q.sharesByAddress(hq) || !q.lookupExpired(hq, now) || q.connectDisabled(now) || now.Before(q.connectAllowedAt()):
+		return false
+	case class == single && q.resolvers == maxResolvers:
+		return false
+	}
+	if n, _ := q.budget.room(&connUsage{}, class, now); n == 0 {
+		return false
+	}
+	return q.queueLookup(hq)
+}
+
+// lookupExpired reports a host queue whose host may be elsewhere by now.
+func (q *readyQueue) lookupExpired(hq *hostQueue, now time.Time) bool {
+	return now.Sub(hq.lookedUp) >= lookupLife
+}
+
+// queueLookup has a host queue's host looked up, at once or when others have been. False when the prober stops.
+func (q *readyQueue) queueLookup(hq *hostQueue) bool {
+	if q.resolvers < maxResolvers {
+		if !q.prober.spawn(q.resolveHosts) {
+			return false
+		}
+		q.resolvers++
+	}
+	hq.lookingUp = true
+	q.lookupQueue.push(hq)
+	return true
+}
+
+// resolveHosts looks hosts up until none is sought.
+func (q *readyQueue) resolveHosts(soft, _ context.Context) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.lookupQueue.n > 0 {
+		hq := q.lookupQueue.pop()
+		q.mu.Unlock()
+		addrs, _ := q.addresses(soft, hq.host)
+		q.mu.Lock()
+		now := time.Now()
+		hq.lookingUp, hq.lookedUp = false, now
+		if q.hostQueues[hq.key] == hq {
+			q.setHostAddr(hq, q.preferredAddr(addrs))
+			q.scheduleNeeded(hq)
+			q.dispatch(now)
+		}
+	}
+	if q.resolvers--; q.resolvers == 0 {
+		q.dispatch(time.Now()) // idle sessions that expected calls make room now
+	}
+}
+
+// preferredAddr is at which of its addresses a host will be asked: where somebody has been answered already, else the first. The zero
+// Addr where it has none.
+func (q *readyQueue) preferredAddr(addrs []netip.Addr) netip.Addr {
+	for _, a := range addrs {
+		if pool := q.pools[a]; pool != nil && pool.healthy > 0 {
+			return a
+		}
+	}
+	if len(addrs) > 0 {
+		return addrs[0]
+	}
+	return netip.Addr{}
+}
+
+// addresses are those of a host that may and can be connected to from here, in DNS's order. The event says why there are none.
+func (q *readyQueue) addresses(ctx context.Context, host string) ([]netip.Addr, engine.Event) {
+	p := q.prober
+	addrs, fact := p.cfg.Resolver.Addrs(ctx, host, p.sources.ipv6 != nil)
+	switch fact {
+	case engine.FactServFail, engine.FactDNSTimeout, engine.FactUnasked:
+		return nil, engine.EventHostServFail
+	}
+	event := engine.EventNoAddress
+	allowed := make([]netip.Addr, 0, len(addrs))
+	for _, a := range addrs {
+		class := smtp.ClassOf(a)
+		switch {
+		case class == smtp.Bogus, class == smtp.Private && !p.cfg.AllowPrivate:
+			if event == engine.EventNoAddress {
+				event = engine.EventRefusedHost
+			}
+		case q.sourceFor(a.Unmap()) != nil:
+			allowed = append(allowed, a.Unmap())
+		default:
+			event = engine.EventNoEgress
+		}
+	}
+	if len(allowed) > 0 {
+		event = engine.EventReply
+	}
+	return allowed, event
+}
+
+// sourceFor is the source of this node that may connect to an address for the queue; nil where none can.
+func (q *readyQueue) sourceFor(a netip.Addr) *source {
+	if a.Is4() != q.source.reachesIPv6() {
+		return q.source
+	}
+	if ipv6 := q.prober.sources.ipv6; a.Is6() && ipv6 != nil {
+		return ipv6
+	}
+	return nil
+}
+
+// findAddr chooses the address to connect to: where the group is to be asked, if that may and can be still, else the first. The event
+// says why there is none.
+func (s *session) findAddr(ctx context.Context) (netip.Addr, engine.Event) {
+	q := s.queue
+	addrs, event := q.addresses(ctx, s.hostQueue.host)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a, was, now := q.preferredAddr(addrs), s.pool, time.Now()
+	if was != nil && slices.Contains(addrs, was.addr) {
+		a = was.addr
+	}
+	if q.sharesByAddress(s.hostQueue) {
+		s.hostQueue.lookedUp = now
+		q.setHostAddr(s.hostQueue, a)
+	}
+	if len(addrs) == 0 {
+		return netip.Addr{}, event
+	}
+	s.source = q.sourceFor(a)
+	if q.attach(s, a); was != nil && s.pool != was {
+		q.dispatch(now) // who called there
+	}
+	return a, engine.EventReply
+}

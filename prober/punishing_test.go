@@ -1,0 +1,142 @@
+package prober
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim"
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// TestPunishingReceiversStayPatient verifies addresses of each receiver that changes its mind about a source, with the shipped budgets: no verdict may
+// be false, no receiver may be brought to block us, and whatever it remembered, the rows flow again when it has passed: in every hour
+// but the last some of them are settled, a tenth of the best hour's at least. A tarpit that remembers each refusal for a quarter of an
+// hour has to be waited for again and again, so that its rows take about one and a half times as long as a patient receiver's.
+// Where that is near to the bar of twice the time, chance decides single runs (4.9 to 6.3 h of 6.1 h): the median of five is held to it.
+func TestPunishingReceiversStayPatient(t *testing.T) {
+	const rows = 300
+	var patient time.Duration
+	withPunishingServer(t, "strict", rows, nil, func(_ *testNode, _ *sim.Server, rows []*listRow) { patient = settledAfter(rows) })
+	t.Logf("a patient receiver: %v", patient)
+	for persona, want := range map[string]struct {
+		known float64 // the part of the rows that must be known
+		runs  int
+	}{
+		"cuts-421": {1, 1}, "blocks-25": {1, 1}, "silent-past": {0.95, 1}, "stickier": {0.95, 5}, "greylist-source": {0.99, 1},
+	} {
+		t.Run(persona, func(t *testing.T) {
+			var times []time.Duration
+			verify := func(_ *testNode, server *sim.Server, rows []*listRow) {
+				requireNotPunished(t, server, rows)
+				certain := 0
+				for _, l := range rows {
+					if l.verdict.Status != engine.Unknown {
+						certain++
+					}
+				}
+				hourly := settledPerSpan(time.Hour, rows)
+				t.Logf("%d of %d known in %v; rows an hour: %v", certain, len(rows), settledAfter(rows), hourly)
+				require.GreaterOrEqual(t, float64(certain), want.known*float64(len(rows)))
+				require.GreaterOrEqual(t, slices.Min(hourly[:len(hourly)-1]), slices.Max(hourly)/10, "rows stood for an hour")
+				times = append(times, settledAfter(rows))
+			}
+			for range want.runs {
+				withPunishingServer(t, persona, rows, nil, verify)
+			}
+			slices.Sort(times)
+			require.Less(t, times[len(times)/2], 2*patient, "of %v", times)
+		})
+	}
+}
+
+// TestRateFollowsAFallingLimit asks about mailboxes that exist, so that the rate alone counts, of a receiver that takes but a tenth of it for
+// half an hour: the pace falls with the limit, and is what it was when the limit is.
+func TestRateFollowsAFallingLimit(t *testing.T) {
+	present := func(w *sim.World, domain, local string) bool { return w.Mailbox(domain, local) == sim.Present }
+	withPunishingServer(t, "limit-falls", 2600, present, func(_ *testNode, server *sim.Server, rows []*listRow) {
+		requireNotPunished(t, server, rows)
+		by := settledPerSpan(10*time.Minute, rows)
+		t.Logf("rows in ten minutes: %v", by)
+		low := slices.Index(by, slices.Min(by[:len(by)-1]))
+		require.Positive(t, low)
+		before, after := slices.Max(by[:low]), slices.Max(by[low:])
+		require.Less(t, by[low], before/4, "the limit did not fall")
+		require.Greater(t, after, before*9/10, "the pace did not come back")
+	})
+}
+
+// requireNotPunished demands honest verdicts and a receiver that has not lost its patience.
+func requireNotPunished(t *testing.T, server *sim.Server, rows []*listRow) {
+	t.Helper()
+	checkTruth(t, server.World, rows)
+	report := server.Referee.Report()
+	require.Empty(t, report.By)
+	require.Zero(t, report.Blocks, "brought to block us")
+}
+
+var bubbleStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// settledAfter is when the last row was settled.
+func settledAfter(rows []*listRow) time.Duration {
+	last := bubbleStart
+	for _, l := range rows {
+		if l.settledAt.After(last) {
+			last = l.settledAt
+		}
+	}
+	return last.Sub(bubbleStart)
+}
+
+// settledPerSpan counts the rows that were settled in each span of time.
+func settledPerSpan(span time.Duration, rows []*listRow) []int {
+	by := make([]int, settledAfter(rows)/span+1)
+	for _, l := range rows {
+		by[l.settledAt.Sub(bubbleStart)/span]++
+	}
+	return by
+}
+
+// withPunishingServer verifies n addresses of one receiver in a bubble, those that wanted likes.
+func withPunishingServer(t *testing.T, persona string, n int, wanted func(w *sim.World, domain, local string) bool, check func(*testNode, *sim.Server, []*listRow)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		b := newTestNode(t, "", nil)
+		server, err := sim.Start(ctx, sim.Config{Seed: 7, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53"), Throttlers: true}, b.net)
+		require.NoError(t, err)
+		resolver := b.startProber(ctx, t, server.DNS)
+		defer func() {
+			b.stop()
+			require.NoError(t, b.cache.Close())
+			cancel()
+			require.NoError(t, server.Wait())
+		}()
+		var rows []*listRow
+		routes, home := map[string]*engine.Route{}, ""
+		for i, text := range server.World.Addresses(persona, 20*n) {
+			local, domain, _ := strings.Cut(text, "@")
+			d, _ := server.World.Domain(domain)
+			home = cmp.Or(home, d.MX[0].Host)
+			if d.MX[0].Host != home || len(rows) == n || wanted != nil && !wanted(server.World, domain, local) {
+				continue // one receiver, of a dozen domains
+			}
+			if routes[domain] == nil {
+				r := resolver.Route(ctx, domain)
+				routes[domain] = &r
+			}
+			a, err := engine.Parse(text)
+			require.NoError(t, err)
+			rows = append(rows, &listRow{text: text, row: wire.Row{Number: uint32(i), Address: a, Route: routes[domain]}})
+		}
+		require.Len(t, rows, n, "the world has too few people at %s", home)
+		check(b, server, b.verifyAll(ctx, rows))
+	})
+}

@@ -1,0 +1,151 @@
+package prober
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+	"probity/engine/smtp"
+	"probity/prober/wire"
+)
+
+// TestNoReachabilityTrialAfterRecovery: a source that is no longer suspect before its reachability trial is due sends no reachability trial.
+func TestNoReachabilityTrialAfterRecovery(t *testing.T) {
+	h := &fakeServer{rcpt: acceptsOnly("ann")}
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
+		time.Sleep(time.Minute)
+		src, dialed := b.prober.sources.list[0], len(h.snapshot().dialTimes)
+		src.health.mu.Lock()
+		src.health.lastReachTrial = time.Now()
+		src.health.mu.Unlock()
+		for i := range suspectRoutes {
+			src.health.recordConnect(false, fmt.Sprint(i), time.Now())
+		}
+		b.prober.watch(src)
+		time.Sleep(reachTrialInterval / 2)
+		src.health.recordConnect(true, "r", time.Now())
+		time.Sleep(time.Minute)
+		require.Len(t, h.snapshot().dialTimes, dialed)
+		require.True(t, src.health.isUnsuspected())
+	})
+}
+
+// isUnsuspected reports a source that nobody watches.
+func (h *health) isUnsuspected() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.watched && !h.suspect()
+}
+
+// watchers counts those who look after blocklisted sources.
+func watchers() int {
+	stacks := make([]byte, 1<<20)
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "watchQuarantine.func1(")
+}
+
+// TestQuarantinedSourceHasOneWatcher: a source that is up and blocklisted again within a minute of its trial connection's time has one who watches it.
+func TestQuarantinedSourceHasOneWatcher(t *testing.T) {
+	withTestNode(t, testTable, nil, nil, func(b *testNode) {
+		src := b.prober.sources.list[0]
+		list := func() {
+			for i := range reportsToQuarantine {
+				src.addBlocklistReport(fmt.Sprint(i), time.Now().Add(24*time.Hour), delistingTrialInterval, time.Now())
+			}
+			b.prober.quarantineEverywhere(src)
+		}
+		list()
+		time.Sleep(delistingTrialInterval / 2)
+		require.True(t, src.leaveQuarantine(time.Now()))
+		time.Sleep(delistingTrialInterval/2 + trialCheckInterval/2)
+		list()
+		time.Sleep(2 * delistingTrialInterval)
+		require.Equal(t, 1, watchers())
+	})
+}
+
+// TestDelistingTrialsTakeTurns: whom the table knows is asked first, and nobody is left out.
+func TestDelistingTrialsTakeTurns(t *testing.T) {
+	known, unlisted := &engine.Provider{ID: "known"}, &engine.Provider{}
+	src := &source{lastBlocked: delistingTrial{domain: "missed.example"}}
+	for _, o := range []delistingTrial{{route: engine.Route{Key: "mx.a.example", Provider: unlisted}, domain: "a.example"},
+		{route: engine.Route{Key: "known", Provider: known}, domain: "b.example"}, {route: engine.Route{Key: "mx.c.example", Provider: unlisted}, domain: "c.example"}} {
+		src.recordBlocklistedBy(o)
+	}
+	var asked []string
+	for range 4 {
+		asked = append(asked, src.nextDelistingTrial().domain)
+	}
+	require.Equal(t, []string{"b.example", "a.example", "c.example", "b.example"}, asked)
+}
+
+// TestFailureIsConfirmedByASecondOne: within a while, and by nothing but another in a row; meanwhile no back-off is shortened.
+func TestFailureIsConfirmedByASecondOne(t *testing.T) {
+	h := &fakeServer{rcpt: acceptsOnly("ann")}
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
+		q := b.prober.allQueues()[0]
+		q.mu.Lock()
+		q.leaseRequested = true // so that it is not forgotten meanwhile
+		q.mu.Unlock()
+		s := newSession(q, &hostQueue{host: "mx.a.example"}, bulk)
+		waits := func() bool {
+			time.Sleep(time.Minute)
+			s.began = time.Now()
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			return q.needsSecondFailure(s, smtp.Fault{Event: engine.EventConnectFailed}, false, time.Now())
+		}
+		late := time.Now().Add(10 * time.Minute)
+		q.mu.Lock()
+		q.connectNotBefore = late
+		q.mu.Unlock()
+		require.True(t, waits())
+		q.mu.Lock()
+		require.Equal(t, late, q.connectNotBefore)
+		q.mu.Unlock()
+		require.False(t, waits(), "it came again")
+		require.True(t, waits())
+		time.Sleep(2 * unconfirmedLife)
+		require.True(t, waits(), "too long ago to prove anything")
+		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(time.Minute, mxA, "bob@a.example")))
+		require.True(t, waits(), "it was reached meanwhile")
+	})
+}
+
+// TestFailureIsConfirmedAtSpeedupZero: at speed-up 0 too the second refusal comes before the first is forgotten; who hangs up
+// before a greeting has refused.
+func TestFailureIsConfirmedAtSpeedupZero(t *testing.T) {
+	for _, hangsUp := range []bool{false, true} {
+		t.Run(fmt.Sprintf("hangs up %v", hangsUp), func(t *testing.T) {
+			dials := 0
+			refuse := func(c *Config) {
+				inner := c.Dial
+				c.Dial = func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
+					dials++
+					time.Sleep(time.Millisecond)
+					if !hangsUp {
+						return inner(ctx, local, network, address)
+					}
+					ours, theirs := net.Pipe()
+					return ours, theirs.Close()
+				}
+			}
+			withTestNode(t, "speedup = 0\n"+testTable, refuse, map[string]*fakeServer{"mx.a.example": {down: true}}, func(b *testNode) {
+				rows := b.rows(mxA, "ann@a.example")
+				got := b.verify(time.Minute, rows...)[rows[0].Number]
+				require.Equal(t, wire.Settled, got.Outcome)
+				require.Equal(t, "UNKNOWN connection_failed", verdictText(got.Verdict))
+				require.LessOrEqual(t, dials, 3)
+			})
+		})
+	}
+}

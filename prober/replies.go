@@ -1,0 +1,390 @@
+package prober
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"probity/engine"
+	"probity/engine/smtp"
+)
+
+// answer is the reply to one recipient of a transaction.
+type answer struct {
+	i       int
+	reply   engine.Reply
+	finding engine.Finding
+}
+
+// sendTransaction sends the transaction that was taken and hands on what came back. False when the connection is of no more use.
+func (s *session) sendTransaction(ctx context.Context) bool {
+	s.seen = slices.Grow(s.seen[:0], len(s.recipients))
+	began := time.Now()
+	o := s.conn.Transaction(ctx, s.rcpts, s.recordReply)
+	q, now := s.queue, time.Now()
+	q.mu.Lock()
+	rh := replyHandler{s: s, l: q, o: &o, now: now, finished: slices.Grow(s.finished[:0], len(s.recipients))}
+	rh.handleReplies()
+	rh.detectTarpit(now.Sub(began))
+	if s.recordTiming(now.Sub(began), len(s.recipients)-len(o.NoUTF8)) {
+		q.scheduleNeeded(s.hostQueue)
+	}
+	q.prober.metrics.countTransaction(len(s.recipients), len(s.seen))
+	s.recipients = s.recipients[:0]
+	if !s.wasReset {
+		q.dispatch(now)
+	}
+	q.mu.Unlock()
+	for _, f := range rh.facts {
+		if err := q.prober.cfg.Cache.PutFact(f.domain, f.host, &f.fact); err != nil {
+			q.prober.cfg.Log.Error("a decoy fact was not kept", "error", err)
+		}
+	}
+	q.prober.finish(q, rh.finished, now)
+	clear(rh.finished)
+	s.finished = rh.finished
+	return !s.conn.Unusable() && !s.closing
+}
+
+// recordTiming tells the distance how long a transaction of n recipients took beyond what more of them would not add to: the round trip
+// that they make together. Without PIPELINING there is one for each, and for RSET and MAIL before. True where another connection
+// may be worth its price now, and was not before: nothing else looks at the probes that wait already.
+func (s *session) recordTiming(all time.Duration, n int) bool {
+	q, hq := s.queue, s.hostQueue
+	oldWorth := q.worthConnection()
+	switch {
+	case n <= 0: // no recipient was asked
+	case !s.conn.Extensions().Pipelining:
+		q.latency.recordTransaction(all, n+2)
+	case hq.oneAtATime || hq.maxRecipients > 0:
+		q.latency.recordTransaction(all, n)
+	default:
+		q.latency.recordTransaction(all-s.conn.RoundTrip(), n)
+	}
+	return q.worthConnection() < oldWorth
+}
+
+// recordReply keeps a reply, classified; positive ones vouch for the connection.
+func (s *session) recordReply(i int, r engine.Reply) {
+	f := s.classify(r)
+	s.seen = append(s.seen, answer{i, r, f})
+	if f.Meaning == engine.Accepted {
+		s.acceptedDomains[s.recipients[i].domainQueue.domain] = true
+	}
+}
+
+// replyHandler hands the replies of one transaction to the probes they are about. The queue's mutex is held all along.
+type replyHandler struct {
+	s   *session
+	l   *readyQueue
+	o   *smtp.Outcome
+	now time.Time
+
+	finished []finishedProbe
+	facts    []domainFact
+	first    int // of the answers, the first of the transaction that is told
+
+	refusing        bool             // some recipient was refused for good
+	becameAcceptAll *engine.Sighting // the decoy that showed that everybody is accepted now
+
+	unconfirmed   int          // unconfirmed acceptances that wait for a target's refusal, no decoy being wanted for them
+	unconfirmedAt *domainQueue // the first of them
+}
+
+func (rh *replyHandler) handleReplies() {
+	rh.settleBudgets()
+	rh.s.hostQueue.markReplied(rh.s)
+	rh.updateSuspicion()
+	rh.confirmSuspects()
+	for _, a := range rh.s.recipients {
+		a.domainQueue.inFlight--
+	}
+	switch {
+	case !rh.refusedAtMail():
+		rh.deliverReplies()
+	case len(rh.s.seen) == 0:
+		rh.handleMailRefused()
+	default:
+		rh.deliverReplies()
+		rh.handleUsedUp()
+	}
+	rh.resolveUnconfirmed()
+	for _, a := range rh.s.recipients {
+		rh.l.removeIfEmpty(a.domainQueue)
+	}
+}
+
+// refusedAtMail reports that no recipient of a transaction could be named: MAIL was refused or never answered.
+func (rh *replyHandler) refusedAtMail() bool {
+	return !rh.o.Mail.Positive() && len(rh.o.NoUTF8) < len(rh.s.recipients)
+}
+
+// settleBudgets settles the budgets.
+func (rh *replyHandler) settleBudgets() {
+	b := costOf(rh.s.recipients, rh.s.seen, rh.o, rh.s.conn.Extensions().Pipelining)
+	rh.s.settle(len(rh.s.recipients), b.unsent, b.accepted, b.deferred, rh.now)
+	rh.s.settleLong(b.long, b.longRefused, rh.now)
+}
+
+// handleMailRefused tells a refused MAIL. The first of a connection speaks about us at this host (RFC 5321 section 3.3); a later
+// one says that the connection is used up.
+func (rh *replyHandler) handleMailRefused() {
+	s, f := rh.s, rh.o.Fault
+	if rh.o.Mail.Code != 0 {
+		f = smtp.Fault{Stage: engine.StageMail, Reply: rh.o.Mail}
+	}
+	s.closing = true
+	for _, a := range s.recipients {
+		if a.probe == nil {
+			rh.decoyUnanswered(a.domainQueue, f.Event, !s.progress)
+		}
+	}
+	if s.progress || f.Event == engine.EventInternal {
+		rh.requeueAll(f)
+		return
+	}
+	seen := s.sighting(f, rh.now)
+	for _, a := range s.recipients {
+		if a.probe != nil {
+			a.probe.ev.Append(seen)
+			rh.finished = rh.l.advance(a.probe, rh.now, true, rh.finished)
+		}
+	}
+	rh.finished = rh.l.handleFailure(s, f, seen, rh.now, rh.finished)
+}
+
+// handleUsedUp tells a refused MAIL behind transactions of the same group that were answered: the connection is used up, and where it
+// was used up by the group, the host is spared groups.
+func (rh *replyHandler) handleUsedUp() {
+	s, r := rh.s, rh.o.Mail
+	if r.Code == 0 {
+		r = rh.o.Fault.Reply
+	}
+	s.closing, s.hostQueue.oneAtATime = true, true
+	if r.Code != 0 {
+		rh.finished = rh.l.applyAction(s, r, s.classify(r), rh.now, rh.finished)
+	}
+}
+
+// requeueAll puts everyone back in front of the queue. A recipient of a transaction of one that cannot be sent at all
+// is our own failure to tell.
+func (rh *replyHandler) requeueAll(f smtp.Fault) {
+	s := rh.s
+	if f.Reply.Code != 0 {
+		rh.finished = rh.l.applyAction(s, f.Reply, s.classify(f.Reply), rh.now, rh.finished)
+	}
+	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt && !s.wasReset {
+		s.hostQueue.maxRecipients = max(1, len(s.recipients)/2)
+		if len(s.recipients) == 1 && s.recipients[0].probe != nil {
+			s.recipients[0].probe.ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.hostQueue.host, At: rh.now})
+		}
+	}
+	for _, a := range slices.Backward(s.recipients) {
+		if a.probe != nil {
+			rh.finished = rh.l.advance(a.probe, rh.now, true, rh.finished)
+		}
+	}
+}
+
+// deliverReplies tells each recipient its reply, puts back who got none, and does what the replies ask of the queue.
+func (rh *replyHandler) deliverReplies() {
+	s := rh.s
+	delivered := slices.Grow(s.delivered[:0], len(s.recipients))[:len(s.recipients)]
+	clear(delivered)
+	s.delivered = delivered
+	for k, a := range s.seen {
+		rh.l.answersSeen++
+		if s.rcpts[a.i].NewTransaction {
+			rh.first = k
+		}
+		if delivered[a.i] = true; rh.notAboutRecipient(k, a) {
+			delivered[a.i] = false
+			continue
+		}
+		rh.deliver(a)
+	}
+	for _, i := range rh.o.NoUTF8 {
+		delivered[i] = true
+		rh.deliverTarget(s.recipients[i], engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventNoSMTPUTF8, Host: s.hostQueue.host, At: rh.now})
+	}
+	rh.requeueUnanswered(delivered)
+	rh.endQuarantineOnReply()
+	if len(s.seen) > 0 {
+		s.noteAnswered()
+		rh.l.backoff = 0
+		delete(rh.l.unresponsive, s.hostQueue.host)
+	} else if s.conn.Unusable() && !s.wasReset {
+		rh.l.backOff(rh.l.scaled(minBackoff), rh.l.scaled(maxBackoff), rh.now)
+		rh.recordUnresponsive()
+	}
+}
+
+// recordUnresponsive notes a host that took recipients and answered none. When it has done so three times in a row, who comes to it is told
+// at once: rows are returned between two tries of a slow host, and would begin anew for ever.
+func (rh *replyHandler) recordUnresponsive() {
+	q, host := rh.l, rh.s.hostQueue.host
+	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || len(q.unresponsive) >= maxDown {
+		return
+	}
+	set(&q.unresponsive, host, q.unresponsive[host]+1)
+	if q.unresponsive[host] < maxUnresponsive || len(q.down) >= maxDown {
+		return
+	}
+	delete(q.unresponsive, host)
+	set(&q.down, host, failure{sighting: rh.s.sighting(rh.o.Fault, rh.now), until: rh.now.Add(q.scaled(unresponsiveLife))})
+	rh.finished = q.drainQueues(rh.s.hostQueue, rh.now, rh.finished)
+}
+
+// notAboutRecipient reports a reply that is about the transaction or the connection and not about its recipient, who is asked again:
+// a 421 behind answers on its connection (RFC 5321 section 3.8), too many recipients (section 4.5.3.1.10), too many domains.
+func (rh *replyHandler) notAboutRecipient(k int, a answer) bool {
+	s := rh.s
+	closing := a.reply.Code == 421
+	if k -= rh.first; a.reply.Code/100 != 4 || k == 0 && !(closing && s.progress) {
+		return false
+	}
+	switch {
+	case closing:
+		rh.finished = rh.l.applyAction(s, a.reply, a.finding, rh.now, rh.finished)
+		return true
+	case tooMany(a.reply):
+		if s.hostQueue.maxRecipients == 0 || k < s.hostQueue.maxRecipients {
+			s.hostQueue.maxRecipients = k
+		}
+		return true
+	case rh.wantsOneDomain(a):
+		s.hostQueue.oneDomain = true
+		return true
+	}
+	return false
+}
+
+// tooMany reports 452 4.5.3 (RFC 3463 section 3.6).
+func tooMany(r engine.Reply) bool {
+	return r.Enhanced.Subject == 5 && r.Enhanced.Detail == 3 || r.Code == 452 && strings.Contains(strings.ToLower(r.Text()), "too many recipients")
+}
+
+// wantsOneDomain reports a deferral that only the recipients of other domains than the first got: some receivers take one
+// domain a transaction. It is believed once.
+func (rh *replyHandler) wantsOneDomain(a answer) bool {
+	first := rh.s.seen[rh.first]
+	return !rh.s.hostQueue.oneDomain && !isDeferral(first.finding.Meaning) && isDeferral(a.finding.Meaning) &&
+		rh.s.recipients[a.i].domainQueue.domain != rh.s.recipients[first.i].domainQueue.domain
+}
+
+// deliver hands a reply to its target, or to all who wait for its decoy.
+func (rh *replyHandler) deliver(a answer) {
+	s, rcpt := rh.s, rh.s.recipients[a.i]
+	seen := engine.Sighting{Subject: engine.SubjectTarget, Host: s.hostQueue.host, Reply: a.reply, Finding: a.finding, At: rh.now, Conn: s.number,
+		NeighbourAccepted: s.acceptedDomains[rcpt.domainQueue.domain] && a.finding.Meaning != engine.Accepted}
+	rh.finished = rh.l.applyAction(s, a.reply, rcpt.dueFinding(&seen), rh.now, rh.finished)
+	if rcpt.probe != nil {
+		rcpt.probe.lastAnswer, rcpt.probe.suspicion, rcpt.probe.answeredAfter = rh.l.answersSeen, s.hostQueue.suspicion(), rh.now.Sub(rh.l.prober.created)
+		rh.deliverTarget(rcpt, seen)
+		return
+	}
+	rh.deliverDecoy(rcpt.domainQueue, seen)
+}
+
+// dueFinding is the finding of a reply with the action that is due now. A refusal of the sender only slows the queue where it may not be the
+// host's last word: the same connection accepted another recipient from this sender, or the refusal is temporary and its recipient will
+// be asked again, when a callout to our domain may be complete.
+func (a recipient) dueFinding(seen *engine.Sighting) engine.Finding {
+	f := seen.Finding
+	again := seen.Deferred() && (a.probe == nil || a.probe.ev.Attempts < len(a.probe.policy.Schedule))
+	if f.Meaning == engine.SenderRefused && f.Action.Kind == engine.ActionQuarantine && (again || seen.NeighbourAccepted) {
+		f.Action = engine.Action{Kind: engine.ActionSlow, For: 10 * time.Minute}
+		if seen.Reply.Code == 421 {
+			f.Action.Kind = engine.ActionClose
+		}
+	}
+	return f
+}
+
+// deliverDecoy hands what a decoy has shown to all who wait for it, and to the cache, unless it is under suspicion.
+func (rh *replyHandler) deliverDecoy(dq *domainQueue, seen engine.Sighting) {
+	seen.Subject = engine.SubjectDecoy
+	rh.judgeDecoy(dq, &seen)
+	rh.l.prober.metrics.decoys.Inc()
+	rh.finished = rh.l.deliverDecoy(dq, seen, rh.now, rh.finished)
+	if dq.decoy.suspectAt == 0 {
+		rh.keepFact(dq)
+	}
+}
+
+func (rh *replyHandler) deliverTarget(a recipient, seen engine.Sighting) {
+	rh.l.prober.buffers.appendSeen(a.probe, seen)
+	rh.finished = rh.l.advance(a.probe, rh.now, true, rh.finished)
+}
+
+// decoyUnanswered has a decoy asked again, boundedly; then the probes that wait are told that it was not answered. Where
+// the queue asks nothing now they go on without it.
+func (rh *replyHandler) decoyUnanswered(dq *domainQueue, e engine.Event, wasAsked bool) {
+	if wasAsked {
+		dq.decoy.tries++
+	}
+	switch d := &dq.decoy; {
+	case d.waiting.n == 0: // those who wanted it have gone
+		d.state = decoyUnknown
+		return
+	case rh.l.connectDisabled(rh.now):
+		d.state = decoyUnknown
+		rh.finished = rh.l.releaseWaiters(dq, rh.now, rh.finished)
+		return
+	case d.tries < maxDecoyTries && d.asked < maxSends:
+		rh.l.requestDecoy(dq)
+		return
+	}
+	rh.finished = rh.l.deliverDecoy(dq, unansweredDecoy(dq, e, rh.now), rh.now, rh.finished)
+}
+
+// requeueUnanswered puts back who got no reply. The first of them was asked, and so were all where a pipelined group was the first of
+// its connection and came to nothing: that is evidence, and they come first on the next connection. Who merely stood behind
+// was not asked.
+func (rh *replyHandler) requeueUnanswered(delivered []bool) {
+	s, f := rh.s, rh.o.Fault
+	whole := len(s.seen) == 0 && !s.progress && s.conn.Extensions().Pipelining
+	silent := rh.firstUnanswered(delivered)
+	if n := rh.countAnswered(delivered); !f.None() && f.Event != engine.EventInternal && n > 0 && !rh.refusedAtMail() {
+		s.hostQueue.maxRecipients, s.hostQueue.answeredBeforeClose = n, n
+	}
+	if f.Event == engine.EventOutOfStep {
+		s.hostQueue.maxRecipients = max(1, len(s.recipients)/2)
+	}
+	for i := len(delivered) - 1; i >= 0; i-- {
+		if delivered[i] {
+			continue
+		}
+		a := s.recipients[i]
+		evidence := whole || i == silent
+		if a.probe == nil {
+			rh.decoyUnanswered(a.domainQueue, f.Event, evidence)
+			continue
+		}
+		if evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal {
+			a.probe.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: s.hostQueue.host, At: rh.now,
+				NeighbourAccepted: s.acceptedDomains[a.domainQueue.domain]})
+			a.probe.noteConnectionLoss(f.Event)
+		}
+		rh.finished = rh.l.advance(a.probe, rh.now, true, rh.finished)
+	}
+}
+
+// countAnswered is how many replies were about their recipients.
+func (rh *replyHandler) countAnswered(delivered []bool) (n int) {
+	for _, a := range rh.s.seen {
+		if delivered[a.i] {
+			n++
+		}
+	}
+	return n
+}
+
+// firstUnanswered is the first recipient that the server read and did not answer.
+func (rh *replyHandler) firstUnanswered(delivered []bool) int {
+	if rh.o.Fault.None() || rh.refusedAtMail() {
+		return -1
+	}
+	return slices.Index(delivered, false)
+}

@@ -1,0 +1,62 @@
+package prober
+
+import (
+	"time"
+
+	"probity/engine"
+)
+
+// Who a connection was closed upon comes first on the next one, and when that has happened twice, first and alone. So a host
+// that answers at least one recipient of each connection answers everyone, whatever the order in which they come: else who
+// is cut off three times would be chance, and the same list would not give the same result twice.
+const isolateAfter = 2
+
+// noteConnectionLoss notes that the probe was asked and the connection ended instead of answering.
+func (p *probe) noteConnectionLoss(e engine.Event) {
+	p.connectionLosses++
+	if e == engine.EventTimeout {
+		p.connectionLosses++ // as it weighs in engine.Next
+	}
+}
+
+// hasRetryFirst reports that somebody waits to be first on a connection.
+func (hq *hostQueue) hasRetryFirst() bool {
+	return hq.retryFirst.n+hq.retryDecoys[bulk].n+hq.retryDecoys[short].n+hq.retryDecoys[single].n > 0
+}
+
+// pendingDecoyCount is how many are wanted.
+func (hq *hostQueue) pendingDecoyCount() int {
+	return hq.pendingDecoysFor(bulk) + hq.pendingDecoysFor(short) + hq.pendingDecoysFor(single)
+}
+
+// addRetryFirst fills the first transaction of a connection with those who were cut off on others. It reports one that goes alone.
+func (f *transactionBuilder) addRetryFirst(rooms [numPriorities]int, now time.Time) (isolated bool) {
+	hq := f.s.hostQueue
+	if f.s.used.transactions > 0 {
+		return false
+	}
+	for hq.retryFirst.n > 0 {
+		p := hq.retryFirst.first
+		late := p.connectionLosses >= isolateAfter
+		if len(f.s.recipients) >= rooms[p.priority] || !f.domainFits(p.domainQueue.domain) || late && len(f.s.recipients) > 0 {
+			break
+		}
+		if f.addProbe(p); late {
+			return true
+		}
+	}
+	for _, class := range [...]priority{single, short, bulk} {
+		r := &hq.retryDecoys[class]
+		for looked := r.n; looked > 0; looked-- {
+			late := r.peek().decoy.tries >= isolateAfter
+			if late && len(f.s.recipients) > 0 {
+				return false
+			}
+			before := len(f.s.recipients)
+			if f.addDecoys(r, 1, rooms[class], now); late && len(f.s.recipients) > before {
+				return true
+			}
+		}
+	}
+	return false
+}

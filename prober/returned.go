@@ -1,0 +1,66 @@
+package prober
+
+import (
+	"time"
+)
+
+// budgetAllowsAt is when the queue's budgets allow more to jobs of a priority, for rows that go unfinished; the zero time where no budget says so, and the
+// rows may come again at once.
+func (q *readyQueue) budgetAllowsAt(class priority, now time.Time) time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var due time.Time
+	put := func(t time.Time) {
+		if t.After(now) && t.After(due) {
+			due = t
+		}
+	}
+	if _, d := q.budget.room(&connUsage{}, class, now); d.denied {
+		put(d.until)
+	}
+	if q.sessions > 0 {
+		return due
+	}
+	put(q.connectAllowedAt())
+	put(q.budget.mayConnect(class, now).until)
+	put(q.source.health.blockedUntil())
+	put(q.addressRoomAt(class))
+	return due
+}
+
+// addressRoomAt is when the first address limit has room for a priority, where all that the queue waits for have said when. The
+// mutex is held.
+func (q *readyQueue) addressRoomAt(class priority) (at time.Time) {
+	for _, hq := range q.blocked {
+		if !hq.untilKnown || hq.deniedPriority < class {
+			return time.Time{}
+		}
+		if at.IsZero() || hq.blockedUntil.Before(at) {
+			at = hq.blockedUntil
+		}
+	}
+	return at
+}
+
+// blockedUntil is when a connection may be tried; the zero time where any may.
+func (h *health) blockedUntil() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.down() {
+		return time.Time{}
+	}
+	return h.trialAt
+}
+
+// resumesAt is when a ready queue will ask anyone, if that is longer from now than rows are worth holding here: rows are returned at once then,
+// and those who wait for them see what they wait for. The zero time otherwise.
+func (q *readyQueue) resumesAt(now time.Time) time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.notBefore.Sub(now) > maxHeldWait {
+		return q.notBefore
+	}
+	return time.Time{}
+}
+
+const maxHeldWait = 5 * time.Second

@@ -1,0 +1,98 @@
+package prober
+
+import (
+	"slices"
+	"time"
+
+	"probity/engine"
+	"probity/store/cache"
+)
+
+// A decoy that a host under suspicion accepts shows that its domain accepts everybody, or that the host has begun to accept everybody
+// without a word. Which of the two, the next refusal of the host tells: a host that refuses a later recipient was not silent. So the probes that
+// wait for the decoy wait for that refusal too, as accepted targets do (unconfirmed.go). It makes the decoy's acceptance a fact of the domain, which
+// no later suspicion touches. Where no refusal comes in time, or none can be expected, the probes are deferred and nothing is kept: the domain
+// is asked again when the suspicion is over.
+
+// silentAcceptPause is how long a receiver that accepts silently is left alone: past the hour that it counts.
+const silentAcceptPause = time.Hour
+
+// silentAcceptance is what is found of a host that may have begun to accept everybody: who waits asks again.
+func silentAcceptance() engine.Finding {
+	return engine.Finding{Meaning: engine.RateLimited, Blame: engine.BlameUs, Rule: ruleSilentAcceptance}
+}
+
+// ruleSilentAcceptance is the rule of that finding.
+const ruleSilentAcceptance = "default/accepts-silently"
+
+// suspectDecoy is a decoy that was accepted under suspicion, at this of the queue's counts of answers.
+type suspectDecoy struct {
+	domainQueue *domainQueue
+	accepted    uint64
+}
+
+// judgeDecoy judges a decoy that a host under suspicion has accepted. Where it was refused before, the host has begun to accept everybody, and
+// is left alone until its hour is over; else its acceptance is confirmed only next to a refusal that came later.
+func (rh *replyHandler) judgeDecoy(dq *domainQueue, seen *engine.Sighting) {
+	hq := dq.hostQueue
+	switch {
+	case seen.Finding.Meaning != engine.Accepted:
+	case hq.overWithOthers && dq.decoy.refusesUnknown():
+		seen.Finding = silentAcceptance()
+		rh.becameAcceptAll = seen
+		rh.s.closing = true
+		rh.l.pause(rh.now.Add(rh.l.scaled(silentAcceptPause)))
+		rh.l.prober.metrics.actions.WithLabelValues(engine.ActionPause.String()).Inc()
+	case hq.overLimit && hq.lastRefused <= rh.l.answersSeen: // no recipient behind it in the same transaction was refused
+		dq.decoy.suspectAt = rh.l.answersSeen
+		hq.suspectDecoys.push(suspectDecoy{dq, rh.l.answersSeen})
+	}
+}
+
+// confirmSuspects ends the suspicion of decoys that were accepted before a recipient was sent that is refused now: they have shown what they seemed to
+// show. Those that no refusal has followed in time prove nothing. The mutex is held.
+func (rh *replyHandler) confirmSuspects() {
+	hq := rh.s.hostQueue
+	for ; hq.suspectDecoys.n > 0; hq.suspectDecoys.pop() {
+		s := hq.suspectDecoys.peek()
+		d := &s.domainQueue.decoy
+		until := d.sighting.At.Add(rh.l.scaled(confirmTime))
+		switch {
+		case d.suspectAt != s.accepted: // it was asked again since, or given up
+		case rh.now.After(until):
+			d.discard(until)
+		case hq.confirmedUpTo >= s.accepted:
+			d.suspectAt = 0
+			rh.keepFact(s.domainQueue)
+		default:
+			return
+		}
+	}
+}
+
+// keepFact has what a decoy has shown kept as a fact of its domain at the host, if it is one.
+func (rh *replyHandler) keepFact(dq *domainQueue) {
+	if f, ok := cache.FactOf(&dq.decoy.sighting); ok {
+		rh.facts = append(rh.facts, domainFact{dq.domain, dq.host, f})
+	}
+}
+
+// giveUpUnconfirmed lets no probe wait for a refusal after an accepted decoy where none can be expected: nothing more is asked or awaited of the host, it has
+// shown that it is silent, or a single waits. The mutex is held.
+func (rh *replyHandler) giveUpUnconfirmed() {
+	hq := rh.s.hostQueue
+	for _, dq := range slices.Clone(hq.unconfirmed) {
+		class := dq.decoy.priority()
+		if dq.decoy.suspectAt == 0 || rh.becameAcceptAll == nil && class != single && (!hq.noTargetLeft(class) || hq.pendingDecoyCount()+len(hq.inFlightGroups) > 0) {
+			continue
+		}
+		dq.decoy.discard(rh.now)
+		rh.releaseConfirmed(dq)
+		hq.unconfirmed = slices.DeleteFunc(hq.unconfirmed, func(other *domainQueue) bool { return other == dq })
+	}
+}
+
+// discard makes nothing of a decoy's acceptance.
+func (d *decoy) discard(at time.Time) {
+	d.suspectAt, d.sighting.Finding, d.sighting.At = 0, silentAcceptance(), at
+}

@@ -1,0 +1,49 @@
+package prober
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"probity/prober/wire"
+)
+
+// A narrow route has one source at a time in the whole cluster, and its hourly budget is the cluster's. When another source takes
+// the route over, the coordinator tells it what the one before has used; so much less it has itself, until that is an hour old.
+
+// othersUsage is what other sources have used of an hour's refusals, and until when it counts.
+type othersUsage struct {
+	used  int
+	until time.Time
+}
+
+func (e *othersUsage) at(now time.Time) int {
+	if now.Before(e.until) {
+		return e.used
+	}
+	return 0
+}
+
+// setUsedByOthers takes the coordinator's word of what other sources have used of the queue's budget. A newer word replaces an older one.
+func (q *readyQueue) setUsedByOthers(e wire.UsedByOthers, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.budget.usedByOthers = othersUsage{e.Used, now.Add(e.Left)}
+}
+
+// narrowUsage lists what the queues of narrow routes have used of their hour: what a source that takes one over must know.
+func (p *Prober) narrowUsage(queues []*readyQueue, now time.Time) (all []wire.BudgetUse) {
+	for _, q := range queues {
+		if q.provider.Shared() {
+			continue
+		}
+		q.mu.Lock()
+		used := q.budget.refusalWindow.settledCount(now) + q.budget.refusalWindow.reserved
+		q.mu.Unlock()
+		if used > 0 {
+			all = append(all, wire.BudgetUse{Route: wire.RouteID(q.key.route), Egress: q.key.source, Used: used})
+		}
+	}
+	slices.SortFunc(all, func(a, b wire.BudgetUse) int { return cmp.Compare(b.Used, a.Used) })
+	return all[:min(len(all), wire.MaxBudgetUses)]
+}

@@ -1,0 +1,186 @@
+package prober
+
+import (
+	"slices"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// cause is the reply that a ready queue last heeded.
+type cause struct {
+	at         time.Time
+	host, rule string
+	reply      string // redacted
+}
+
+// recordActionEvery is how often the words of a reply that asks for the same again are kept anew.
+const recordActionEvery = time.Second
+
+// recordAction keeps what a reply said that makes the queue slower. The mutex is held.
+func (q *readyQueue) recordAction(s *session, r engine.Reply, f engine.Finding, now time.Time) {
+	if q.lastAction.rule == f.Rule && now.Sub(q.lastAction.at) < recordActionEvery {
+		return
+	}
+	text := engine.Redact(r.Text(), engine.Address{})
+	for _, to := range s.rcpts {
+		if a, err := engine.ParseTrimmed(to.Local + "@" + to.Domain); err == nil {
+			text = engine.Redact(text, a)
+		}
+	}
+	q.lastAction = cause{at: now, host: s.hostQueue.host, rule: f.Rule, reply: text}
+}
+
+var _ wire.Views = (*Prober)(nil)
+
+// ReadyQueues implements wire.Sight.
+func (p *Prober) ReadyQueues() []wire.ReadyQueue {
+	now := time.Now()
+	var all []wire.ReadyQueue
+	for _, src := range p.sources.list {
+		all = src.appendView(all, now)
+	}
+	for _, q := range p.allQueues() {
+		all = append(all, q.view(now))
+	}
+	slices.SortFunc(all, func(a, b wire.ReadyQueue) int { return wire.CompareReadyQueues(&a, &b) })
+	return all[:min(len(all), wire.MaxViewItems)]
+}
+
+// appendView appends the source as all its routes, where it is quarantined everywhere.
+func (src *source) appendView(dst []wire.ReadyQueue, now time.Time) []wire.ReadyQueue {
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	if !now.Before(src.quarantinedUntil) {
+		return dst
+	}
+	return append(dst, wire.ReadyQueue{Egress: src.name, State: "quarantined", Until: src.quarantinedUntil, Reply: "Three routes refuse this source as blocklisted."})
+}
+
+// view is the queue as people see it.
+func (q *readyQueue) view(now time.Time) wire.ReadyQueue {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := &q.budget
+	v := wire.ReadyQueue{Route: q.key.route, Egress: q.key.source, Provider: q.provider.Name, Queued: q.probes,
+		Connections: wire.Usage{Used: p.openConns, Limit: p.limits.Connections},
+		PerMinute:   p.rcptWindow.usage(p.limits.RecipientsPerMinute, now),
+		Refusals:    p.refusalWindow.usage(p.limits.RefusalsPerHour, now)}
+	v.State, v.Until = q.viewState(now)
+	if held := v.State == "quarantined" || v.State == "paused" || v.State == "slowed"; held {
+		v.Since, v.Host, v.Rule, v.Reply = q.lastAction.at, q.lastAction.host, q.lastAction.rule, q.lastAction.reply
+	}
+	return v
+}
+
+// usage is what of a window's limit is used or reserved now.
+func (w *window) usage(limit int, now time.Time) wire.Usage {
+	if limit == 0 {
+		return wire.Usage{}
+	}
+	return wire.Usage{Used: limit - w.room(limit, now), Limit: limit}
+}
+
+// viewState is what holds the queue back, and until when where that is known. The mutex is held.
+func (q *readyQueue) viewState(now time.Time) (string, time.Time) {
+	_, d := q.budget.room(&connUsage{}, short, now)
+	switch {
+	case now.Before(q.budget.quarantinedUntil):
+		return "quarantined", q.budget.quarantinedUntil
+	case now.Before(q.notBefore):
+		return "paused", q.notBefore
+	case now.Before(q.budget.halvedUntil):
+		return "slowed", q.budget.halvedUntil
+	case d.denied && !d.lease:
+		return "spent", d.until
+	case now.Before(q.connectNotBefore) && q.probes > 0:
+		return "waiting", q.connectNotBefore
+	case q.probes > 0:
+		return "busy", time.Time{}
+	}
+	return "idle", time.Time{}
+}
+
+// EndQuarantine implements wire.Sight: an operator has settled it with the receiver. What of the budgets is used stays used.
+func (p *Prober) EndQuarantine(sourceName, route string) bool {
+	now := time.Now()
+	was := false
+	for _, src := range p.sources.list {
+		if route == "" && src.name == sourceName {
+			if was = src.endQuarantine(now); was {
+				p.resumeDelisted(src) // what was quarantined for the lists alone goes on as well
+			}
+		}
+	}
+	for _, q := range p.allQueues() {
+		if q.key.source == sourceName && q.key.route == route {
+			was = q.endQuarantine(now)
+		}
+	}
+	return was
+}
+
+func (src *source) endQuarantine(now time.Time) bool {
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	was := now.Before(src.quarantinedUntil)
+	src.quarantinedUntil = time.Time{}
+	clear(src.blocklistReports)
+	return was // who asked writes it down
+}
+
+func (q *readyQueue) endQuarantine(now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !now.Before(q.budget.quarantinedUntil) {
+		return false
+	}
+	q.budget.quarantinedUntil, q.blocklisted = time.Time{}, false
+	q.source.quarantineAt(q.provider.ID, time.Time{})
+	q.prober.budgetLog.requestLease(&q.persistedBudget) // a restart must not find it again
+	q.prober.cfg.Log.Warn("an operator ended a quarantine", "provider", q.provider.ID, "egress", q.key.source)
+	q.dispatch(now)
+	return true
+}
+
+// Traces implements wire.Sight.
+func (p *Prober) Traces(q wire.Query) ([]wire.Trace, error) {
+	if q.Limit <= 0 || q.Limit > wire.MaxViewItems {
+		q.Limit = wire.MaxViewItems
+	}
+	return p.traces(q)
+}
+
+// traces are the probes that a query takes, the newest first, with the sources of their rules. A limit of 0 takes all.
+func (p *Prober) traces(q wire.Query) ([]wire.Trace, error) {
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	list := p.recent.all()
+	if a, err := engine.ParseTrimmed(q.Email); err == nil {
+		list = withKey(list, p.cfg.Cache.Key(a))
+	}
+	sources, found := p.ruleSources(), []wire.Trace{}
+	for _, t := range list {
+		if q.Limit > 0 && len(found) == q.Limit {
+			break
+		}
+		if (q.Status == "" || q.Status == t.Status) && (q.Provider == "" || q.Provider == t.Provider) {
+			found = append(found, t.withSources(sources))
+		}
+	}
+	return found, nil
+}
+
+// withSources is a copy with the sources of the rules.
+func (t *trace) withSources(sources map[string]string) wire.Trace {
+	one := t.Trace
+	one.Source = sources[one.Rule]
+	if t.Decoy != nil {
+		decoy := *t.Decoy
+		decoy.Source = sources[decoy.Rule]
+		one.Decoy = &decoy
+	}
+	return one
+}

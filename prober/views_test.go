@@ -1,0 +1,134 @@
+package prober
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/prober/wire"
+)
+
+// TestOperatorEndsAQuarantine: who looks sees why a ready queue is quarantined, and ends it; a restart does not bring it back.
+func TestOperatorEndsAQuarantine(t *testing.T) {
+	table := testTable + `
+[provider.limits]
+refusals_per_hour = 100
+[[provider.rule]]
+id = "away"
+code = "554"
+text = ["stay away"]
+meaning = "blocked"
+blame = "us"
+action = "quarantine"
+for = "4h"
+`
+	away := true
+	h := &fakeServer{rcpt: func(to string) string {
+		if away {
+			return "554 stay away with your " + to
+		}
+		return "550 5.1.1 unknown"
+	}}
+	mx := []string{"mx.big.example"}
+	withTestNode(t, table, nil, map[string]*fakeServer{mx[0]: h}, func(b *testNode) {
+		require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second, mx, "zoe@a.example")))
+		queues := b.prober.ReadyQueues()
+		require.Len(t, queues, 1)
+		l := queues[0]
+		require.Equal(t, "quarantined", l.State)
+		require.Equal(t, "stay away with your <address>", l.Reply)
+		require.Equal(t, mx[0], l.Host)
+		require.Contains(t, l.Rule, "away")
+		require.Equal(t, 4*time.Hour, l.Until.Sub(l.Since).Round(time.Hour))
+		require.False(t, b.prober.EndQuarantine(l.Egress, "another"))
+		require.True(t, b.prober.EndQuarantine(l.Egress, l.Route))
+		require.False(t, b.prober.EndQuarantine(l.Egress, l.Route), "once")
+		away = false
+		require.Equal(t, "idle", b.prober.ReadyQueues()[0].State)
+		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(5*time.Second, mx, "zoe@a.example")))
+		require.NotZero(t, b.prober.ReadyQueues()[0].Refusals.Used, "what was used stays used")
+		b.stop()
+		b.start(nil)
+		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(5*time.Second, mx, "ann@a.example")))
+	})
+}
+
+func TestTracesFollowTheQuery(t *testing.T) {
+	h := &fakeServer{rcpt: acceptsOnly("ann")}
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		b.verify(time.Minute, b.rows(mxA, "ann@a.example", "zed@a.example", "yan@a.example")...)
+		ask := func(q wire.Query) []wire.Trace {
+			found, err := b.prober.Traces(q)
+			require.NoError(t, err)
+			return found
+		}
+		require.Len(t, ask(wire.Query{}), 3)
+		require.Len(t, ask(wire.Query{Limit: 2}), 2)
+		refused := ask(wire.Query{Status: "INVALID"})
+		require.Len(t, refused, 2)
+		require.NotEmpty(t, refused[0].Source)
+		require.Len(t, ask(wire.Query{Email: "Zed@A.example"}), 1)
+		require.Empty(t, ask(wire.Query{Provider: "nobody"}))
+		_, err := b.prober.Traces(wire.Query{Email: "zed"})
+		require.Error(t, err)
+	})
+}
+
+// TestQuarantineEverywhereIsListed: a source that is quarantined everywhere is shown as all its routes, and let go as such.
+func TestQuarantineEverywhereIsListed(t *testing.T) {
+	src := &source{name: "e", blocklistReports: map[string]time.Time{}}
+	now := time.Now()
+	for _, r := range []string{"a", "b", "c"} {
+		src.addBlocklistReport(r, now.Add(time.Hour), delistingTrialInterval, now)
+	}
+	shown := src.appendView(nil, now)
+	require.Len(t, shown, 1)
+	require.Empty(t, shown[0].Route)
+	require.True(t, src.endQuarantine(now))
+	require.Empty(t, src.appendView(nil, now))
+	require.False(t, src.addBlocklistReport("a", now.Add(time.Hour), delistingTrialInterval, now), "votes begin anew")
+}
+
+// TestEndingASourceQuarantineEndsBlocklistOnes: what is quarantined for blocklists alone goes on with the source that an operator lets go; what a
+// receiver said for itself holds.
+func TestEndingASourceQuarantineEndsBlocklistOnes(t *testing.T) {
+	listed, hosts := "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org", map[string]*fakeServer{}
+	names := []string{"mx.a.example", "mx.b.example", "mx.c.example"}
+	for _, name := range names {
+		hosts[name] = &fakeServer{banner: listed}
+	}
+	withTestNode(t, testTable, nil, hosts, func(b *testNode) {
+		for _, name := range names {
+			require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second, []string{name}, "zoe@"+name[3:])))
+		}
+		queues := b.prober.ReadyQueues()
+		require.Len(t, queues, 4, "the source as all its routes, and three lanes")
+		own := b.prober.testQueue(t, names[2])
+		own.mu.Lock()
+		own.blocklisted = false // as if it had spoken for itself
+		own.mu.Unlock()
+		require.True(t, b.prober.EndQuarantine(queues[0].Egress, ""))
+		rest := 0
+		for _, l := range b.prober.ReadyQueues() {
+			require.NotEmpty(t, l.Route, "the source rests no more")
+			if l.State == "quarantined" {
+				require.Equal(t, names[2], l.Route)
+				rest++
+			}
+		}
+		require.Equal(t, 1, rest)
+		require.False(t, b.prober.EndQuarantine(queues[0].Egress, ""), "once")
+	})
+}
+
+// testQueue finds the queue of a route.
+func (p *Prober) testQueue(t *testing.T, route string) *readyQueue {
+	for _, q := range p.allQueues() {
+		if q.key.route == route {
+			return q
+		}
+	}
+	require.Fail(t, "no lane", route)
+	return nil
+}

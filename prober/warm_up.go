@@ -1,0 +1,93 @@
+package prober
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"probity/engine"
+	"probity/engine/smtp"
+	"probity/store/cache"
+)
+
+// Receivers distrust an address that was silent yesterday and asks for thousands of recipients today. So a new source has
+// a tenth of every budget on its first day, and twice as much on each day after, until it has all of it.
+const (
+	firstDayShare = 0.1
+	warmUpTime    = 4 * 24 * time.Hour // 0.1, 0.2, 0.4, 0.8, 1
+	firstUseLife  = 10 * 365 * 24 * time.Hour
+)
+
+// loadFirstUses finds out since when each source is used, and remembers it of those that are new. What cannot be read is new.
+func (p *Prober) loadFirstUses(now time.Time) error {
+	for _, src := range p.sources.list {
+		if p.cfg.SkipWarmUp || p.cfg.AllowPrivate || !src.mayBePublic() {
+			continue
+		}
+		since, err := loadFirstUse(p.cfg.Cache, src.name, now)
+		if err != nil {
+			return fmt.Errorf("warm-up of %s: %w", src.name, err)
+		}
+		src.firstUsed = since
+	}
+	return nil
+}
+
+func loadFirstUse(c *cache.Cache, name string, now time.Time) (time.Time, error) {
+	state, ok, err := c.Budget(firstUseKey(name))
+	if err == nil && ok && len(state) == 8 {
+		return time.UnixMilli(int64(binary.BigEndian.Uint64(state))), nil
+	}
+	return now, saveFirstUse(c, name, now)
+}
+
+func saveFirstUse(c *cache.Cache, name string, since time.Time) error {
+	state := binary.BigEndian.AppendUint64(nil, uint64(since.UnixMilli()))
+	return c.PutBudgets([]cache.Budget{{Name: firstUseKey(name), State: state, Until: since.Add(firstUseLife)}})
+}
+
+func firstUseKey(sourceName string) string { return "since " + sourceName }
+
+// mayBePublic reports a source that receivers on the internet may see: only an address that is known not to be one is none.
+func (i Source) mayBePublic() bool {
+	for _, a := range [...]netip.Addr{i.Public, i.Local} {
+		if a.IsValid() {
+			return smtp.ClassOf(a) == smtp.Public
+		}
+	}
+	return true
+}
+
+// warmUpShare is the part of every budget that the source may use.
+func (src *source) warmUpShare(now time.Time) float64 {
+	if src.firstUsed.IsZero() || now.Sub(src.firstUsed) >= warmUpTime {
+		return 1
+	}
+	days := max(0, int(now.Sub(src.firstUsed)/(24*time.Hour)))
+	return min(1, firstDayShare*float64(int(1)<<days))
+}
+
+// warmUpLimits is the part of limits that the source may use now; a limit that is one stays above zero.
+func (src *source) warmUpLimits(l engine.Limits, now time.Time) engine.Limits {
+	share := src.warmUpShare(now)
+	if share == 1 {
+		return l
+	}
+	for _, v := range [...]*int{&l.Connections, &l.ConnectionsPerMinute, &l.RecipientsPerMinute, &l.RefusalsPerHour} {
+		if *v > 0 {
+			*v = max(1, int(float64(*v)*share))
+		}
+	}
+	return l
+}
+
+// warmingUp reports that a source is not warm yet: its budgets grow each day.
+func (p *Prober) warmingUp(now time.Time) bool {
+	for _, src := range p.sources.list {
+		if src.warmUpShare(now) < 1 {
+			return true
+		}
+	}
+	return false
+}

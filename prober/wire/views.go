@@ -1,0 +1,209 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"probity/engine"
+)
+
+// ReadyQueue is a ready queue of a node as people see it: what of its budgets is used, and what holds it back.
+type ReadyQueue struct {
+	Route       string    `json:"route"` // "" stands for all routes of the identity
+	Egress      string    `json:"egress"`
+	Provider    string    `json:"provider"`
+	State       string    `json:"state"` // quarantined, paused, slowed, waiting, spent, busy, idle
+	Queued      int       `json:"queued"`
+	Connections Usage     `json:"connections"`
+	PerMinute   Usage     `json:"recipients_per_minute"`
+	Refusals    Usage     `json:"refusals_per_hour"`
+	Until       time.Time `json:"until,omitzero"`  // of what holds it back
+	Since       time.Time `json:"since,omitzero"`  // of the reply that was last acted on
+	Rule        string    `json:"rule,omitempty"`  // that read it
+	Reply       string    `json:"reply,omitempty"` // redacted
+	Host        string    `json:"host,omitempty"`  // that said it
+}
+
+// queueStates are those first that an operator wants to know of most.
+var queueStates = [...]string{"quarantined", "paused", "slowed", "spent", "waiting", "busy", "idle"}
+
+func weight(l *ReadyQueue) int {
+	return len(queueStates) - max(slices.Index(queueStates[:], l.State), 0)
+}
+
+// CompareReadyQueues puts those first that an operator wants to know of most, then those with the most work.
+func CompareReadyQueues(a, b *ReadyQueue) int {
+	return cmp.Or(weight(b)-weight(a), cmp.Compare(b.Queued, a.Queued), cmp.Compare(b.Refusals.Used, a.Refusals.Used),
+		strings.Compare(a.Route, b.Route), strings.Compare(a.Egress, b.Egress))
+}
+
+// Usage is how much of a budget is used now; a limit of 0 is none.
+type Usage struct {
+	Used  int `json:"used"`
+	Limit int `json:"limit"`
+}
+
+// Trace is one probe that was made lately, from its verdict to the reply and the rule. There is no address in it.
+type Trace struct {
+	At       time.Time `json:"time"`
+	Provider string    `json:"provider"` // id
+	Host     string    `json:"mx"`
+	Stage    string    `json:"stage,omitempty"`
+	Event    string    `json:"event"` // what was seen last of what decided
+	Code     int       `json:"code,omitempty"`
+	Enhanced string    `json:"enhanced,omitempty"`
+	Meaning  string    `json:"meaning,omitempty"`
+	Rule     string    `json:"rule,omitempty"`
+	Source   string    `json:"source,omitempty"` // of the rule; found when it is shown
+	Status   string    `json:"status"`           // DEFERRED for one that will be asked again
+	Reason   string    `json:"reason,omitempty"`
+	Message  string    `json:"message,omitempty"` // redacted
+	Attempts int       `json:"attempts"`          // this one included
+	Egress   string    `json:"egress"`
+	Decoy    *Decoy    `json:"decoy,omitempty"` // what the verdict rests on in addition to the reply; nil where none was asked
+}
+
+// Decoy is what the decoy of a probe's domain has shown at its host, at the time or up to a week before. There is no address in it.
+type Decoy struct {
+	At       time.Time `json:"time"`
+	Event    string    `json:"event"`
+	Code     int       `json:"code,omitempty"`
+	Enhanced string    `json:"enhanced,omitempty"`
+	Meaning  string    `json:"meaning,omitempty"`
+	Rule     string    `json:"rule,omitempty"`
+	Source   string    `json:"source,omitempty"`  // of the rule; found when it is shown
+	Message  string    `json:"message,omitempty"` // redacted; "" for one that was kept from before
+}
+
+// Query says which traces are wanted. Empty fields take all.
+type Query struct {
+	Email    string // the probes of one address, which the node knows by a keyed hash
+	Status   string // VALID, RISKY, INVALID, UNKNOWN or DEFERRED
+	Provider string // id
+	Limit    int    // at most MaxViewItems
+}
+
+// outcomes are the words of Query.Status.
+var outcomes = [...]string{"VALID", "RISKY", "INVALID", "UNKNOWN", "DEFERRED"}
+
+// Check says what is wrong with a query.
+func (q *Query) Check() error {
+	if q.Email != "" {
+		if _, err := engine.ParseTrimmed(q.Email); err != nil {
+			return errors.New("email is no address")
+		}
+	}
+	if q.Status != "" && !slices.Contains(outcomes[:], q.Status) {
+		return fmt.Errorf("status %.40q is none of %s", q.Status, strings.Join(outcomes[:], ", "))
+	}
+	return nil
+}
+
+// MaxViewItems bounds the ready queues and the traces of one answer.
+const MaxViewItems = 500
+
+// Views is what a node lets people see and do. No probing decision depends on what it shows.
+type Views interface {
+	// ReadyQueues are those that matter most, the held back before the busy, at most MaxViewItems.
+	ReadyQueues() []ReadyQueue
+	// Traces are probes that were made lately, the newest first. An error says what is wrong with the query.
+	Traces(Query) ([]Trace, error)
+	// EndQuarantine ends the quarantine of a route at an identity, of all its routes for "". It reports whether there was one.
+	EndQuarantine(egress, route string) bool
+}
+
+// ReadyQueues asks the node for its ready queues.
+func (c *Client) ReadyQueues(ctx context.Context) (queues []ReadyQueue, err error) {
+	return queues, c.fetchView(ctx, &LookFrame{Lanes: true}, &queues)
+}
+
+// Traces asks the node for probes that it made lately.
+func (c *Client) Traces(ctx context.Context, q Query) (traces []Trace, err error) {
+	f := &LookFrame{Email: q.Email, Status: q.Status, Provider: q.Provider, Limit: count(q.Limit)}
+	return traces, c.fetchView(ctx, f, &traces)
+}
+
+func (c *Client) fetchView(ctx context.Context, f *LookFrame, into any) error {
+	node, id, err := c.nodeForRequest()
+	if err != nil {
+		return err
+	}
+	f.Coordinator = id
+	reply, err := node.Look(ctx, f)
+	if err != nil {
+		return c.nodeError(errors.New(status.Convert(err).Message()))
+	}
+	if err := json.Unmarshal(reply.GetJson(), into); err != nil {
+		return c.nodeError(fmt.Errorf("what it shows: %w", err))
+	}
+	return nil
+}
+
+// EndQuarantine asks the node to end a quarantine.
+func (c *Client) EndQuarantine(ctx context.Context, egress, route string) (was bool, err error) {
+	node, id, err := c.nodeForRequest()
+	if err != nil {
+		return false, err
+	}
+	done, err := node.Release(ctx, &ReleaseFrame{Coordinator: id, Egress: egress, Route: route})
+	if err != nil {
+		return false, c.nodeError(errors.New(status.Convert(err).Message()))
+	}
+	return done.GetWas(), nil
+}
+
+// nodeForRequest is the node on the connection for what is asked at once.
+func (c *Client) nodeForRequest() (NodeClient, *CoordinatorIDFrame, error) {
+	c.mu.Lock()
+	node, live, id := c.single, c.state.Live, c.idFrame()
+	c.mu.Unlock()
+	if node == nil || !live {
+		return nil, nil, fmt.Errorf("node %s cannot be reached: %w", c.cfg.Node, ErrGone)
+	}
+	return node, id, nil
+}
+
+// Look answers what the coordinator's operators ask.
+func (v service) Look(_ context.Context, f *LookFrame) (*SightFrame, error) {
+	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
+		return nil, err
+	}
+	if v.s.cfg.Views == nil {
+		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" shows nothing")
+	}
+	var seen any
+	if f.GetLanes() {
+		seen = v.s.cfg.Views.ReadyQueues()
+	} else {
+		traces, err := v.s.cfg.Views.Traces(Query{Email: f.GetEmail(), Status: f.GetStatus(), Provider: f.GetProvider(), Limit: int(f.GetLimit())})
+		if err != nil {
+			return nil, status.Error(codes.InvalidArgument, err.Error())
+		}
+		seen = traces
+	}
+	body, err := json.Marshal(seen)
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return &SightFrame{Json: body}, nil
+}
+
+// Release ends a quarantine for the coordinator's operators.
+func (v service) Release(_ context.Context, f *ReleaseFrame) (*ReleasedFrame, error) {
+	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
+		return nil, err
+	}
+	if v.s.cfg.Views == nil {
+		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" releases nothing")
+	}
+	return &ReleasedFrame{Was: v.s.cfg.Views.EndQuarantine(f.GetEgress(), f.GetRoute())}, nil
+}

@@ -1,0 +1,268 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// ledgerPage is the ends of singles of one account that one commit makes durable, one key of the ledger and one by which they are
+// found, where each had two of its own: a busy account's commits have dozens. Each end keeps its name, key, time and credits,
+// and is told as it always was. The ends on a ledger page follow each other, and bear names of this process that are no further
+// apart than pageSpan, so that the ledger page of a name is found without a key for each.
+type ledgerPage struct {
+	records     []*record // at most maxGroup
+	first, last uint64    // of their names
+}
+
+// pageSpan is how far apart the names on one ledger page may be.
+const pageSpan = 1 << 12
+
+// The form of a ledger page, of which a name tells only what the one before does not. The key has the number of the last entry.
+//
+//	form, ends, number, balance and reserved after the last (uvarint each), unix nanoseconds of the first uint64, then for each:
+//	credits<<1 | released (uvarint), nanoseconds since the one before (varint),
+//	bytes of the name before that begin this one, and that end it (uvarint each), what is between (length uvarint, bytes)
+const pageForm = 2
+
+// fits tells whether an end of that name's number may stand on the ledger page with those that are there.
+func (s *ledgerPage) fits(n uint64) bool {
+	return len(s.records) == 0 || max(s.last, n)-min(s.first, n) < pageSpan
+}
+
+func (s *ledgerPage) add(r *record, n uint64) {
+	if len(s.records) == 0 {
+		s.first, s.last = n, n
+	}
+	s.first, s.last = min(s.first, n), max(s.last, n)
+	s.records = append(s.records, r)
+}
+
+// reset empties the ledger page. There is one for each account: it keeps the place, and nothing in it.
+func (s *ledgerPage) reset() {
+	clear(s.records)
+	s.records = s.records[:0]
+}
+
+func (s *ledgerPage) appendTo(dst []byte) []byte {
+	last := s.records[len(s.records)-1]
+	dst = append(dst, pageForm)
+	for _, n := range [...]uint64{uint64(len(s.records)), last.Number, uint64(last.Balance), uint64(last.Reserved)} {
+		dst = binary.AppendUvarint(dst, n)
+	}
+	at, name := s.records[0].At, ""
+	dst = appendUint64(dst, uint64(at.UnixNano()))
+	for _, r := range s.records {
+		released := uint64(0)
+		if r.Kind == Release {
+			released = 1
+		}
+		dst = binary.AppendUvarint(dst, uint64(r.Credits)<<1|released)
+		dst = binary.AppendVarint(dst, int64(r.At.Sub(at)))
+		next := r.Cause[len(singleCause):]
+		dst = appendNameDelta(dst, name, next)
+		at, name = r.At, next
+	}
+	return dst
+}
+
+// appendNameDelta appends what of a name the one before does not tell.
+func appendNameDelta(dst []byte, before, name string) []byte {
+	short := min(len(before), len(name))
+	head := 0
+	for head < short && before[head] == name[head] {
+		head++
+	}
+	tail := 0
+	for tail < short-head && before[len(before)-1-tail] == name[len(name)-1-tail] {
+		tail++
+	}
+	dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(head)), uint64(tail))
+	middle := name[head : len(name)-tail]
+	return append(binary.AppendUvarint(dst, uint64(len(middle))), middle...)
+}
+
+// reader takes a value apart. After it has failed it gives zeros.
+type reader struct {
+	v      []byte
+	failed bool
+}
+
+func (r *reader) fail() { r.v, r.failed = nil, true }
+
+func (r *reader) uvarint(most uint64) uint64 {
+	n, size := binary.Uvarint(r.v)
+	if size <= 0 || n > most {
+		r.fail()
+		return 0
+	}
+	r.v = r.v[size:]
+	return n
+}
+
+func (r *reader) varint() int64 {
+	n, size := binary.Varint(r.v)
+	if size <= 0 {
+		r.fail()
+		return 0
+	}
+	r.v = r.v[size:]
+	return n
+}
+
+func (r *reader) bytes(n int) []byte {
+	if n > len(r.v) {
+		r.fail()
+		return nil
+	}
+	b := r.v[:n]
+	r.v = r.v[n:]
+	return b
+}
+
+// readNameDelta reads what appendNameDelta wrote.
+func (r *reader) readNameDelta(before string) string {
+	head, tail := int(r.uvarint(MaxName)), int(r.uvarint(MaxName))
+	middle := r.bytes(int(r.uvarint(MaxName)))
+	if head+tail > len(before) || head+tail+len(middle) > MaxName {
+		r.fail()
+		return ""
+	}
+	return before[:head] + string(middle) + before[len(before)-tail:]
+}
+
+// readPage reads what appendTo wrote after the form.
+func readPage(v []byte) (ends []*record, err error) {
+	r := &reader{v: v}
+	count := int(r.uvarint(maxGroup))
+	number := r.uvarint(1 << 62)
+	now := Credits{Balance: int64(r.uvarint(uint64(MaxCredits))), Reserved: int64(r.uvarint(uint64(MaxCredits)))}
+	began := r.bytes(8)
+	if r.failed || count == 0 || number < 2*uint64(count) {
+		return nil, errBadRecord
+	}
+	at, name := int64(binary.BigEndian.Uint64(began)), ""
+	ends = make([]*record, 0, count)
+	for range count {
+		credits := r.uvarint(uint64(MaxCredits)<<1 | 1)
+		if at += r.varint(); at < 0 { // before 1970, or later than nanoseconds tell
+			return nil, errBadRecord
+		}
+		name = r.readNameDelta(name)
+		used, held := int64(credits>>1), int64(credits>>1)
+		if credits&1 == 1 {
+			used = 0
+		} else {
+			now.Balance += used
+		}
+		if r.failed || credits == 0 || now.Balance > MaxCredits {
+			return nil, errBadRecord
+		}
+		end := settlementRecord(name, used, held, time.Unix(0, at).UTC())
+		ends = append(ends, &end)
+	}
+	if len(r.v) > 0 {
+		return nil, errBadRecord
+	}
+	number -= 2 * uint64(count)
+	for _, e := range ends {
+		e.applyAfter(now, number)
+		now, number = Credits{e.Balance, e.Reserved}, e.Number
+	}
+	return ends, nil
+}
+
+// readEntries appends what a key of the ledger tells, oldest first.
+func readEntries(dst []Entry, v []byte) ([]Entry, error) {
+	if len(v) == 0 || v[0] != pageForm {
+		r, err := readRecord(v)
+		if err != nil {
+			return dst, err
+		}
+		return r.entries(dst), nil
+	}
+	ends, err := readPage(v[1:])
+	for i := range ends {
+		dst = ends[i].entries(dst)
+	}
+	return dst, err
+}
+
+// pageCause begins the ids by which ledger pages are found: process and first name, eight bytes. The value is the number of the
+// ledger page's last entry, and its last name.
+const pageCause = "singles "
+
+func appendPageKey(dst []byte, account string, process [processBytes]byte, name uint64) []byte {
+	return appendUint64(append(appendCauseKey(dst, account, pageCause), process[:]...), name)
+}
+
+// writePage adds a ledger page to the batch, and empties it. One end alone is written as it always was.
+func (s *ledgerWriter) writePage(b *pebble.Batch, account string, process [processBytes]byte, page *ledgerPage) error {
+	defer page.reset()
+	switch len(page.records) {
+	case 0:
+		return nil
+	case 1:
+		return s.write(b, account, page.records[0])
+	}
+	number := page.records[len(page.records)-1].Number
+	s.k = appendKeyNumber(s.k[:0], tableLedger, account, number)
+	s.v = page.appendTo(s.v[:0])
+	if err := b.Set(s.k, s.v, nil); err != nil {
+		return err
+	}
+	s.k = appendPageKey(s.k[:0], account, process, page.first)
+	s.v = appendUint64(appendUint64(s.v[:0], number), page.last)
+	return b.Set(s.k, s.v, nil)
+}
+
+// findSingle finds the end of a single on the ledger pages that may have it, whatever process made them: those whose first name is not
+// after it, and less than pageSpan before.
+func findSingle(r pebble.Reader, account, cause string) (Entry, error) {
+	process, n, ok := parseName(strings.TrimPrefix(cause, singleCause))
+	if !ok {
+		return Entry{}, ErrNotFound
+	}
+	least := uint64(0)
+	if n >= pageSpan {
+		least = n - pageSpan + 1
+	}
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: appendPageKey(nil, account, process, least), UpperBound: appendPageKey(nil, account, process, n+1)})
+	if err != nil {
+		return Entry{}, err
+	}
+	e, err := findOnPages(r, it, account, cause, n)
+	return e, errors.Join(err, it.Close())
+}
+
+func findOnPages(r pebble.Reader, it *pebble.Iterator, account, cause string, n uint64) (Entry, error) {
+	for ok := it.First(); ok; ok = it.Next() {
+		v := it.Value()
+		if len(v) != 16 {
+			return Entry{}, errBadRecord
+		}
+		if binary.BigEndian.Uint64(v[8:]) < n {
+			continue
+		}
+		v, err := get(r, numberedKey(tableLedger, account, binary.BigEndian.Uint64(v)))
+		if err != nil {
+			return Entry{}, err
+		}
+		if len(v) == 0 || v[0] != pageForm {
+			return Entry{}, errBadRecord
+		}
+		ends, err := readPage(v[1:])
+		if err != nil {
+			return Entry{}, err
+		}
+		for i := range ends {
+			if ends[i].Cause == cause {
+				return ends[i].Entry, nil
+			}
+		}
+	}
+	return Entry{}, errors.Join(ErrNotFound, it.Error())
+}
